@@ -154,6 +154,8 @@ class Suspect:
     share: float
     """How likely it is the cause: its share of the variance of the forecast."""
     remedy: str
+    remedies: list[dict[str, Any]]
+    """What to do about it as data: alternatives, the best first."""
     factor: float | None = None
     """The factor on its figures that would explain the whole difference."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +51,29 @@ def cli() -> Cli:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a running `stepcast serve`."""
+    path = binary()
+    if path is None:
+        pytest.skip("there is no binary to serve: cargo build -p stepcast-cli, or set STEPCAST_CLI")
+    with subprocess.Popen([path, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        yield process.stdout.readline().strip().rstrip("/")
+        process.terminate()
+
+
+def answered(server: str, command: str, scenario: str) -> Any:
+    """The JSON of the API, whether it is an answer or a problem."""
+    body = json.dumps({"scenario": scenario}).encode()
+    asked = urllib.request.Request(f"{server}/api/v1/{command}", body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as problem:
+        return json.load(problem)
 
 
 def sets(changes: dict[str, object]) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLES, QUICK, ROOT, Cli, sets
+from conftest import EXAMPLES, QUICK, ROOT, Cli, answered, sets
 
 import stepcast
 
@@ -42,6 +42,21 @@ def test_compare(path: Path, cli: Cli) -> None:
             one = stepcast.predict(path, method=row["method"], workers=[few], set=QUICK)
             ask = ["--method", row["method"], "--workers", few, "--json", *sets(QUICK)]
             assert one.to_json() == cli("predict", path, *ask), row["method"]
+
+
+def test_remedies_by_every_road(cli: Cli, server: str) -> None:
+    """The refusals of methods are the same data from Python, the command line and the API."""
+    path = ROOT / "examples/all-reduce.toml"
+    told = json.loads(stepcast.compare(path).to_json())["rows"]
+    assert told == json.loads(cli("compare", path, "--json"))["rows"]
+    assert told == answered(server, "compare", path.read_text())["rows"]
+    kinds = {remedy["kind"] for row in told for remedy in row.get("remedies", [])}
+    assert {"use-method", "set-key"} <= kinds
+    with pytest.raises(stepcast.InputError) as caught:
+        stepcast.predict('model.zoo = "vgg61"\n')
+    assert caught.value.remedies == answered(server, "predict", 'model.zoo = "vgg61"\n')["remedies"]
+    with pytest.raises(stepcast.InputError, match='use `method="transformer"`'):
+        stepcast.predict(ROOT / "examples/transformer.toml", method="zeng2023")
 
 
 @by_name

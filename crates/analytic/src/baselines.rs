@@ -6,10 +6,10 @@
 use crate::phases::Phases;
 use crate::{cynthia2019, lin2018, servers, step};
 use stepcast_core::compute;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::{Cluster, ServerSoftware};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction};
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -87,22 +87,34 @@ impl Method for Lin2018 {
 
 /// Rejects scenarios other than asynchronous training with one parameter server.
 fn only_asynchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
-    let refuse = |key, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
+    let refuse = |key, reason: String, remedy: Remedies| Err(Fault::in_key(key, reason, remedy));
     if scenario.strategy.architecture != Architecture::ParameterServer {
         let reason = format!("{who} models only parameter servers");
-        return refuse("strategy.architecture", reason, "use `architecture = \"parameter-server\"`");
+        return refuse(
+            "strategy.architecture",
+            reason,
+            Remedy::set("strategy.architecture", "parameter-server").into(),
+        );
     }
     if scenario.strategy.synchronisation != Synchronisation::Async {
         let reason = format!("{who} models only asynchronous training");
-        return refuse("strategy.synchronisation", reason, "use `synchronisation = \"async\"`");
+        return refuse(
+            "strategy.synchronisation",
+            reason,
+            Remedy::set("strategy.synchronisation", "async").into(),
+        );
     }
     if scenario.cluster.servers.count > 1 {
         let reason = format!("{who} models only one parameter server");
-        return refuse("cluster.servers.count", reason, "use `--method simulate`, or one server");
+        return refuse(
+            "cluster.servers.count",
+            reason,
+            [Remedy::method("simulate"), Remedy::set("cluster.servers.count", "1")].into(),
+        );
     }
     if scenario.profile().is_some_and(|profile| !computes(profile)) {
         let reason = format!("{who} compares with computing, and the profile has none");
-        return refuse("model.profile", reason, "use a profile in which the worker computes");
+        return refuse("model.profile", reason, "use a profile in which the worker computes".into());
     }
     Ok(())
 }
@@ -118,7 +130,7 @@ fn group_phases(scenario: &Scenario, index: usize) -> Phases {
     let cluster = &scenario.cluster;
     let groups = vec![cluster.groups[index].clone()];
     let alone = scenario.on(Cluster { groups, ..cluster.clone() });
-    Phases::of(&alone)
+    Phases::from_scenario(&alone)
 }
 
 /// The prediction, computed from the total rate of steps of all workers.
@@ -130,7 +142,7 @@ fn prediction(
 ) -> Prediction {
     let cluster = &scenario.cluster;
     let workers = cluster.workers();
-    let mean = Phases::of(scenario);
+    let mean = Phases::from_scenario(scenario);
     let report = |(index, group): (usize, &stepcast_core::machine::WorkerGroup)| {
         let compute = group_phases(scenario, index).compute;
         GroupReport {
@@ -152,8 +164,10 @@ fn prediction(
     let mut warnings = if scenario.profile().is_some() { Vec::new() } else { compute::assumptions(scenario) };
     warnings.extend(servers::assumption(scenario));
     warnings.extend(step::unused(who, scenario, &[ServerSoftware::Grpc, ServerSoftware::GrpcMpi]));
-    let breakdown =
-        vec![Part { name: "compute", time: compute }, Part { name: "waiting", time: iteration - compute }];
+    let breakdown = vec![
+        Part { kind: PartKind::Compute, time: compute },
+        Part { kind: PartKind::Waiting, time: iteration - compute },
+    ];
     let bottleneck = bottleneck(scenario, &mean, iteration);
     Prediction { warnings, ..Prediction::new(name, iteration, groups, breakdown, bottleneck) }
 }
@@ -202,7 +216,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_formulas() {
         let scenario = scenario("");
-        let phases = Phases::of(&scenario);
+        let phases = Phases::from_scenario(&scenario);
         let expected = [
             cynthia2019::from_phases(&phases, 4, false),
             cynthia2019::from_phases(&phases, 4, true),

@@ -28,9 +28,9 @@ pub struct Contention {
     /// Host time of one gradient tensor.
     tensor: Seconds,
     /// Share of the backward pass that can hide communication.
-    hides: f64,
+    hideable_backward: f64,
     /// Share of the communication that shows although there is time to hide it.
-    shows: f64,
+    always_exposed: f64,
     /// Wait for the cycles of Horovod, where that sends gradients.
     cycle: Seconds,
 }
@@ -41,13 +41,13 @@ impl Contention {
         slowdown: 0.0,
         stragglers: 0.0,
         tensor: Seconds::ZERO,
-        hides: 1.0,
-        shows: 0.0,
+        hideable_backward: 1.0,
+        always_exposed: 0.0,
         cycle: Seconds::ZERO,
     };
 
     /// The losses of `scenario`, which are none for one worker.
-    pub fn of(scenario: &Scenario) -> Self {
+    pub fn from_scenario(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let exchange = &scenario.strategy.exchange;
         let measured = exchange.curve.is_some() || cluster.network.transport == Transport::Ideal;
@@ -57,19 +57,23 @@ impl Contention {
             return Self::NONE;
         }
         let priors = &scenario.priors.all_reduce;
-        let machines = Machines::of(cluster);
+        let machines = Machines::from_cluster(cluster);
         let within_machine = machines.count <= 1.0 && !cluster.network.transport.sums_on_host();
         let reading = match scenario.input.data {
-            InputKind::Real => priors.loss_real,
+            InputKind::Real => priors.loss_per_doubling_real_data,
             InputKind::Synthetic => 0.0,
         };
         Self {
-            slowdown: (priors.loss_in + reading) * machines.workers.log2(),
-            stragglers: priors.loss_x * machines.count.log2(),
-            tensor: Seconds::new(priors.tensor),
-            hides: priors.hides.min(1.0),
-            shows: if within_machine { priors.shows_in } else { priors.shows_x },
-            cycle: Seconds::new(priors.cycle) * (cluster.workers() as f64).log2(),
+            slowdown: (priors.loss_per_gpu_doubling + reading) * machines.workers.log2(),
+            stragglers: priors.loss_per_machine_doubling * machines.count.log2(),
+            tensor: priors.tensor,
+            hideable_backward: priors.hideable_backward.min(1.0),
+            always_exposed: if within_machine {
+                priors.exposed_intra_node
+            } else {
+                priors.exposed_inter_node
+            },
+            cycle: priors.cycle * (cluster.workers() as f64).log2(),
         }
     }
 
@@ -113,7 +117,9 @@ impl Contention {
             _ => Seconds::ZERO,
         };
         let host = self.tensor * tensors as f64 + cycle;
-        if matches!(schedule, Schedule::AtEnd) || (self.hides >= 1.0 && self.shows <= 0.0) {
+        if matches!(schedule, Schedule::AtEnd)
+            || (self.hideable_backward >= 1.0 && self.always_exposed <= 0.0)
+        {
             return host;
         }
         let backward: Seconds = pass.layers.iter().map(|layer| layer.backward).sum();
@@ -128,12 +134,12 @@ impl Contention {
     /// exposed = s c + σ ln(1 + exp((c - h b - s c) / σ))       σ = 0.4 h b, a soft max(s c, c - h b)
     /// ```
     fn exposed(&self, backward: Seconds, communication: Seconds) -> Seconds {
-        let hidden = backward * self.hides;
+        let hidden = backward * self.hideable_backward;
         let soft = hidden * SOFTNESS;
         if soft <= Seconds::ZERO {
             return communication;
         }
-        let least = communication * self.shows;
+        let least = communication * self.always_exposed;
         least + soft * softplus((communication - hidden - least) / soft)
     }
 }
@@ -209,12 +215,12 @@ mod tests {
         for vector in reader.deserialize::<Vector>() {
             let vector = vector.unwrap();
             let scenario = scenario(&vector);
-            let machines = Machines::of(&scenario.cluster);
+            let machines = Machines::from_cluster(&scenario.cluster);
             if (machines.count - f64::from(vector.N)).abs() > 0.0 {
                 // Machines with different numbers of workers.
                 continue;
             }
-            let contention = Contention::of(&scenario);
+            let contention = Contention::from_scenario(&scenario);
             let (rate, start) = reached_ring(&scenario).unwrap();
             let others = f64::from(vector.g - 1) / f64::from(vector.g);
             let communication =
@@ -238,7 +244,7 @@ mod tests {
         let of = |text: &str| {
             let text =
                 format!("[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n{text}");
-            Contention::of(&toml::from_str::<ScenarioFile>(&text).unwrap().resolve().unwrap())
+            Contention::from_scenario(&toml::from_str::<ScenarioFile>(&text).unwrap().resolve().unwrap())
         };
         assert_eq!(of("[cluster.network]\nbase = \"10gbe\"\ntransport = \"ideal\""), Contention::NONE);
         let measured = "[strategy.all-reduce]\nmeasured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]";

@@ -25,7 +25,7 @@ pub struct Phases {
 
 impl Phases {
     /// From the mean step of a profile, with transfers at `rate`.
-    pub fn of_profile(profile: &Profile, rate: BitsPerSec) -> Self {
+    pub fn from_profile(profile: &Profile, rate: BitsPerSec) -> Self {
         let steps = profile.steps.len() as f64;
         let busy = |resource: Resource| {
             let operations = profile.operations.iter().enumerate().filter(|(_, op)| op.resource == resource);
@@ -44,14 +44,14 @@ impl Phases {
     }
 
     /// The phases of the average worker of a scenario.
-    pub fn of(scenario: &Scenario) -> Self {
+    pub fn from_scenario(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let workers = cluster.workers() as f64;
         let copies = f64::from(cluster.servers.copies);
         let served = |pulled: Bytes, pushed: Bytes, tensors: f64| {
             let duplex = scenario.priors.servers.duplex;
             let time = |service: Service| service.time(pulled * copies + pushed, tensors) / duplex;
-            Service::of_scenario(scenario).map_or(Seconds::ZERO, time)
+            Service::from_scenario(scenario).map_or(Seconds::ZERO, time)
         };
         let mut mean = Self {
             down: Seconds::ZERO,
@@ -69,7 +69,7 @@ impl Phases {
             };
             let phases = match scenario.profile() {
                 Some(profile) => {
-                    let phases = Self::of_profile(profile, cluster.network.bandwidth);
+                    let phases = Self::from_profile(profile, cluster.network.bandwidth);
                     let (down, up) = (profile.bytes(Resource::Downlink), profile.bytes(Resource::Uplink));
                     let pushes = profile.operations.iter().filter(|op| op.resource == Resource::Uplink);
                     Self {

@@ -20,7 +20,7 @@ pub struct Machine {
 
 impl Machine {
     /// The machines of the group at `index`.
-    pub fn of(scenario: &Scenario, index: usize) -> Self {
+    pub fn new(scenario: &Scenario, index: usize) -> Self {
         let cluster = &scenario.cluster;
         let group = &cluster.groups[index];
         let workers = cluster.workers_per_node().min(group.count);

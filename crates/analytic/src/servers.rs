@@ -14,9 +14,6 @@ use stepcast_core::strategy::Architecture;
 /// Code of the warning that the software of servers is assumed.
 pub const ASSUMED_SOFTWARE: &str = "assumed-software";
 
-/// Bytes per second in a unit of the priors' rates.
-const GIGA: f64 = 1e9;
-
 /// Sharpness of the smaller of two rates.
 const NORM: f64 = 4.0;
 
@@ -29,18 +26,18 @@ pub struct Service {
 
 impl Service {
     /// The service of `software`; none where there is no such process: BytePS spreads its work over all machines.
-    pub fn of(software: ServerSoftware, priors: &prior::Servers) -> Option<Self> {
+    pub fn from_software(software: ServerSoftware, priors: &prior::Servers) -> Option<Self> {
         let rate = match software {
             ServerSoftware::Grpc => priors.grpc,
             ServerSoftware::GrpcMpi => priors.grpc_mpi,
             ServerSoftware::Byteps | ServerSoftware::None => return None,
         };
-        Some(Self { rate: BytesPerSec::new(rate * GIGA), tensor: Seconds::new(priors.tensor) })
+        Some(Self { rate: rate.into(), tensor: priors.tensor })
     }
 
     /// The service of a scenario's servers.
-    pub fn of_scenario(scenario: &Scenario) -> Option<Self> {
-        Self::of(scenario.server_software(), &scenario.priors.servers)
+    pub fn from_scenario(scenario: &Scenario) -> Option<Self> {
+        Self::from_software(scenario.server_software(), &scenario.priors.servers)
     }
 
     /// Time of a server for a worker's update: `moved` bytes in and out, of so many tensors.
@@ -53,27 +50,27 @@ impl Service {
 /// direction: the port, or what the flows to all other workers reach.
 pub fn byteps_rate(priors: &prior::Servers, port: BytesPerSec, workers: u64) -> BytesPerSec {
     let port = port * (2.0 * priors.bps_wire);
-    let flows = BytesPerSec::new(priors.bps_flow * GIGA) * (workers.max(2) as f64 - 1.0).sqrt();
+    let flows = BytesPerSec::from(priors.bps_flow) * (workers.max(2) as f64 - 1.0).sqrt();
     port * (1.0 + (port.get() / flows.get()).powf(NORM)).powf(-1.0 / NORM)
 }
 
 /// Factor by which a computing device of this kind slows down among so many workers: stragglers.
 pub fn losses(priors: &prior::Servers, kind: DeviceKind, workers: u64) -> f64 {
     let loss = match kind {
-        DeviceKind::Cpu => priors.loss_cpu,
-        DeviceKind::Gpu => priors.loss,
+        DeviceKind::Cpu => priors.loss_per_doubling_cpu,
+        DeviceKind::Gpu => priors.loss_per_doubling,
     };
     1.0 + loss * (workers.max(1) as f64).log2()
 }
 
 /// The part of a backward pass that can hide communication.
 pub fn hidden(priors: &prior::Servers, backward: Seconds) -> Seconds {
-    backward * priors.hides.min(1.0)
+    backward * priors.hideable_backward.min(1.0)
 }
 
 /// Communication that shows although there is time to hide it.
 pub fn least_exposed(priors: &prior::Servers, communication: Seconds) -> Seconds {
-    communication * priors.shows.min(1.0)
+    communication * priors.exposed.min(1.0)
 }
 
 /// Warns that nothing is known about the software, where it is assumed.
@@ -81,7 +78,7 @@ pub fn assumption(scenario: &Scenario) -> Option<Warning> {
     let servers = &scenario.cluster.servers;
     let assumed =
         scenario.strategy.architecture == Architecture::ParameterServer && servers.software.is_none();
-    let service = Service::of_scenario(scenario).filter(|_| assumed)?;
+    let service = Service::from_scenario(scenario).filter(|_| assumed)?;
     Some(Warning {
         code: ASSUMED_SOFTWARE,
         message: format!(

@@ -2,9 +2,9 @@
 //! split by cause, and the prediction derived from it.
 
 use crate::ports::{server_port, worker_port};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::{Cluster, ServerSoftware, WorkerGroup};
-use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction, Warning};
 use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
@@ -115,39 +115,40 @@ pub(crate) fn prediction(
 ) -> Prediction {
     let steps = steps_per_round(scenario.strategy.synchronisation);
     let iteration = round.total() / steps;
-    let part = |name, time: Seconds| Part { name, time: time / steps };
+    let part = |kind, time: Seconds| Part { kind, time: time / steps };
     let startup = round.push.fixed + round.queueing.fixed + round.pull.fixed;
     let breakdown = vec![
-        part("compute", round.compute),
-        part("host-to-device", round.host_to_device),
-        part("push", round.push.payload()),
-        part("queueing", round.queueing.payload()),
-        part("pull", round.pull.payload()),
-        part("start-up", startup),
+        part(PartKind::Compute, round.compute),
+        part(PartKind::HostToDevice, round.host_to_device),
+        part(PartKind::Push, round.push.payload()),
+        part(PartKind::Queueing, round.queueing.payload()),
+        part(PartKind::Pull, round.pull.payload()),
+        part(PartKind::StartUp, startup),
     ];
     Prediction { warnings, ..Prediction::new(method, iteration, groups, breakdown, round.bottleneck()) }
 }
 
 /// Rejects scenarios that only an asynchronous or all-reduce method can model.
 pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
-    let refuse = |key, what: &str, remedy: &str| {
+    let refuse = |key, what: &str, remedy: Remedies| {
         Err(Fault::in_key(key, format!("{who} does not model {what}"), remedy))
     };
     if scenario.profile().is_some() {
         return Err(Fault::in_key(
             "model.profile",
             format!("{who} needs operation counts, and a profile has none"),
-            "use `--method simulate`, or name a model with `zoo`",
+            [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")],
         ));
     }
     match (scenario.strategy.architecture, scenario.strategy.synchronisation) {
         (Architecture::AllReduce, _) => {
-            refuse("strategy.architecture", "all-reduce", "use `architecture = \"parameter-server\"`")
+            let remedy = Remedy::set("strategy.architecture", "parameter-server");
+            refuse("strategy.architecture", "all-reduce", remedy.into())
         }
         (_, Synchronisation::Async | Synchronisation::Ssp(_)) => refuse(
             "strategy.synchronisation",
             "asynchronous training",
-            "use `synchronisation = \"bsp\"` or \"local-sgd(k)\"",
+            ["bsp", "local-sgd(8)"].map(|value| Remedy::set("strategy.synchronisation", value)).into(),
         ),
         _ => Ok(()),
     }

@@ -9,6 +9,7 @@ mod numbers;
 mod render;
 mod request;
 mod signal;
+mod words;
 
 use answer::{Answer, Output};
 use clap::Parser;

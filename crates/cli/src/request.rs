@@ -3,6 +3,7 @@
 use crate::numbers::Workers;
 use crate::render::Screen;
 use crate::render::error::in_scenario;
+use crate::words;
 use clap::Args;
 use indicatif::ProgressBar;
 use std::io::{self, Write};
@@ -270,7 +271,7 @@ impl Request {
     fn print_notes(&self) {
         for note in self.inner.take_notes() {
             // If standard error is closed, the note cannot be reported.
-            let _ = write!(io::stderr(), "{}", Screen::of_stderr().paragraph(0, &note));
+            let _ = write!(io::stderr(), "{}", Screen::of_stderr().paragraph(0, &note.worded(words::remedy)));
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Computing times of a workload on a device: how long the layers of one step take.
 //!
-//! In order of preference: the fit of a device gives the time of each layer; a given or fitted efficiency is the share
-//! of the peak rate at which three times the forward operations are computed, beside work per weight at a share of the
-//! memory rate; some devices of the catalog come with a fit ([`shipped`]); for a GPU and a model with layers,
-//! [`prior`](crate::prior) gives the time of each layer, scaled to a measured step if there is one; everything else is
-//! assumed to reach a fixed share, scaled likewise.
+//! [`SpeedSource`] says where the speed of a group of workers comes from. For a GPU and a model with layers,
+//! [`prior`](crate::prior) gives the time of each layer; everything else is assumed to reach a fixed share of its peak
+//! rate. A measured step scales either.
 
-use crate::fitted::shipped;
+use crate::fitted::artefact::Artefact;
 use crate::fitted::steps::{LayerTimes, StepLayers, StepModel};
-use crate::machine::{DeviceKind, WorkerGroup};
+use crate::machine::{Device, DeviceKind, WorkerGroup, catalog};
 use crate::model::Model;
 use crate::precision::Precision;
 use crate::prediction::Warning;
@@ -18,6 +16,7 @@ use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
 use crate::strategy::Optimiser;
+use std::sync::LazyLock;
 
 /// Share of the peak rate that is assumed without a measurement.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
@@ -36,16 +35,76 @@ pub const ASSUMED_EFFICIENCY_FACTOR: f64 = 2.5;
 /// Share of the memory rate that is assumed without a measurement.
 pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
 
+/// Where the speed of the workers of a group comes from, in order of preference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SpeedSource<'a> {
+    /// Fitted steps give the time of each layer: those of the scenario, or those that come with the catalog, where the
+    /// scenario says nothing else and its settings are those of the measured steps.
+    FittedSteps(&'a StepModel),
+    /// A measured step of one worker scales what is assumed.
+    Measured,
+    /// A given or fitted share of the peak rate.
+    Share(f64),
+    /// Nothing is known: the data sheet and published runs, or a fixed share of the peak rate.
+    Assumed,
+}
+
+impl<'a> SpeedSource<'a> {
+    /// The source for a group of a scenario.
+    pub fn new(scenario: &Scenario, group: &'a WorkerGroup) -> Self {
+        let strategy = &scenario.strategy;
+        let of_machine = group.device.measured().is_some();
+        let is_usable = |fit: &&StepModel| fit.measured(strategy.precision).is_some();
+        // The steps of a measured machine count where no plan splits the model and their precision was measured.
+        let own =
+            group.device.steps().filter(|fit| !of_machine || (strategy.plan.is_none() && is_usable(fit)));
+        if let Some(fit) = own {
+            return Self::FittedSteps(fit);
+        }
+        if group.throughput.is_some() || group.step_time.is_some() {
+            return Self::Measured;
+        }
+        if let Some(share) = share(group, strategy.precision) {
+            return Self::Share(share);
+        }
+        let as_measured = !strategy.compiled
+            && !strategy.channels_last
+            && strategy.optimiser == Optimiser::Sgd
+            && strategy.plan.is_none()
+            && scenario.workload.graph.is_some();
+        let shipped = as_measured.then(|| shipped_steps(&group.device)).flatten().filter(is_usable);
+        shipped.map_or(Self::Assumed, Self::FittedSteps)
+    }
+}
+
+/// Fitted steps of devices of the catalog: `catalog/fitted`, written by `stepcast fit steps`.
+static SHIPPED_STEPS: LazyLock<Vec<(Device, StepModel)>> = LazyLock::new(|| {
+    let read = |(id, text): (&str, &str)| match Artefact::from_toml(text) {
+        Ok(Artefact::Steps(model)) => Some((catalog::device(id).ok()?, *model)),
+        _ => None,
+    };
+    stepcast_catalog::FITTED.into_iter().filter_map(read).collect()
+});
+
+/// The fitted steps of a device, if it is one of the catalog and as the catalog has it.
+fn shipped_steps(device: &Device) -> Option<&'static StepModel> {
+    let found = SHIPPED_STEPS.iter().find(|(known, _)| known.name == device.name && known == device);
+    found.map(|(_, model)| model)
+}
+
 impl Speed {
     /// The speed of a worker of the group at `index`, for its whole batch.
     pub fn of(scenario: &Scenario, index: usize) -> Self {
         let group = &scenario.cluster.groups[index];
         let samples = [f64::from(scenario.batch(index)), scenario.updating(index)];
-        if let Some((model, times)) = fitted(scenario, index) {
+        let source = SpeedSource::new(scenario, group);
+        if let SpeedSource::FittedSteps(fit) = source
+            && let Some((model, times)) = fitted_times(scenario, index, fit)
+        {
             return Self::Layers(with_parameters(model, times, 1.0 / group.speed, samples));
         }
         let at = Point { batch: scenario.batch(index), precision: scenario.strategy.precision };
-        let prior = prior_of(scenario, group);
+        let prior = prior(scenario, group);
         let slowness = calibration(scenario, index, prior.map(|(_, work)| work)).unwrap_or(1.0) / group.speed;
         if let Some((model, work)) = prior {
             let settings = Settings::of(&scenario.strategy, at.precision);
@@ -82,7 +141,20 @@ pub fn memory_rate(scenario: &Scenario, index: usize) -> BytesPerSec {
 
 fn share_of_peak(group: &WorkerGroup, precision: Precision) -> FlopsPerSec {
     let peak = group.device.peak(precision).unwrap_or_else(|| group.device.fp32_peak());
-    peak * efficiency(group, precision).unwrap_or(ASSUMED_EFFICIENCY)
+    peak * share(group, precision).unwrap_or(ASSUMED_EFFICIENCY)
+}
+
+/// The given or fitted share of the peak rate.
+fn share(group: &WorkerGroup, precision: Precision) -> Option<f64> {
+    let shares = group.device.shares(precision);
+    group.efficiency.or(shares.map(|shares| shares.compute)).or(group.device.efficiency)
+}
+
+/// Share of the memory rate that a worker of the group reaches.
+pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
+    let shares = group.device.shares(precision);
+    let given = shares.map(|shares| shares.memory).or(group.device.memory_efficiency);
+    given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
 /// Time of an operation on every sample, and of a weight once a step.
@@ -92,9 +164,9 @@ fn rates(group: &WorkerGroup, at: Point) -> [Seconds; 2] {
     [Seconds::new(f64::from(at.batch)) / rate.get(), Bytes::new(BYTES_PER_WEIGHT) / memory]
 }
 
-/// The model and its work, if the layers of a worker of the group are assumed to take what published runs tell.
-fn prior_of<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<(&'a Model, &'a StepWork)> {
-    let assumed = efficiency(group, scenario.strategy.precision).is_none();
+/// The model and its work, if published runs tell what its layers take on the device of a group.
+fn prior<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<(&'a Model, &'a StepWork)> {
+    let assumed = share(group, scenario.strategy.precision).is_none();
     let model = scenario.workload.graph.as_deref()?;
     let work = scenario.workload.step.as_ref()?;
     (assumed && group.device.kind == DeviceKind::Gpu).then_some((model, work))
@@ -126,31 +198,14 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> O
 }
 
 /// Fitted times of the layers.
-fn fitted(scenario: &Scenario, index: usize) -> Option<(&Model, StepLayers)> {
+fn fitted_times<'a>(
+    scenario: &'a Scenario,
+    index: usize,
+    fit: &StepModel,
+) -> Option<(&'a Model, StepLayers)> {
     let model = scenario.workload.graph.as_deref()?;
-    let fitted = step_fit(scenario, &scenario.cluster.groups[index])?;
-    let precision = fitted.measured(scenario.strategy.precision)?;
-    let times = fitted.layers(model, precision, scenario.batch(index))?;
-    Some((model, times))
-}
-
-/// The fitted steps that give the times of a group's layers: those of its device, or those that come with the catalog
-/// where nothing else is known and the settings are those of the measured steps.
-pub fn step_fit<'a>(scenario: &Scenario, group: &'a WorkerGroup) -> Option<&'a StepModel> {
-    let strategy = &scenario.strategy;
-    let as_measured = !strategy.compiled
-        && !strategy.channels_last
-        && strategy.optimiser == Optimiser::Sgd
-        && strategy.plan.is_none()
-        && scenario.workload.graph.is_some();
-    let own = group.device.steps().filter(|fit| match group.device.measured() {
-        Some(_) => strategy.plan.is_none() && fit.measured(strategy.precision).is_some(),
-        None => true,
-    });
-    own.or_else(|| {
-        let fit = shipped::steps(&group.device).filter(|_| as_measured && is_unknown(scenario, group))?;
-        fit.measured(strategy.precision).map(|_| fit)
-    })
+    let precision = fit.measured(scenario.strategy.precision)?;
+    Some((model, fit.layers(model, precision, scenario.batch(index))?))
 }
 
 /// Times of the layers with parameters, `slowness` times as long. The times of layers without parameters are added to
@@ -185,9 +240,12 @@ fn with_parameters(model: &Model, times: StepLayers, slowness: f64, [own, all]: 
 /// published or measured, because those include it.
 pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
     let group = &scenario.cluster.groups[index];
-    let fitted = is_known(group) || step_fit(scenario, group).is_some();
-    let whole = is_measured(group) || (!fitted && prior_of(scenario, group).is_some());
-    if whole { Seconds::ZERO } else { copy_of_batch(scenario, index) }
+    let of_whole_steps = match SpeedSource::new(scenario, group) {
+        SpeedSource::FittedSteps(_) | SpeedSource::Share(_) => false,
+        SpeedSource::Measured => true,
+        SpeedSource::Assumed => prior(scenario, group).is_some(),
+    };
+    if of_whole_steps { Seconds::ZERO } else { copy_of_batch(scenario, index) }
 }
 
 /// Time to copy a batch to the device, if it has its own link.
@@ -205,50 +263,19 @@ pub fn input_wait(scenario: &Scenario, index: usize, computing: Seconds) -> Seco
     (rate.time_for(batches) - computing).max(Seconds::ZERO)
 }
 
-/// The given or fitted share of the peak rate.
-fn efficiency(group: &WorkerGroup, precision: Precision) -> Option<f64> {
-    let shares = group.device.shares(precision);
-    group.efficiency.or(shares.map(|shares| shares.compute)).or(group.device.efficiency)
-}
-
-/// Share of the memory rate that a worker of the group reaches.
-pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
-    let shares = group.device.shares(precision);
-    let given = shares.map(|shares| shares.memory).or(group.device.memory_efficiency);
-    given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
-}
-
-/// Whether a measured step tells the speed of the workers of a group.
-fn is_measured(group: &WorkerGroup) -> bool {
-    group.throughput.is_some() || group.step_time.is_some()
-}
-
-/// Whether a fit tells the speed of the workers of a group, whatever they train: a measured machine tells that of transformers
-/// that a plan splits, and of networks that were measured too ([`step_fit`]).
-fn is_known(group: &WorkerGroup) -> bool {
-    group.device.fitted.is_some() && group.device.measured().is_none()
-}
-
-/// Whether a scenario says nothing about the speed of the workers of a group.
-fn is_unknown(scenario: &Scenario, group: &WorkerGroup) -> bool {
-    !is_measured(group) && !is_known(group) && efficiency(group, scenario.strategy.precision).is_none()
-}
-
-/// Whether the speed of the workers of a group is assumed: neither given nor fitted.
-pub fn is_assumed(scenario: &Scenario, group: &WorkerGroup) -> bool {
-    is_unknown(scenario, group) && step_fit(scenario, group).is_none()
-}
-
 /// Whether the speed of any worker comes from a fit.
 pub fn is_fitted(scenario: &Scenario) -> bool {
-    let groups = &scenario.cluster.groups;
-    groups.iter().any(|group| group.device.fitted.is_some() || step_fit(scenario, group).is_some())
+    scenario.cluster.groups.iter().any(|group| {
+        let by_steps = || matches!(SpeedSource::new(scenario, group), SpeedSource::FittedSteps(_));
+        group.device.fitted.is_some() || by_steps()
+    })
 }
 
 /// Whether the parts of a transformer on the workers of a group are assumed to take what its data sheet and published
 /// runs tell: on GPUs of which nothing else is known.
 pub fn is_by_parts(scenario: &Scenario, group: &WorkerGroup) -> bool {
-    group.device.kind == DeviceKind::Gpu && is_assumed(scenario, group)
+    let is_assumed = || SpeedSource::new(scenario, group) == SpeedSource::Assumed;
+    group.device.kind == DeviceKind::Gpu && is_assumed()
 }
 
 /// Warnings about speeds that were assumed rather than given, and about extrapolated fits.
@@ -256,17 +283,20 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     let mut assumed: [Vec<&str>; 2] = Default::default();
     let mut stretched: Vec<Warning> = Vec::new();
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
-        let name = group.device.name.as_str();
-        let by_layer = match scenario.strategy.plan {
-            Some(_) => is_by_parts(scenario, group),
-            None => prior_of(scenario, group).is_some(),
-        };
-        let known = &mut assumed[usize::from(!by_layer)];
-        let measured = scenario.strategy.plan.is_some() && group.device.measured().is_some();
-        if is_assumed(scenario, group) && !measured && !known.contains(&name) {
-            known.push(name);
+        let has_plan = scenario.strategy.plan.is_some();
+        match SpeedSource::new(scenario, group) {
+            SpeedSource::FittedSteps(fit) => stretched.extend(outside_batches(scenario, index, fit)),
+            // A measured machine tells what the parts of a split transformer reach.
+            SpeedSource::Assumed if !(has_plan && group.device.measured().is_some()) => {
+                let is_gpu = group.device.kind == DeviceKind::Gpu;
+                let by_layer = if has_plan { is_gpu } else { prior(scenario, group).is_some() };
+                let names = &mut assumed[usize::from(!by_layer)];
+                if !names.contains(&group.device.name.as_str()) {
+                    names.push(&group.device.name);
+                }
+            }
+            SpeedSource::Assumed | SpeedSource::Measured | SpeedSource::Share(_) => {}
         }
-        stretched.extend(self::stretched(scenario, index));
     }
     stretched.dedup();
     let sources =
@@ -284,9 +314,8 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
 }
 
 /// Warning if a batch lies outside the range in the fit of a device's steps.
-fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
+fn outside_batches(scenario: &Scenario, index: usize, fitted: &StepModel) -> Option<Warning> {
     let group = &scenario.cluster.groups[index];
-    let fitted = step_fit(scenario, group)?;
     let precision = fitted.measured(scenario.strategy.precision)?;
     let [least, most] = fitted.precision.get(&precision)?.batches;
     let batch = scenario.batch(index);
@@ -328,7 +357,8 @@ mod tests {
             let speed = Speed::of(&scenario, 0);
             let layers = scenario.workload.layers.iter();
             let time: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
-            (step_fit(&scenario, &scenario.cluster.groups[0]).is_some(), time.get() * 1e3)
+            let source = SpeedSource::new(&scenario, &scenario.cluster.groups[0]);
+            (matches!(source, SpeedSource::FittedSteps(_)), time.get() * 1e3)
         };
         let h200 = "device = \"h200-sxm\"";
         let (fitted, ms) = step(h200, "batch = 64\nprecision = \"bf16\"");
@@ -394,5 +424,33 @@ mod tests {
         let told = assumptions(&scenario("device = \"xeon-core\"", "").unwrap());
         assert!(told[0].message.contains("is assumed from 0.5 of its peak rate"), "{told:?}");
         assert_eq!(assumptions(&scenario("efficiency = 0.4", "").unwrap()), []);
+    }
+
+    #[test]
+    fn every_source_of_speed_is_recognised() {
+        let source = |workers: &str| {
+            let scenario = scenario(workers, "precision = \"amp\"").unwrap();
+            let source = SpeedSource::new(&scenario, &scenario.cluster.groups[0]);
+            format!("{source:?}").split('(').next().unwrap().to_owned()
+        };
+        for (workers, expected) in [
+            ("device = \"h200-sxm\"", "Assumed"),
+            ("device = \"l4\"\nefficiency = 0.4", "Share"),
+            ("device = { base = \"l4\", efficiency = 0.4 }", "Share"),
+            ("device = \"l4\"\nstep-time = \"9 ms\"", "Measured"),
+        ] {
+            assert_eq!(source(workers), expected, "{workers}");
+        }
+    }
+
+    #[test]
+    fn every_shipped_fit_is_read_and_belongs_to_the_device_of_the_catalog() {
+        for (id, _) in stepcast_catalog::FITTED {
+            let device = catalog::device(id).unwrap();
+            assert!(shipped_steps(&device).is_some(), "{id}");
+            let slower = Device { memory_rate: device.memory_rate * 0.5, ..device };
+            assert!(shipped_steps(&slower).is_none(), "{id}");
+        }
+        assert!(shipped_steps(&catalog::device("tesla-v100-sxm2-16gb").unwrap()).is_none());
     }
 }

@@ -1,10 +1,25 @@
 //! Bad input: the reason, the place and the remedy. This is the only error type of all code that reads keys, files or
 //! flags.
 
-use crate::text::shown;
+mod remedy;
+
+pub(crate) use remedy::names;
+pub use remedy::{Measurement, NameList, Remedies, Remedy, RequestOption};
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Most characters of a foreign text in a message.
+const SHOWN: usize = 120;
+
+/// A text for a message, cut if it is long.
+pub fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
 
 /// One component of a path into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,23 +150,27 @@ pub struct Fault {
     /// What is wrong.
     pub reason: String,
     /// What to do about it.
-    pub remedy: String,
+    pub remedy: Remedies,
 }
 
 impl Fault {
     /// A fault without a key or a place.
-    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let (reason, remedy) = (shortened(reason.into()), shortened(remedy.into()));
+    pub fn new(reason: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
+        let (reason, remedy) = (shortened(reason.into()), remedy.into().shortened(shortened));
         Self { key: KeyPath::root(), place: None, reason, remedy }
     }
 
     /// A fault in the value at `key`.
-    pub fn in_key(key: impl Into<KeyPath>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn in_key(key: impl Into<KeyPath>, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
         Self { key: key.into(), ..Self::new(reason, remedy) }
     }
 
     /// A fault in a file or in an external setting.
-    pub fn in_file(origin: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn in_file(
+        origin: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<Remedies>,
+    ) -> Self {
         Self::new(reason, remedy).at(origin)
     }
 
@@ -179,6 +198,31 @@ impl Fault {
     /// The faulty part of a text, if it can be shown.
     pub fn excerpt(&self) -> Option<&Excerpt> {
         self.place.as_ref()?.excerpt.as_ref()
+    }
+}
+
+/// What a user should know about input that is not bad: an assumption, or a part that was ignored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The note; with a remedy, without its full stop.
+    pub text: String,
+    /// How to get something else.
+    pub remedy: Remedies,
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self { text, remedy: Remedies::default() }
+    }
+}
+
+impl Note {
+    /// The whole note, with the remedy in the words of a front end.
+    pub fn worded(&self, word: impl Fn(&Remedy) -> Option<String>) -> String {
+        match self.remedy.is_empty() {
+            true => self.text.clone(),
+            false => format!("{}; {}.", self.text, self.remedy.worded(word)),
+        }
     }
 }
 

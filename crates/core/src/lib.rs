@@ -1,6 +1,13 @@
 //! The domain of Stepcast: quantities, models, devices, clusters, strategies, scenarios and predictions. No input or
 //! output, no clock, no threads, no logging: text in, values out.
 //!
+//! The modules stand on four floors, and a module uses only those above it in the list ([`ORDER`] in the tests):
+//!
+//! 1. plain values and how files write them: `quantity` to `precision`;
+//! 2. words of the field: `fitted` (models fitted to measurements), `machine`, `strategy`, `prediction`;
+//! 3. what devices reach before anything is measured: `prior`, and the work of a model in a step;
+//! 4. the file and what follows from it: `scenario`, `compute` (what the workers of a scenario reach), `method`.
+//!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 pub mod compute;
@@ -12,6 +19,7 @@ pub mod machine;
 pub mod method;
 pub mod model;
 pub mod pass;
+mod peak;
 pub mod precision;
 pub mod prediction;
 pub mod prior;
@@ -24,3 +32,71 @@ pub mod suggest;
 pub mod text;
 pub mod uncertain;
 pub mod workload;
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// A module uses only modules before it.
+    const ORDER: [&str; 22] = [
+        "quantity",
+        "uncertain",
+        "fault",
+        "text",
+        "suggest",
+        "profile",
+        "model",
+        "files",
+        "keys",
+        "precision", // 1
+        "fitted",
+        "machine",
+        "strategy",
+        "prediction", // 2
+        "peak",
+        "prior",
+        "workload",
+        "speed",
+        "pass", // 3
+        "scenario",
+        "compute",
+        "method", // 4
+    ];
+
+    fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                rust_files(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn arrows_between_modules_go_one_way() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = Vec::new();
+        rust_files(&root, &mut files);
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        for path in files.iter().filter(|path| !name(path).contains("tests") && name(path) != "lib.rs") {
+            let first = path.strip_prefix(&root).unwrap().components().next().unwrap();
+            let module = first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+            let floor = ORDER.iter().position(|known| **known == module);
+            let floor = floor.unwrap_or_else(|| panic!("{module} has no place in ORDER"));
+            let text = std::fs::read_to_string(path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+            for used in code.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(uses) {
+                let below = ORDER[..=floor].contains(&used) || !ORDER.contains(&used);
+                assert!(below, "{} uses {used}, which stands above {module}", path.display());
+            }
+        }
+    }
+
+    /// The modules that a line names by `crate::`.
+    fn uses(line: &str) -> impl Iterator<Item = &str> {
+        let names = line.split("crate::").skip(1);
+        names.map(|rest| rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or(""))
+    }
+}

@@ -1,6 +1,6 @@
 //! A prediction method. Every method maps the same [`Scenario`] to the same type of [`Prediction`].
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Remedy};
 use crate::prediction::Prediction;
 use crate::scenario::Scenario;
 use std::ops::ControlFlow;
@@ -58,7 +58,11 @@ pub fn without_plan(who: &str, scenario: &Scenario) -> Result<(), Fault> {
         None => Ok(()),
         Some(_) => {
             let reason = format!("{who} gives every worker the whole model");
-            Err(Fault::in_key("strategy.plan", reason, "use `--method transformer`, or remove the plan"))
+            Err(Fault::in_key(
+                "strategy.plan",
+                reason,
+                [Remedy::method("transformer"), Remedy::advice("remove the plan")],
+            ))
         }
     }
 }
@@ -79,7 +83,7 @@ pub trait Method: Sync {
         true
     }
 
-    /// Whether the method is rougher than the others, and kept for comparison.
+    /// Whether it is rougher than the others and kept for comparison: no answer is chosen from it where another exists.
     fn is_rough(&self) -> bool {
         false
     }

@@ -4,17 +4,99 @@ mod transformer;
 
 pub use transformer::{MemoryReport, SplitReport, StageMemory, StageReport, Verdict};
 
+use crate::fault::names;
 use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
+use serde_with::{DisplayFromStr, serde_as};
+use std::fmt;
+
+names! {
+    /// What a part of an iteration is spent on.
+    PartKind {
+        /// Forward and backward passes.
+        Compute = "compute",
+        /// Copying samples to devices, and waiting for them.
+        HostToDevice = "host-to-device",
+        /// Pushing gradients to servers.
+        Push = "push",
+        /// Waiting for the links of servers.
+        Queueing = "queueing",
+        /// Pulling weights from servers.
+        Pull = "pull",
+        /// Start-up and latency of transfers.
+        StartUp = "start-up",
+        /// Waiting, for whatever it is.
+        Waiting = "waiting",
+        /// Computing that communication slows down.
+        Slowdown = "slowdown beside others",
+        /// All-reduces that computing does not hide.
+        ExposedCommunication = "exposed communication",
+        /// Forward passes that are computed again.
+        Recompute = "recompute",
+        /// The host issues kernels too late.
+        Host = "host",
+        /// Exchange between tensor ranks.
+        TensorParallelism = "tensor parallelism",
+        /// Exchange between context ranks.
+        ContextParallelism = "context parallelism",
+        /// Exchange between expert ranks.
+        ExpertParallelism = "expert parallelism",
+        /// Gathering sharded weights.
+        ShardedWeights = "sharded weights",
+        /// Transfers to and from the memory of the host.
+        Offload = "offload",
+        /// Sends between stages.
+        PipelineSends = "pipeline sends",
+        /// Reducing gradients.
+        Gradients = "gradients",
+        /// Stages wait for each other.
+        PipelineBubble = "pipeline bubble",
+        /// SPRINT: waiting for the lock of weights.
+        LockWeights = "lock weights",
+        /// SPRINT: fetching weights.
+        FetchWeights = "fetch weights",
+        /// SPRINT: loading images.
+        LoadImages = "load images",
+        /// SPRINT: deforming images.
+        DeformImages = "deform images",
+        /// SPRINT: scaling the gradient.
+        ScaleGradient = "scale gradient",
+        /// SPRINT: a GPU thread waits for the lock of its gradient.
+        LockGradient = "lock gradient",
+        /// SPRINT: updating the gradient.
+        UpdateGradient = "update gradient",
+        /// SPRINT: the update thread waits for the locks of gradients.
+        LockGradients = "lock gradients",
+        /// SPRINT: summing gradients.
+        SumGradients = "sum gradients",
+        /// SPRINT: keeping the old weights.
+        KeepOldWeights = "keep old weights",
+        /// SPRINT: adding momentum.
+        AddMomentum = "add momentum",
+        /// SPRINT: the all-reduce and its barrier.
+        AllReduce = "all-reduce",
+        /// SPRINT: updating the momentum.
+        UpdateMomentum = "update momentum",
+        /// SPRINT: updating weights.
+        UpdateWeights = "update weights",
+    }
+}
+
+impl PartKind {
+    /// Whether a rank of a split transformer waits for a link.
+    pub const fn is_link(self) -> bool {
+        !matches!(self, Self::Compute | Self::Recompute | Self::Host | Self::PipelineBubble)
+    }
+}
 
 /// One part of the iteration time.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Part {
     /// What the time is spent on.
-    pub name: &'static str,
+    #[serde(rename = "name")]
+    pub kind: PartKind,
     /// Time on the critical path of the iteration.
     #[serde(rename = "time_s")]
     #[serde_as(as = "InBaseUnits")]
@@ -109,11 +191,50 @@ pub struct Communication {
     pub exposed: Seconds,
 }
 
+/// What a simulation finds busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// The workers' devices.
+    Workers,
+    /// The link from a server to the workers.
+    Downlink(usize),
+    /// The link from the workers to a server.
+    Uplink(usize),
+    /// The servers' computing units.
+    ServerComputing,
+    /// The network, during all-reduces.
+    AllReduce,
+    /// A pipeline stage.
+    Stage(usize),
+    /// SPRINT's GPU threads.
+    GpuThreads,
+    /// SPRINT's update threads.
+    UpdateThreads,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workers => f.write_str("workers"),
+            Self::Downlink(server) => write!(f, "server {server}, downlink"),
+            Self::Uplink(server) => write!(f, "server {server}, uplink"),
+            Self::ServerComputing => f.write_str("server computing"),
+            Self::AllReduce => f.write_str("all-reduce"),
+            Self::Stage(index) => write!(f, "stage {index}"),
+            Self::GpuThreads => f.write_str("GPU threads"),
+            Self::UpdateThreads => f.write_str("update threads"),
+        }
+    }
+}
+
 /// Utilisation of a resource.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Usage {
     /// Name, such as "server 0, downlink".
-    pub resource: String,
+    #[serde_as(as = "DisplayFromStr")]
+    #[schemars(with = "String")]
+    pub resource: Resource,
     /// Share of its capacity that is used.
     pub share: f64,
 }
@@ -250,8 +371,13 @@ impl Prediction {
         }
     }
 
-    /// Time spent on the part called `name`.
-    pub fn part(&self, name: &str) -> Seconds {
-        self.breakdown.iter().filter(|part| part.name == name).map(|part| part.time).sum()
+    /// Time spent on parts of this kind.
+    pub fn part(&self, kind: PartKind) -> Seconds {
+        self.breakdown.iter().filter(|part| part.kind == kind).map(|part| part.time).sum()
+    }
+
+    /// Time that workers compute, samples included.
+    pub fn computing(&self) -> Seconds {
+        self.part(PartKind::Compute) + self.part(PartKind::HostToDevice)
     }
 }

@@ -1,5 +1,7 @@
 //! "Did you mean": the known name most similar to a mistyped one, or those of which it is a part.
 
+use crate::fault::{Remedies, Remedy};
+
 /// Letters beyond which nothing is suggested: the comparison takes time and memory with the product of both lengths.
 const LONGEST: usize = 100;
 
@@ -19,25 +21,35 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// "Did you mean `x`?" if a candidate is similar, and `otherwise` if not.
-pub fn remedy<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
-    match nearest(name, candidates) {
-        Some(candidate) => format!("did you mean \"{candidate}\"? {otherwise}"),
-        None => otherwise.to_owned(),
-    }
+/// A similar candidate, if there is one, and `otherwise`.
+pub fn remedy<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<Remedies>,
+) -> Remedies {
+    meant(nearest(name, candidates), otherwise)
+}
+
+fn meant(name: Option<&str>, otherwise: impl Into<Remedies>) -> Remedies {
+    let meant = name.map(|name| Remedy::DidYouMean { name: name.to_owned() });
+    meant.map(Remedies::from).unwrap_or_default().or(otherwise)
 }
 
 /// The candidates of which `name` is a part, as "a100" of "a100-sxm4-80gb"; if there is none, as [`remedy`].
-pub fn variants<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
+pub fn variants<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<Remedies>,
+) -> Remedies {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let wanted = normal(name);
     let like = |candidate: &&str| wanted.len() > 1 && normal(candidate).contains(&wanted);
     let found: Vec<&str> = candidates.iter().copied().filter(like).collect();
     match found[..] {
         [] => remedy(name, candidates, otherwise),
-        [only] => format!("did you mean \"{only}\"? {otherwise}"),
-        _ if found.len() <= LISTED => format!("use one of {}", found.join(", ")),
-        _ => otherwise.to_owned(),
+        [only] => meant(Some(only), otherwise),
+        _ if found.len() <= LISTED => format!("use one of {}", found.join(", ")).into(),
+        _ => otherwise.into(),
     }
 }
 
@@ -61,7 +73,7 @@ mod tests {
     #[test]
     fn a_family_is_listed() {
         let zoo = ["swin-t", "swin-s", "resnet50", "regnet-y-8gf"];
-        let remedy = |name| variants(name, zoo, "see the list");
+        let remedy = |name| variants(name, zoo, "see the list").to_string();
         assert_eq!(remedy("Swin"), "use one of swin-t, swin-s");
         assert_eq!(remedy("regnet"), "did you mean \"regnet-y-8gf\"? see the list");
         assert_eq!(remedy("resnet5O"), "did you mean \"resnet50\"? see the list");

@@ -4,7 +4,7 @@
 //! below a key of 80 parts, are 6,400 levels, and everything that walks such a tree recurses as often. Documents are
 //! therefore measured, and taken apart without recursion, before anything else sees them.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use serde::de::{DeserializeOwned, Error as _};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
@@ -12,12 +12,14 @@ use toml::de::{DeTable, DeValue, Deserializer, Error};
 /// Most levels of a document, and most parts of a key. A scenario has eight.
 pub const MAX_DEPTH: usize = 32;
 
-/// Most characters of a foreign text in a message.
-const SHOWN: usize = 120;
-
 /// Parses a document of at most [`MAX_DEPTH`] levels.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    T::deserialize(Deserializer::from(document(text)?))
+    read(document(text)?)
+}
+
+/// Reads a parsed document.
+pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, Error> {
+    T::deserialize(Deserializer::from(document))
 }
 
 /// The document with the places of its values, at most [`MAX_DEPTH`] levels.
@@ -72,14 +74,6 @@ pub fn key_parts(key: &str) -> Result<Vec<&str>, Fault> {
         return Err(wrong(reason, "write a key such as strategy.batch"));
     }
     Ok(parts)
-}
-
-/// A text for a message, cut if it is long.
-pub fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`], [`golden_section`], [`Problem`]), what is
-//! fitted with them ([`efficiency`], [`gemm`], [`kernels`], [`machine`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
+//! Fitting: from files with measurements to fitted artefacts.
+//!
+//! Solvers ([`least_squares`], [`nnls`], [`golden_section`], [`Problem`]); one module for each kind of measurement, which
+//! reads it, fits it and says how well ([`efficiency`], [`gemm`], [`kernels`], [`machine`], [`steps`], [`transfer`]); and
+//! what is kept of a fit ([`FitReport`]).
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
-//!
-//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
-pub mod artefact;
 pub mod efficiency;
-mod error;
 pub mod gemm;
 pub mod kernels;
 mod linear;
 pub mod machine;
-mod minimum;
+mod measurements;
+mod nonlinear;
 mod quality;
-mod robust;
+mod report;
 pub mod steps;
 pub mod transfer;
 
-pub use error::FitError;
 pub use linear::{Fit, least_squares, nnls, nnls_while};
-pub use minimum::golden_section;
-pub use quality::Quality;
-pub use robust::Problem;
+pub use measurements::Split;
+pub use nonlinear::{Problem, golden_section};
+pub use quality::{FitError, Quality};
+pub use report::{FitErrorRow, FitErrors, FitReport, FitSummary, today};

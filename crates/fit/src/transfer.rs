@@ -1,27 +1,34 @@
-//! Times of transfers by their size: a line, or a logarithm up to a threshold and a line from there.
+//! Times of transfers by their size, from columns bytes and a time: a line, or a logarithm up to a threshold and a line
+//! from there.
 
-use crate::artefact::{self, FitErrors, Provenance};
+use crate::measurements::{MeasurementFile, Split};
+use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport, stopped};
 use crate::{FitError, Quality, nnls_while};
-use stepcast_core::fitted::artefact::Kind;
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::artefact::ArtefactKind;
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
-use stepcast_core::method::CancelCheck;
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
-const FORMULA: &str = "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
-time = below + per_doubling * log2(size) below threshold, overhead + size / bandwidth from there on";
-const MEANING: [(&str, &str); 6] = [
-    ("bandwidth", "rate of large transfers"),
-    ("below", "time of one byte"),
-    ("overhead", "time beside the bytes of a large transfer"),
-    ("per-doubling", "time for each doubling of a small transfer"),
-    ("startup", "time whatever the size"),
-    ("threshold", "size from which on a transfer is large"),
-];
+const ARTEFACT: ArtefactText = ArtefactText {
+    kind: ArtefactKind::Transfer,
+    formula: "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
+        time = below + per_doubling * log2(size) below threshold, overhead + size / bandwidth from there on",
+    meaning: &[
+        ("bandwidth", "rate of large transfers"),
+        ("below", "time of one byte"),
+        ("overhead", "time beside the bytes of a large transfer"),
+        ("per-doubling", "time for each doubling of a small transfer"),
+        ("startup", "time whatever the size"),
+        ("threshold", "size from which on a transfer is large"),
+    ],
+};
 /// Names of the coefficients of a line, in the order of the columns of a fit.
-pub const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
+const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 
 /// One measured transfer.
-pub type Transfer = (Bytes, Seconds);
+type Transfer = (Bytes, Seconds);
 
 /// Work of a fit, in transfers that are looked at: so many bends are tried that all together take no more.
 const MOST_WORK: usize = 50_000_000;
@@ -31,7 +38,7 @@ const FEWEST_BENDS: usize = 16;
 
 /// The curve with the smaller median error; the line where no bend can be determined. Bends are tried at every measured
 /// size, or at as many of them as time allows. The fit goes on as long as it is wanted.
-pub fn fit(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
+fn fit(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
     let mut best = line(measured, wanted)?;
     let error =
         |curve: &TransferCurve| quality(curve, measured).map_or(f64::INFINITY, |quality| quality.median);
@@ -62,7 +69,7 @@ fn bends(measured: &[Transfer]) -> Vec<Bytes> {
 }
 
 /// α and β by relative errors.
-pub fn line(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
+fn line(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
     let row = |(size, time): &Transfer| vec![size.get() / time.get(), time.get().recip()];
     let rows: Vec<Vec<f64>> = measured.iter().map(row).collect();
     let fit = nnls_while(&rows, &vec![1.0; measured.len()], wanted)?;
@@ -74,18 +81,52 @@ pub fn line(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferC
 }
 
 /// Errors on some transfers.
-pub fn quality(curve: &TransferCurve, measured: &[Transfer]) -> Option<Quality> {
+fn quality(curve: &TransferCurve, measured: &[Transfer]) -> Option<Quality> {
     Quality::from_pairs(measured.iter().map(|(size, time)| (curve.time(*size), *time)))
 }
 
-/// The text of a TOML file with a fitted curve.
-pub fn to_toml(
-    model: &TransferModel,
-    errors: &FitErrors,
-    source: String,
+fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<Transfer>, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
+    let (bytes, times) = (file.column("bytes")?, file.time_column()?);
+    file.split(wanted, |row| {
+        let transfer = (Bytes::new(row.amount(bytes)?), row.time(times)?);
+        Ok((format!("a transfer of {} bytes", transfer.0.get()), transfer))
+    })
+}
+
+/// Fits the transfers of `data`; those of `test`, if given, are tested with instead of its held rows.
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
     date: String,
-) -> Result<String, toml::ser::Error> {
-    artefact::to_toml(Kind::Transfer, Provenance::new(FORMULA, source, date, &MEANING), errors, model)
+    wanted: &CancelCheck<'_>,
+) -> Result<FitReport, Stopped> {
+    let measured = read(data, wanted)?;
+    let test = test.map(|test| read(test, wanted)).transpose()?;
+    let Split { fit: measured, held } = measured.tested_with(test);
+    let curve =
+        fit(&measured, wanted).map_err(|error| stopped(data, "the transfer", &error, &COEFFICIENTS))?;
+    let extreme = |pick: fn(Bytes, Bytes) -> Bytes| measured.iter().map(|(size, _)| *size).reduce(pick);
+    let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
+    let (Some(on_fit), Some(least), Some(most)) = (quality(&curve, &measured), least, most) else {
+        let name = data.display().to_string();
+        return Err(Fault::in_file(name, "it holds no transfers to fit", "add fit rows").into());
+    };
+    let errors = FitErrors { fit: on_fit, held: quality(&curve, &held) };
+    let outside = held.iter().filter(|(size, _)| *size < least || *size > most).count();
+    let mut notes = vec![match curve {
+        TransferCurve::Line { startup, bandwidth } => {
+            format!("A line: {} and {}.", startup.human(), bandwidth.human())
+        }
+        TransferCurve::LogLinear(_) => "A logarithm for small transfers, a line for large ones.".to_owned(),
+    }];
+    if outside > 0 {
+        notes.push(format!("{outside} held transfers are outside the fitted sizes: extrapolated."));
+    }
+    let model = TransferModel { least, most, curve };
+    let artefact = ARTEFACT.write(data, measured.len(), &date, &errors, &model)?;
+    let rows = FitErrorRow::rows("transfer", &errors).collect();
+    Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use graph::Graph;
 use prost::Message;
 use proto::ModelProto;
 use std::io::Read;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use wire::WireError;
 
 /// Whether a file that begins like this may be an ONNX model: its first field is the version of the format, and a text
@@ -82,7 +82,10 @@ fn unreadable(place: &str, error: WireError, max_memory: u64) -> Fault {
             Fault::in_file(
                 place,
                 reason,
-                "import a smaller part of the model, or allow more with --max-memory",
+                [
+                    Remedy::advice("import a smaller part of the model"),
+                    Remedy::option_to(RequestOption::MaxMemory, "to allow more"),
+                ],
             )
         }
         WireError::System(error) => Fault::in_file(place, format!("it cannot be read: {error}"), again),

@@ -8,8 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 use stepcast_core::scenario::{Document, Edit};
+use stepcast_fit::FitReport;
 use stepcast_report::format::grouped;
 use stepcast_report::tables::{check, comparison, fit, forecast, fusion, import, plan, search};
+use stepcast_report::words::NEUTRAL;
 use stepcast_report::{adapters, html};
 use stepcast_study::Forecast;
 use stepcast_study::Request;
@@ -17,7 +19,6 @@ use stepcast_study::check::Check;
 use stepcast_study::explore::plan::emit::{Framework, emit};
 use stepcast_study::explore::plan::{PlanReport, applied};
 use stepcast_study::explore::search::SearchReport;
-use stepcast_study::fit::FitReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
@@ -84,7 +85,7 @@ impl Answer {
                 vec![forecast::figures(scenario, forecast), forecast::scaling(forecast)]
             }
             Content::Comparison(comparison) => {
-                vec![comparison::predictions(comparison), comparison::refusals(comparison)]
+                vec![comparison::predictions(comparison), comparison::refusals(comparison, NEUTRAL)]
             }
             Content::Fusion(report) => vec![fusion::rules(report)],
             Content::Search(report) => vec![search::best(report)],
@@ -97,7 +98,7 @@ impl Answer {
                 tables.extend([plan::front(report), plan::families(report)]);
                 tables
             }
-            Content::Check(check) => vec![check::steps(check), check::suspects(check)],
+            Content::Check(check) => vec![check::steps(check), check::suspects(check, NEUTRAL)],
             Content::Fit { fitted, .. } => vec![fit::errors(fitted)],
             Content::Import { imported, written } => import::all(&Overview::new(imported, written.clone())),
             Content::Validation(_) | Content::Overview(_) => return Ok(None),

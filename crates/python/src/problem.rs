@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::any::Any;
-use stepcast_core::fault::{Excerpt, Fault};
+use stepcast_core::fault::{Excerpt, Fault, Remedies, Remedy, RequestOption};
 use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
 use stepcast_validation::ValidationError;
@@ -20,13 +20,13 @@ enum Kind {
 pub(crate) struct Problem {
     kind: Kind,
     reason: String,
-    remedy: String,
+    remedy: Remedies,
     key: String,
     place: String,
 }
 
 impl Problem {
-    pub(crate) fn input(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn input(reason: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
         let (key, place) = (String::new(), String::new());
         Self { kind: Kind::InputError, reason: reason.into(), remedy: remedy.into(), key, place }
     }
@@ -55,6 +55,33 @@ impl Problem {
     /// Names the argument `name` as the cause, unless a key is known.
     pub(crate) fn in_argument(self, name: &str) -> Self {
         if self.key.is_empty() { self.at_key(name) } else { self }
+    }
+}
+
+/// A remedy as a keyword of the package's functions; none where that has other words than every front end.
+pub(crate) fn keyword(remedy: &Remedy) -> Option<String> {
+    match remedy {
+        Remedy::SetKey { key, value } => Some(format!("use `set={{\"{key}\": \"{value}\"}}`")),
+        Remedy::UseMethod { method } => Some(format!("use `method=\"{method}\"`")),
+        Remedy::GiveOption { option, value, purpose } => {
+            let value = match (option, value.as_deref()) {
+                (RequestOption::Force | RequestOption::Resume, _) => "True".to_owned(),
+                (RequestOption::Batch | RequestOption::Budget, Some(number)) => number.to_owned(),
+                (RequestOption::How | RequestOption::Device, Some(text)) => format!("\"{text}\""),
+                (RequestOption::Vary | RequestOption::Data | RequestOption::MaxMemory, _) => "...".to_owned(),
+                (RequestOption::Devices, None) => "{\"a100\": 2.5}".to_owned(),
+                _ => return None,
+            };
+            Some(format!("use `{}={value}` {purpose}", option.name().replace('-', "_")).trim_end().to_owned())
+        }
+        Remedy::NameArtefact { fits } => {
+            let calls = Remedy::alternatives(fits, |fit| format!("`stepcast.fit(\"{fit}\", ...)`"));
+            let calls = if calls.is_empty() { "`stepcast.fit`" } else { &calls };
+            Some(format!("name a file that {calls} has written"))
+        }
+        Remedy::ImportRecording => Some("make a profile with `stepcast.import_trace`".to_owned()),
+        Remedy::RunQuickStart => Some("call `stepcast.predict()` for the built-in quick start".to_owned()),
+        _ => None,
     }
 }
 
@@ -107,7 +134,8 @@ impl From<Problem> for PyErr {
             let Problem { kind, reason, remedy, key, place } = problem;
             let raised = || {
                 let class = py.import("stepcast.errors")?.getattr(format!("{kind:?}"))?;
-                let arguments = PyTuple::new(py, [reason, remedy, key, place])?;
+                let data = serde_json::to_string(remedy.all()).unwrap_or_default();
+                let arguments = PyTuple::new(py, [reason, remedy.worded(keyword), key, place, data])?;
                 class.call1(arguments)
             };
             raised().map_or_else(|error| error, Self::from_value)

@@ -3,7 +3,7 @@
 use crate::border::{interruptible, on_pool, released, until};
 use crate::figures::Figures;
 use crate::json::pretty;
-use crate::problem::Problem;
+use crate::problem::{Problem, keyword};
 use crate::value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -37,7 +37,7 @@ impl Scenario {
         if !notes.is_empty() {
             let warn = py.import("warnings")?.getattr("warn")?;
             for note in notes {
-                warn.call1((note,))?;
+                warn.call1((note.worded(keyword),))?;
             }
         }
         Ok(Self { request, resolved, packed: OnceLock::new() })

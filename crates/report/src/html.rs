@@ -1,6 +1,7 @@
 //! Tables as HTML. Every text is escaped.
 
 use crate::table::{Cells, Table};
+use crate::words::NEUTRAL;
 use askama::Template;
 
 /// A table with its title and note.
@@ -13,6 +14,10 @@ struct TableSection<'a> {
 }
 
 impl TableSection<'_> {
+    fn note(&self) -> String {
+        self.table.worded_note(NEUTRAL)
+    }
+
     /// Bars repeat a number for text; HTML leaves them out.
     fn is_shown(&self, column: &usize) -> bool {
         self.table.columns.get(*column).is_some_and(|column| column.cells != Cells::Bars)

@@ -20,6 +20,7 @@ pub mod plots;
 pub mod sentences;
 pub mod table;
 pub mod tables;
+pub mod words;
 
 pub use draw::style::embedded as style;
 pub use draw::unit::{Figure, Unit};

@@ -177,7 +177,7 @@ pub fn baseline(advice: &Advice) -> String {
 
 /// How long workers compute, where part of that overlaps transfers and is not among the parts of the step.
 pub fn overlapped(prediction: &Prediction) -> Option<String> {
-    let counted = prediction.part("compute") + prediction.part("host-to-device");
+    let counted = prediction.computing();
     let times = || prediction.groups.iter().map(|group| group.compute);
     let (least, most) = (times().reduce(Seconds::min)?, times().reduce(Seconds::max)?);
     if prediction.simulation.is_some() || most <= counted * (1.0 + OVERLAPPED) {

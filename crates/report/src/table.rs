@@ -2,6 +2,8 @@
 //!
 //! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them.
 
+use crate::words::{Hint, Wording};
+
 /// How the cells of a column are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cells {
@@ -66,6 +68,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// A paragraph below the table; may be empty.
     pub note: String,
+    /// Where readers find more, after the note in the words of their front end.
+    pub hints: Vec<Hint>,
     /// Whether an interactive page shows it only when asked: a plot shows the same, or it is a detail.
     pub folded: bool,
 }
@@ -78,6 +82,7 @@ impl Table {
             columns: columns.into(),
             rows: Vec::new(),
             note: String::new(),
+            hints: Vec::new(),
             folded: false,
         }
     }
@@ -100,6 +105,14 @@ impl Table {
     /// Adds a row to a table of figures.
     pub fn figure(&mut self, name: &str, value: impl Into<String>, explanation: impl Into<String>) {
         self.row([name.to_owned(), value.into(), explanation.into()]);
+    }
+
+    /// The note, with hints in the words of a front end.
+    pub fn worded_note(&self, words: Wording) -> String {
+        let hints = self.hints.iter().map(|hint| words.hint(hint));
+        let sentences: Vec<String> =
+            [self.note.clone()].into_iter().chain(hints).filter(|text| !text.is_empty()).collect();
+        sentences.join(" ")
     }
 
     /// Whether any column has a title.

@@ -23,7 +23,7 @@ pub(crate) fn pass(scenario: &Scenario) -> u64 {
 
 /// The most that one prediction costs.
 pub(crate) fn prediction(scenario: &Scenario, method: &dyn Method) -> u64 {
-    if method.is_quick() { PREDICTION + pass(scenario) } else { scenario.simulate.budget }
+    if method.is_quick() { PREDICTION + pass(scenario) } else { scenario.methods.simulate.budget }
 }
 
 /// What it costs to make a scenario from its text, about.

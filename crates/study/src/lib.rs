@@ -13,12 +13,11 @@
 //! ```
 //!
 //! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies it;
-//! [`check`] holds a running job against its forecast; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself; [`fit`] learns machines from measurements.
+//! [`check`] holds a running job against its forecast; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
 
 pub mod check;
 mod cost;
 pub mod explore;
-pub mod fit;
 pub mod fuse;
 pub mod predict;
 pub mod replace;

@@ -5,7 +5,7 @@ use crate::source::unpacked;
 use crate::write::write_whole;
 use std::io::Write;
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::profile::Profile;
 
 /// Reads and checks the profile at `path`, compressed with gzip or not.
@@ -20,9 +20,9 @@ pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
         let text = error.to_string();
         let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
         let remedy = if error.is_eof() {
-            "the file ends too early; copy or import it again"
+            Remedies::from("the file ends too early; copy or import it again")
         } else {
-            "see docs/profile.md for the format; `stepcast import` makes a profile of a recording"
+            [Remedy::advice("see docs/profile.md for the format"), Remedy::ImportRecording].into()
         };
         Fault::in_file(place, reason, remedy)
     })?;

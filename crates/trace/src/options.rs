@@ -4,7 +4,7 @@ use crate::source::{Memory, Reading, Watch};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 
 /// The reason of a fault that a batch would remedy.
 pub const UNKNOWN_BATCH: &str = "it does not record how many samples a step has";
@@ -46,6 +46,7 @@ impl<'a> Options<'a> {
 
     /// The batch, for a recording at `place` that needs it.
     pub(crate) fn required_batch(&self, place: &str) -> Result<u32, Fault> {
-        self.batch.ok_or_else(|| Fault::in_file(place, UNKNOWN_BATCH, "give the number: --batch 32"))
+        self.batch
+            .ok_or_else(|| Fault::in_file(place, UNKNOWN_BATCH, Remedy::option(RequestOption::Batch, "32")))
     }
 }

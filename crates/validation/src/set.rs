@@ -3,7 +3,7 @@
 use crate::{Report, ValidationError, sets};
 use std::ops::ControlFlow;
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::suggest;
 
 /// How far a set is.
@@ -69,7 +69,11 @@ impl<'a> Options<'a> {
     pub(crate) fn data_of(&self, set: &dyn Set) -> Result<&'a Path, Fault> {
         self.data.ok_or_else(|| {
             let what = if matches!(set.source(), Source::Folder(_)) { "FOLDER" } else { "FILE" };
-            let remedy = format!("add --data {what}; docs/validation.md says what is in it");
+            let remedy = Remedy::GiveOption {
+                option: RequestOption::Data,
+                value: Some(what.to_owned()),
+                purpose: "(docs/validation.md says what is in it)".to_owned(),
+            };
             Fault::new(format!("the measurements of {} are not in the binary", set.name()), remedy)
         })
     }
@@ -94,7 +98,7 @@ pub fn find(name: &str) -> Result<&'static dyn Set, Fault> {
     sets::all().iter().copied().find(|set| set.name() == name).ok_or_else(|| {
         let names: Vec<&str> = sets::all().iter().map(|set| set.name()).collect();
         let list = format!("the sets are {}", names.join(", "));
-        let remedy = suggest::remedy(name, names, &list);
+        let remedy = suggest::remedy(name, names, list);
         Fault::new(format!("there is no validation set \"{name}\""), remedy)
     })
 }

@@ -11,9 +11,9 @@ use stepcast_core::fitted::steps::{Nominal, StepModel};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
+use stepcast_fit::gemm;
 use stepcast_fit::steps::PreparedSteps;
-use stepcast_study::fit::gemm;
-use stepcast_study::fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
+use stepcast_fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
 use stepcast_study::never_cancelled;
 use stepcast_validation::sets::steps::{StepPredictions, is_bounded, predict};
 

@@ -189,6 +189,7 @@ editor.begin((text) => replace(text, "text"));
 runs.begin(() => server.lost(() => look()));
 forecast.begin(use);
 methods.begin(useMethod);
+problems.begin(change, useMethod);
 timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say($("failure"), problem)));
 upload.begin(({ scenario }) => start(scenario));
 onLink(follow);

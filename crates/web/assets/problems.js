@@ -28,6 +28,26 @@ function lead(problem) {
   }
 }
 
+// What the page can do by itself about a problem: set a key, or use another method.
+let doing = { "set-key": () => {}, "use-method": () => {} };
+export function begin(change, useMethod) {
+  doing = {
+    "set-key": (remedy) => change([{ key: remedy.key, value: remedy.value }]),
+    "use-method": (remedy) => useMethod(remedy.method),
+  };
+}
+
+function offers(problem) {
+  return (problem.remedies ?? [])
+    .filter((remedy) => remedy.kind in doing)
+    .map((remedy) => {
+      const words = remedy.kind === "set-key" ? `Set ${remedy.key} to ${remedy.value}` : `Use ${remedy.method}`;
+      const button = make("button", { type: "button", class: "link" }, words);
+      button.addEventListener("click", () => doing[remedy.kind](remedy));
+      return button;
+    });
+}
+
 // Shows a problem in a bar, with a way to where it is.
 export function say(element, problem) {
   if (!problem) {
@@ -41,7 +61,7 @@ export function say(element, problem) {
   go.addEventListener("click", () => lead(problem));
   element.replaceChildren(
     make("p", {}, make("strong", {}, where ? `${where}: ` : ""), sentence(problem.detail ?? problem.message)),
-    make("p", { class: "note" }, sentence(problem.remedy), " ", ...(place ? [go] : [])),
+    make("p", { class: "note" }, sentence(problem.remedy), ...[...(place ? [go] : []), ...offers(problem)].flatMap((button) => [" ", button])),
   );
   element.hidden = false;
 }

@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use stepcast_core::fault::shown;
 use stepcast_core::scenario::{Document, Edit, ScenarioFile};
-use stepcast_core::text::{self, shown};
+use stepcast_core::text;
 use toml_edit::{Item, TableLike};
 
 /// A key and its new value.

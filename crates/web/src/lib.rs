@@ -18,7 +18,6 @@ mod serve;
 mod study;
 mod token;
 mod uploads;
-mod words;
 mod work;
 
 pub use guard::Access;

@@ -1,6 +1,5 @@
 //! Errors as problem details (RFC 9457) with the key, the reason and the remedy.
 
-use crate::words::for_the_page;
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -8,8 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Display;
-use stepcast_core::fault::{Excerpt, Fault};
-use stepcast_core::text::shown;
+use stepcast_core::fault::{Excerpt, Fault, Remedies, shown};
 use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
 use stepcast_trace::UNKNOWN_BATCH;
@@ -27,7 +25,8 @@ pub(crate) struct Problem {
     /// The reason.
     pub(crate) detail: String,
     /// How to fix it.
-    pub(crate) remedy: String,
+    #[serde(flatten)]
+    pub(crate) remedy: Remedies,
     /// The key of the scenario or the part of the request that caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
@@ -44,7 +43,7 @@ impl Problem {
         status: StatusCode,
         kind: &str,
         detail: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedies>,
     ) -> Self {
         Self {
             kind: format!("urn:stepcast:{kind}"),
@@ -59,7 +58,7 @@ impl Problem {
     }
 
     /// A request that cannot be processed.
-    pub(crate) fn invalid(key: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn invalid(key: &str, detail: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
         let key = Some(key.to_owned()).filter(|key| !key.is_empty());
         Self { key, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-request", detail, remedy) }
     }
@@ -73,11 +72,10 @@ impl Problem {
     /// An upload that cannot be used. The position is omitted: it may contain a path of this machine.
     pub(crate) fn upload(fault: Fault) -> Self {
         if fault.reason == UNKNOWN_BATCH {
-            let remedy = for_the_page(&fault.remedy);
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            return Self::new(status, "unknown-batch", fault.reason, remedy).at("batch");
+            return Self::new(status, "unknown-batch", fault.reason, fault.remedy).at("batch");
         }
-        Self::invalid("upload", for_the_page(&fault.reason), for_the_page(&fault.remedy))
+        Self::invalid("upload", fault.reason, fault.remedy)
     }
 
     /// The server is overloaded.
@@ -110,8 +108,7 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let excerpt = fault.excerpt().and_then(Excerpt::line_and_column);
         let in_scenario = fault.place.is_some();
-        let mut problem =
-            Self::invalid(&fault.key.to_string(), for_the_page(&fault.reason), for_the_page(&fault.remedy));
+        let mut problem = Self::invalid(&fault.key.to_string(), fault.reason, fault.remedy);
         if in_scenario {
             problem.kind = "urn:stepcast:invalid-scenario".to_owned();
             problem.title = "invalid scenario".to_owned();

@@ -6,7 +6,6 @@ use crate::edit::Change;
 use crate::events::{self, Events};
 use crate::problem::Problem;
 use crate::request::Input;
-use crate::words::for_the_page;
 use crate::work::{self, Work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -20,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stepcast_core::prediction::Warning;
 use stepcast_report::table::Table;
+use stepcast_report::words::NEUTRAL;
 use stepcast_report::{html, json};
 use tokio_util::sync::CancellationToken;
 
@@ -173,7 +173,7 @@ struct Use {
 
 impl Shown {
     pub(crate) fn new(summary: &str) -> Self {
-        Self { summary: for_the_page(summary), ..Self::default() }
+        Self { summary: summary.to_owned(), ..Self::default() }
     }
 
     /// Adds a plot.
@@ -188,17 +188,17 @@ impl Shown {
 
     /// Adds a table whose rows stand for these numbers.
     pub(crate) fn table_of(&mut self, table: &Table, rows: Vec<Option<u64>>) -> Result<(), Problem> {
-        if table.rows.is_empty() && table.note.is_empty() {
+        if table.rows.is_empty() && table.worded_note(NEUTRAL).is_empty() {
             return Ok(());
         }
         let html = html::folding_section(table).map_err(Problem::fault)?;
-        self.tables.push(Section { html: for_the_page(&html), rows });
+        self.tables.push(Section { html, rows });
         Ok(())
     }
 
     /// Adds sentences below everything.
     pub(crate) fn notes(&mut self, notes: impl IntoIterator<Item = String>) {
-        self.notes.extend(notes.into_iter().map(|note| for_the_page(&note)));
+        self.notes.extend(notes);
     }
 
     /// Adds warnings.

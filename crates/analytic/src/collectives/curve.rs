@@ -1,6 +1,6 @@
 //! Time of an all-reduce as a function of its size, on the machines of a scenario.
 
-use super::reached::Reached;
+use super::reached::AchievedRates;
 use super::{AllReduce, Cost, Fabric, Hierarchy};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Cluster, Network, WorkerGroup};
@@ -50,13 +50,13 @@ pub fn curve(scenario: &Scenario) -> Curve {
 pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
     let cluster = &scenario.cluster;
     let algorithm = scenario.strategy.exchange.algorithm;
-    match Reached::of(cluster, &scenario.priors.all_reduce) {
+    match AchievedRates::from_cluster(cluster, &scenario.priors.all_reduce) {
         Some(reached) => reached_cost(cluster, algorithm, &reached, size),
         None => ideal_cost(cluster, algorithm, size),
     }
 }
 
-fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &Reached, size: Bytes) -> Cost {
+fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &AchievedRates, size: Bytes) -> Cost {
     let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
     // What is reached includes the time to combine numbers.
     let fabric = |rate: BytesPerSec| Fabric {
@@ -143,6 +143,6 @@ fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
 /// Rate of a ring and start-up of an all-reduce, where the network is not ideal.
 #[cfg(test)]
 pub(crate) fn reached_ring(scenario: &Scenario) -> Option<(BytesPerSec, Seconds)> {
-    let reached = Reached::of(&scenario.cluster, &scenario.priors.all_reduce)?;
+    let reached = AchievedRates::from_cluster(&scenario.cluster, &scenario.priors.all_reduce)?;
     Some((reached.ring(), reached.start()))
 }

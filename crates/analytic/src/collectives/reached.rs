@@ -26,7 +26,7 @@ pub(crate) struct Machines {
 
 impl Machines {
     /// The machines of `cluster`. Workers that are joined by a link of the inside of a machine are on one machine.
-    pub(crate) fn of(cluster: &Cluster) -> Self {
+    pub(crate) fn from_cluster(cluster: &Cluster) -> Self {
         let workers = cluster.workers() as f64;
         let inside = matches!(cluster.network.transport, Transport::Pcie | Transport::Nvlink);
         match &cluster.nodes {
@@ -42,7 +42,7 @@ impl Machines {
 
 /// What a collective over all workers of a cluster reaches.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Reached {
+pub(crate) struct AchievedRates {
     /// Rate inside a machine; none if every machine has one worker.
     pub(crate) inside: Option<BytesPerSec>,
     /// Rate between machines; none if there is one machine.
@@ -53,20 +53,20 @@ pub(crate) struct Reached {
     pub(crate) start_between: Seconds,
 }
 
-impl Reached {
+impl AchievedRates {
     /// What is reached on `cluster`; none if its network is ideal.
-    pub(crate) fn of(cluster: &Cluster, priors: &AllReduce) -> Option<Self> {
+    pub(crate) fn from_cluster(cluster: &Cluster, priors: &AllReduce) -> Option<Self> {
         if cluster.network.transport == Transport::Ideal {
             return None;
         }
-        let machines = Machines::of(cluster);
+        let machines = Machines::from_cluster(cluster);
         let nodes = cluster.nodes.as_ref();
         let link = nodes.map_or(&cluster.network, |nodes| &nodes.network);
         let ports = f64::from(cluster.ports_in_use());
         let transport = cluster.network.transport;
         let inside = (machines.workers > 1.0).then(|| match transport {
-            Transport::HostMpi => gigabytes(priors.mpi),
-            Transport::Gloo => gigabytes(priors.gloo),
+            Transport::HostMpi => priors.mpi.into(),
+            Transport::Gloo => priors.gloo.into(),
             _ => reached(link, link.bandwidth, machines.workers, peer_to_peer(cluster), priors),
         });
         let between = (machines.count > 1.0).then(|| {
@@ -74,8 +74,8 @@ impl Reached {
             let rate = reached(network, slowest_port(cluster), 1.0, true, priors);
             if network.reached.is_some() { rate } else { rate * ports }
         });
-        let start = |hop: f64, link: &Network, among: f64| {
-            Seconds::new(hop).max(link.latency + link.startup) * (2.0 * among.log2())
+        let start = |hop: Seconds, link: &Network, among: f64| {
+            hop.max(link.latency + link.startup) * (2.0 * among.log2())
         };
         let [hop_in, hop_x] = match transport {
             Transport::Gloo => [priors.gloo_hop; 2],
@@ -125,16 +125,16 @@ fn reached(
             let host = match link.rented {
                 Some(false) => priors.tcp_flow,
                 Some(true) => priors.tcp_vm,
-                None => (priors.tcp_flow * priors.tcp_vm).sqrt() * priors.either,
+                None => priors.tcp_flow.between(priors.tcp_vm) * priors.either,
             };
-            smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), gigabytes(host))
+            smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), host.into())
         }
         Transport::Rdma => nominal * priors.rdma,
-        Transport::HostMpi => smaller(nominal * link.efficiency, gigabytes(priors.mpi)),
-        Transport::Gloo => smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), gigabytes(priors.gloo)),
+        Transport::HostMpi => smaller(nominal * link.efficiency, priors.mpi.into()),
+        Transport::Gloo => smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), priors.gloo.into()),
         Transport::Nvlink => nominal * priors.nv,
         Transport::Pcie if peer_to_peer => nominal * priors.p2p,
-        Transport::Pcie => smaller(gigabytes(priors.bounce), gigabytes(priors.shared / among.max(2.0))),
+        Transport::Pcie => smaller(priors.bounce.into(), (priors.shared / among.max(2.0)).into()),
     }
 }
 
@@ -143,7 +143,7 @@ fn reached(
 pub(crate) fn reached_rate(cluster: &Cluster, inside: bool, priors: &AllReduce) -> BytesPerSec {
     match cluster.nodes.as_ref().filter(|_| inside) {
         Some(nodes) => {
-            let among = Machines::of(cluster).workers;
+            let among = Machines::from_cluster(cluster).workers;
             reached(&nodes.network, nodes.network.bandwidth, among, peer_to_peer(cluster), priors)
         }
         None => reached(&cluster.network, slowest_port(cluster), 1.0, peer_to_peer(cluster), priors),
@@ -153,10 +153,6 @@ pub(crate) fn reached_rate(cluster: &Cluster, inside: bool, priors: &AllReduce) 
 /// Whether the devices of all groups read each other's memory over PCIe.
 fn peer_to_peer(cluster: &Cluster) -> bool {
     cluster.groups.iter().all(|group| group.device.peer_to_peer())
-}
-
-fn gigabytes(rate: f64) -> BytesPerSec {
-    BytesPerSec::new(rate * 1e9)
 }
 
 /// The smaller of two rates, rounded where they are close.
@@ -180,7 +176,8 @@ mod tests {
                  [cluster.nodes]\nworkers = {workers}\n"
             );
             let scenario = Document::new("test", text).scenario(&[]).unwrap();
-            let reached = Reached::of(&scenario.cluster, &scenario.priors.all_reduce).unwrap();
+            let reached =
+                AchievedRates::from_cluster(&scenario.cluster, &scenario.priors.all_reduce).unwrap();
             let time = |bytes: f64| {
                 let carried = 2.0 * f64::from(workers - 1) / f64::from(workers) * bytes;
                 carried / reached.ring().get() + reached.start().get()

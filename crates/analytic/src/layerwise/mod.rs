@@ -60,7 +60,7 @@ impl Method for Layerwise {
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let workers: Vec<Worker> =
-            (0..scenario.cluster.groups.len()).map(|index| Worker::of(scenario, index)).collect();
+            (0..scenario.cluster.groups.len()).map(|index| Worker::new(scenario, index)).collect();
         let round = round(scenario, &workers);
         let report = |(index, worker): (usize, &Worker)| GroupReport {
             group: index,
@@ -96,7 +96,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn of(scenario: &Scenario, index: usize) -> Self {
+    fn new(scenario: &Scenario, index: usize) -> Self {
         let speed = Speed::of(scenario, index);
         let layers = &scenario.workload.layers;
         let forward: Seconds = layers.iter().map(|layer| speed.forward(layer)).sum();
@@ -112,7 +112,7 @@ impl Worker {
         let copying = compute::host_to_device(scenario, index);
         Self {
             forward,
-            machine: Machine::of(scenario, index),
+            machine: Machine::new(scenario, index),
             group: index,
             count: scenario.cluster.groups[index].count,
             ready,

@@ -43,7 +43,7 @@ pub(super) fn round(scenario: &Scenario, workers: &[Worker], shards: &[Shard], s
 fn synchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard], steps: f64) -> Round {
     let priors = &scenario.priors.servers;
     let all = scenario.cluster.workers();
-    let exchange = Exchange::of(scenario, workers, shards);
+    let exchange = Exchange::new(scenario, workers, shards);
     let communication = exchange.server.times(all as f64).larger(exchange.machine);
     let finish = |worker: &Worker| {
         let kind = scenario.cluster.groups[worker.group].device.kind;
@@ -84,7 +84,7 @@ fn asynchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Ro
     let thinking = Seconds::new(all as f64 / workers.iter().map(rate).sum::<f64>());
     let copied = workers.iter().map(|worker| worker.host_to_device).fold(thinking, Seconds::min);
     let (host_to_device, compute) = (copied, thinking - copied);
-    let exchange = Exchange::of(scenario, workers, shards);
+    let exchange = Exchange::new(scenario, workers, shards);
     // Machines serve their own workers side by side: all together are as one station for the worker in turn.
     let turn = exchange.server.larger(exchange.machine.times(1.0 / all as f64));
     let alone = exchange.machine.total() / f64::from(scenario.cluster.workers_per_node());
@@ -108,14 +108,14 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn of(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Self {
+    fn new(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Self {
         let cluster = &scenario.cluster;
         let copies = f64::from(cluster.servers.copies);
         if scenario.server_software() == ServerSoftware::Byteps {
             return Self::byteps(scenario, workers, copies);
         }
         let asynchronous = scenario.strategy.synchronisation == Synchronisation::Async;
-        let service = Service::of_scenario(scenario);
+        let service = Service::from_scenario(scenario);
         // Asynchronous workers use both directions at once, synchronous ones push together and then pull together.
         let (directions, duplex) = match asynchronous {
             true => (copies, scenario.priors.servers.duplex),

@@ -5,11 +5,11 @@ use super::schedule::{Buffer, Flush, Mean, Schedule};
 use crate::collectives::{curve, scenario_cost};
 use crate::contention::Contention;
 use stepcast_core::compute;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{Method, without_plan};
 use stepcast_core::pass::{Pass, Recorded};
-use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
@@ -38,14 +38,15 @@ impl Method for Liu2022 {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        let refuse =
-            |key, reason: &str, remedy: &str| Err(Fault::in_key(key, format!("Liu 2022 {reason}"), remedy));
+        let refuse = |key, reason: &str, remedy: Remedies| {
+            Err(Fault::in_key(key, format!("Liu 2022 {reason}"), remedy))
+        };
         without_plan("Liu 2022", scenario)?;
         if scenario.strategy.architecture != Architecture::AllReduce {
             return refuse(
                 "strategy.architecture",
                 "models all-reduce only",
-                "use `architecture = \"all-reduce\"`, or `--method layerwise`",
+                [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("layerwise")].into(),
             );
         }
         match scenario.strategy.synchronisation {
@@ -54,14 +55,14 @@ impl Method for Liu2022 {
                 return refuse(
                     "strategy.synchronisation",
                     "does not model local SGD",
-                    "use `synchronisation = \"bsp\"`",
+                    Remedy::set("strategy.synchronisation", "bsp").into(),
                 );
             }
             Synchronisation::Async | Synchronisation::Ssp(_) => {
                 return refuse(
                     "strategy.synchronisation",
                     "does not model asynchronous training",
-                    "use `synchronisation = \"bsp\"`",
+                    Remedy::set("strategy.synchronisation", "bsp").into(),
                 );
             }
         }
@@ -69,21 +70,21 @@ impl Method for Liu2022 {
             return refuse(
                 "strategy.all-reduce.channels",
                 "has one all-reduce at a time",
-                "use `channels = 1`, or `--method simulate`",
+                [Remedy::set("strategy.all-reduce.channels", "1"), Remedy::method("simulate")].into(),
             );
         }
         if scenario.strategy.exchange.interference > 0.0 {
             return refuse(
                 "strategy.all-reduce.interference",
                 "does not model that communication slows computing down",
-                "use `interference = 0`, or `--method simulate`",
+                [Remedy::set("strategy.all-reduce.interference", "0"), Remedy::method("simulate")].into(),
             );
         }
         if scenario.strategy.exchange.copy_rate.is_some() {
             return refuse(
                 "strategy.all-reduce.copy-rate",
                 "does not model copies of gradients",
-                "remove it, or use `--method simulate`",
+                [Remedy::advice("remove it"), Remedy::method("simulate")].into(),
             );
         }
         Ok(())
@@ -101,7 +102,7 @@ impl Method for Liu2022 {
         };
         let update = curve(scenario);
         let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
-        let contention = Contention::of(scenario);
+        let contention = Contention::from_scenario(scenario);
         let plan = plan(&contention.slowed(&pass), &update, &rule);
         let Mean { outcome, communication } = contention.mean(&pass, &update, &rule);
 
@@ -111,13 +112,13 @@ impl Method for Liu2022 {
             .max_by(|a, b| end(a).get().total_cmp(&end(b).get()))
             .map_or(Seconds::ZERO, |(delay, _)| *delay);
         let breakdown = vec![
-            Part { name: "compute", time: pass.computing() - copying + pass.update },
-            Part { name: "host-to-device", time: copying },
+            Part { kind: PartKind::Compute, time: pass.computing() - copying + pass.update },
+            Part { kind: PartKind::HostToDevice, time: copying },
             Part {
-                name: "slowdown beside others",
+                kind: PartKind::Slowdown,
                 time: outcome.computing + outcome.after - pass.computing() - pass.update,
             },
-            Part { name: "exposed communication", time: outcome.exposed() },
+            Part { kind: PartKind::ExposedCommunication, time: outcome.exposed() },
         ];
         let bottleneck = if outcome.computing >= outcome.exposed() {
             Bottleneck::Compute

@@ -12,13 +12,11 @@
 //! Departures from the printed equations follow section 4 of the errata and are marked where they occur.
 
 mod method;
-mod optimum;
 mod run;
 mod schedule;
 
 pub use method::{Liu2022, assumptions, passes, schedule};
-pub use optimum::{optimum, optimum_while};
-pub use run::{mean, osf, plan};
+pub use run::{mean, optimum, optimum_while, osf, plan};
 pub use schedule::{Buffer, Flush, Mean, Outcome, Plan, Reading, Schedule};
 pub use stepcast_core::pass::{Layer, Pass};
 

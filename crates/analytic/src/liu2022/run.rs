@@ -5,6 +5,7 @@
 
 use super::schedule::{Buffer, Flush, Mean, Outcome, Plan, Reading, Schedule};
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -28,12 +29,15 @@ pub fn plan(pass: &Pass, update: &Curve, schedule: &Schedule) -> Plan {
 /// is equally likely; a single phase makes steps of almost equal length wait for almost no time or for a whole cycle.
 /// For all other schedules every step is the same.
 pub fn mean(pass: &Pass, update: &Curve, schedule: &Schedule) -> Mean {
-    let Schedule::Horovod { cycle, .. } = schedule else { return Mean::of(&plan(pass, update, schedule)) };
+    let Schedule::Horovod { cycle, .. } = schedule else {
+        return Mean::from_plan(&plan(pass, update, schedule));
+    };
     if *cycle <= Seconds::ZERO {
-        return Mean::of(&plan(pass, update, schedule));
+        return Mean::from_plan(&plan(pass, update, schedule));
     }
     let share = 1.0 / f64::from(PHASES);
-    let at = |phase: u32| Mean::of(&plan_at(pass, update, schedule, (f64::from(phase) + MIDDLE) * share));
+    let at =
+        |phase: u32| Mean::from_plan(&plan_at(pass, update, schedule, (f64::from(phase) + MIDDLE) * share));
     (1..PHASES).fold(at(0), |sum, phase| sum.plus(&at(phase))).times(share)
 }
 
@@ -217,4 +221,61 @@ impl Schedule {
             Self::Buckets(counts) => unless(buffer.tensors < counts.get(buffer.number).copied().unwrap_or(1)),
         }
     }
+}
+
+// The optimal fusion of gradients into messages.
+//
+// All-reduces run one at a time and gradients are sent in backward order, so a plan is a set of cuts. The time at
+// which the channel becomes free after the first i gradients is all that matters for the rest of the plan, and an
+// earlier time is never worse. The earliest time E(i) satisfies
+//
+// ```text
+// E(0) = 0        E(i) = min over k < i of  max(E(k), ready(i)) + t(D(k+1) + … + D(i))
+// ```
+//
+// for any t. The result is exact and takes O(n²) evaluations of t.
+
+/// Number of gradients in each message of the best plan; among equally fast plans, one with few messages.
+pub fn optimum(pass: &Pass, update: &Curve) -> Vec<u32> {
+    optimum_while(pass, update, &never_cancelled).unwrap_or_default()
+}
+
+/// As [`optimum`]; none if `wanted`, which is asked at every gradient, breaks off.
+pub fn optimum_while(pass: &Pass, update: &Curve, wanted: &CancelCheck<'_>) -> Option<Vec<u32>> {
+    let mut ready = vec![Seconds::ZERO];
+    let mut sent = vec![Bytes::ZERO];
+    let mut now = Seconds::ZERO;
+    for (index, layer) in pass.layers.iter().enumerate() {
+        if index > 0 {
+            now += layer.backward;
+        }
+        if layer.gradients > Bytes::ZERO {
+            let before = sent.last().copied().unwrap_or(Bytes::ZERO);
+            sent.push(before + layer.gradients);
+            ready.push(now);
+        }
+    }
+    let mut best = vec![(Seconds::ZERO, 0u32, 0usize)];
+    for i in 1..ready.len() {
+        if wanted().is_break() {
+            return None;
+        }
+        let mut chosen = (Seconds::new(f64::INFINITY), u32::MAX, 0);
+        for (k, &(free, messages, _)) in best.iter().enumerate() {
+            let end = free.max(ready[i]) + update.time(sent[i] - sent[k]);
+            if (end, messages + 1) < (chosen.0, chosen.1) {
+                chosen = (end, messages + 1, k);
+            }
+        }
+        best.push(chosen);
+    }
+    let mut counts = Vec::new();
+    let mut i = ready.len() - 1;
+    while i > 0 {
+        let k = best[i].2;
+        counts.push((i - k) as u32);
+        i = k;
+    }
+    counts.reverse();
+    Some(counts)
 }

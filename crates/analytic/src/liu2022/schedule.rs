@@ -214,7 +214,7 @@ pub struct Mean {
 }
 
 impl Mean {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn from_plan(plan: &Plan) -> Self {
         Self { outcome: plan.outcome, communication: plan.communication() }
     }
 

@@ -32,7 +32,7 @@ pub struct Assumed {
 pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let cluster = &scenario.cluster;
     let group = &cluster.groups[0];
-    let options = &scenario.oyama2016;
+    let options = &scenario.methods.oyama2016;
     let mut assumed = Assumed::default();
 
     // Fewer workers than a node holds form one node.
@@ -131,6 +131,6 @@ fn by_kernels(scenario: &Scenario, times: &KernelTimes, batch: u32) -> Result<(S
     };
     let graph = scenario.workload.graph.as_ref();
     let model = graph.ok_or_else(|| refuse("a profile has no layers".to_owned()))?;
-    let structure = Structure::of(model).map_err(|error| refuse(error.to_string()))?;
+    let structure = Structure::from_model(model).map_err(|error| refuse(error.to_string()))?;
     Ok(gradient_time(&structure, times, batch))
 }

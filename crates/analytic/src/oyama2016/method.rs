@@ -3,7 +3,7 @@
 use super::estimate::{Assumed, threads};
 use super::steady::{SHORT, Steady};
 use stepcast_core::compute;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::WorkerGroup;
 use stepcast_core::method::{Method, without_plan};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
@@ -32,7 +32,7 @@ impl Method for Oyama2016 {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        let refuse = |key, reason: String, remedy: &str| {
+        let refuse = |key, reason: String, remedy: Remedies| {
             Err(Fault::in_key(key, format!("Oyama 2016 {reason}"), remedy))
         };
         without_plan("Oyama 2016", scenario)?;
@@ -40,28 +40,28 @@ impl Method for Oyama2016 {
             return refuse(
                 "model.profile",
                 "needs a model, and a profile has none".to_owned(),
-                "use `--method simulate`, or name a model with `zoo`",
+                [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")].into(),
             );
         }
         if scenario.strategy.architecture != Architecture::AllReduce {
             return refuse(
                 "strategy.architecture",
                 "models all-reduce only".to_owned(),
-                "use `architecture = \"all-reduce\"`, or `--method simulate`",
+                [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("simulate")].into(),
             );
         }
         if scenario.strategy.synchronisation != Synchronisation::Async {
             return refuse(
                 "strategy.synchronisation",
                 "models asynchronous training only".to_owned(),
-                "use `synchronisation = \"async\"`, or `--method liu2022`",
+                [Remedy::set("strategy.synchronisation", "async"), Remedy::method("liu2022")].into(),
             );
         }
-        if scenario.oyama2016.through_servers {
+        if scenario.methods.oyama2016.through_servers {
             return refuse(
                 "methods.oyama2016.through-servers",
                 "has no parameter servers".to_owned(),
-                "remove it, or use `--method simulate`",
+                [Remedy::advice("remove it"), Remedy::method("simulate")].into(),
             );
         }
         let cluster = &scenario.cluster;
@@ -69,13 +69,17 @@ impl Method for Oyama2016 {
             return refuse(
                 "cluster.workers",
                 "models workers that are all alike".to_owned(),
-                "keep one group of workers, or groups that differ in nothing but their counts",
+                "keep one group of workers, or groups that differ in nothing but their counts".into(),
             );
         }
         let (workers, per_node) = (cluster.workers(), u64::from(cluster.workers_per_node()));
         if workers > per_node && !workers.is_multiple_of(per_node) {
             let reason = format!("models full nodes, and {per_node} does not divide {workers}");
-            return refuse("cluster.nodes.workers", reason, "use a number of workers that fills every node");
+            return refuse(
+                "cluster.nodes.workers",
+                reason,
+                "use a number of workers that fills every node".into(),
+            );
         }
         Ok(())
     }

@@ -13,15 +13,15 @@ pub mod barrier;
 mod estimate;
 mod kernels;
 mod method;
-mod sgemm;
 mod steady;
 mod structure;
 mod threads;
 
 pub use estimate::{Assumed, threads};
-pub use kernels::{CudaKernel, Outside, Product, SgemmKernel, gradient_time};
+pub use kernels::{
+    CudaKernel, Estimate, Operands, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
+};
 pub use method::Oyama2016;
-pub use sgemm::{Estimate, Operands, product_time, trilinear};
 pub use steady::{Steady, steady_states};
 pub use structure::{Layer, Structure, StructureError};
 pub use threads::{GPU_PARTS, Threads, Times, UPDATE_PARTS};

@@ -83,7 +83,7 @@ impl Structure {
 
     /// The shape of a model whose layers form a chain. Sides are taken from the model, so padding and strides are
     /// included (an extension: the paper's convolutions have neither).
-    pub fn of(model: &Model) -> Result<Self, StructureError> {
+    pub fn from_model(model: &Model) -> Result<Self, StructureError> {
         let not_square = |name: &str| wrong(format!("layer \"{name}\" is not square"));
         let Some((input_maps, height, width)) = model.input().image() else {
             return wrong("the model's input is no image".to_owned());

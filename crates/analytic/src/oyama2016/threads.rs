@@ -1,31 +1,31 @@
 //! The GPU and update threads of a node and the parts of their iterations (Tables 3 and 4).
 
 use super::barrier;
-use stepcast_core::prediction::Part;
+use stepcast_core::prediction::{Part, PartKind};
 use stepcast_core::quantity::Seconds;
 
 /// The parts of a GPU thread's iteration in the order of Algorithm 1, with the paper's names.
-pub const GPU_PARTS: [(&str, &str); 8] = [
-    ("lock weights", "LockWeights_G"),
-    ("fetch weights", "FetchWeights"),
-    ("load images", "LoadImage"),
-    ("deform images", "DeformImage"),
-    ("compute", "ComputeGradient"),
-    ("scale gradient", "ComputeUpdateVal"),
-    ("lock gradient", "LockGradient_G"),
-    ("update gradient", "UpdateGradient"),
+pub const GPU_PARTS: [(PartKind, &str); 8] = [
+    (PartKind::LockWeights, "LockWeights_G"),
+    (PartKind::FetchWeights, "FetchWeights"),
+    (PartKind::LoadImages, "LoadImage"),
+    (PartKind::DeformImages, "DeformImage"),
+    (PartKind::Compute, "ComputeGradient"),
+    (PartKind::ScaleGradient, "ComputeUpdateVal"),
+    (PartKind::LockGradient, "LockGradient_G"),
+    (PartKind::UpdateGradient, "UpdateGradient"),
 ];
 
 /// The parts of an update thread's iteration in the order of Algorithm 2, with the paper's names.
-pub const UPDATE_PARTS: [(&str, &str); 8] = [
-    ("lock gradients", "LockGradient_U"),
-    ("sum gradients", "SumGradient"),
-    ("keep old weights", "UpdateOldWeights"),
-    ("add momentum", "AddMomentum"),
-    ("all-reduce", "Allreduce"),
-    ("update momentum", "UpdateMomentum"),
-    ("lock weights", "LockWeights_U"),
-    ("update weights", "UpdateWeights"),
+pub const UPDATE_PARTS: [(PartKind, &str); 8] = [
+    (PartKind::LockGradients, "LockGradient_U"),
+    (PartKind::SumGradients, "SumGradient"),
+    (PartKind::KeepOldWeights, "UpdateOldWeights"),
+    (PartKind::AddMomentum, "AddMomentum"),
+    (PartKind::AllReduce, "Allreduce"),
+    (PartKind::UpdateMomentum, "UpdateMomentum"),
+    (PartKind::LockWeights, "LockWeights_U"),
+    (PartKind::UpdateWeights, "UpdateWeights"),
 ];
 
 /// Times that do not depend on the interaction of threads: coefficients times parameters, samples and nodes.
@@ -132,11 +132,11 @@ fn wait(critical: Seconds, iteration: Seconds) -> Seconds {
 impl Times {
     /// The parts of a GPU thread's iteration.
     pub fn gpu_parts(&self) -> Vec<Part> {
-        GPU_PARTS.iter().zip(self.gpu).map(|((name, _), time)| Part { name, time }).collect()
+        GPU_PARTS.iter().zip(self.gpu).map(|((kind, _), time)| Part { kind: *kind, time }).collect()
     }
 
     /// The parts of an update thread's iteration.
     pub fn update_parts(&self) -> Vec<Part> {
-        UPDATE_PARTS.iter().zip(self.update).map(|((name, _), time)| Part { name, time }).collect()
+        UPDATE_PARTS.iter().zip(self.update).map(|((kind, _), time)| Part { kind: *kind, time }).collect()
     }
 }

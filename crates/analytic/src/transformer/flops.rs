@@ -35,7 +35,7 @@ pub struct LayerFlops {
 
 impl LayerFlops {
     /// A layer of `shape` over `batch` sequences, with a dense MLP or with experts.
-    pub fn of(shape: &Transformer, with_experts: bool, window: Option<u64>, work: Work) -> Self {
+    pub fn new(shape: &Transformer, with_experts: bool, window: Option<u64>, work: Work) -> Self {
         let tokens = u128::from(work.sequence) * u128::from(work.batch);
         let wide = u128::from;
         let (hidden, heads) = (wide(shape.hidden), wide(shape.heads));
@@ -162,7 +162,7 @@ pub fn logits(shape: &Transformer, work: Work) -> u128 {
 
 /// Forward operations of some layers, by kind.
 pub fn layers(shape: &Transformer, work: Work, some: &Range<u64>) -> LayerFlops {
-    let of = |with_experts, window| LayerFlops::of(shape, with_experts, window, work);
+    let of = |with_experts, window| LayerFlops::new(shape, with_experts, window, work);
     let kinds = kinds::each(shape, of);
     let counted = kinds.iter().zip(kinds::count(shape, some));
     counted.fold(LayerFlops::default(), |sum, (layer, count)| sum.plus(layer, count))

@@ -14,8 +14,8 @@ use stepcast_core::machine::{Cluster, Network, Transport, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::model::transformer::Transformer as Shape;
 use stepcast_core::prediction::{
-    Bottleneck, GroupReport, MemoryReport, Part, Prediction, SplitReport, StageMemory, StageReport, Verdict,
-    Warning,
+    Bottleneck, GroupReport, MemoryReport, Part, PartKind, Prediction, SplitReport, StageMemory, StageReport,
+    Verdict, Warning,
 };
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
@@ -117,7 +117,7 @@ pub fn on_machines<'a>(
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
         compute: devices.fold(unlimited, Compute::slower),
-        fused: Software::of(&scenario.strategy, plan).fused,
+        fused: Software::from_strategy(&scenario.strategy, plan).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
     }
@@ -129,7 +129,7 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
     let precision = scenario.strategy.precision;
     match group.device.peak(precision) {
         Some(peak) if compute::is_by_parts(scenario, group) => {
-            let software = Software::of(&scenario.strategy, plan);
+            let software = Software::from_strategy(&scenario.strategy, plan);
             Compute::Parts(Parts::new(
                 &group.device,
                 peak,
@@ -157,9 +157,9 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         (None, Transport::Rdma) => port * own.rdma,
         _ => reached_rate(cluster, inside, &priors.all_reduce),
     };
-    let unless_ideal = |network: &Network, time: f64| match network.transport {
+    let unless_ideal = |network: &Network, time: Seconds| match network.transport {
         Transport::Ideal => Seconds::ZERO,
-        _ => Seconds::new(time),
+        _ => time,
     };
     let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
     let start = |network: &Network| unless_ideal(network, own.start);
@@ -192,7 +192,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let slowest = &step.stages[step.slowest];
     let breakdown = breakdown(slowest, m);
     let compute = breakdown[0].time + breakdown[1].time;
-    let of_links: Seconds = breakdown.iter().filter(|part| is_link(part.name)).map(|part| part.time).sum();
+    let of_links: Seconds = breakdown.iter().filter(|part| part.kind.is_link()).map(|part| part.time).sum();
     let samples = run.division.global_batch;
     let throughput = SamplesPerSec::of(samples as f64, step.time);
     // One device alone, if it could hold everything, would compute for this long.
@@ -240,20 +240,20 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
 /// The time of a step of its slowest stage, by what it is spent on; computing comes first.
 fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
     let spent = stage.spent();
-    let part = |name, time| Part { name, time };
+    let part = |kind, time| Part { kind, time };
     let bubble = (stage.end - stage.busy() * m).max(Seconds::ZERO);
     let mut parts = vec![
-        part("compute", spent.compute * m + stage.tail.update),
-        part("recompute", spent.recompute * m),
-        part("host", stage.starved() * m),
-        part("tensor parallelism", spent.tensor * m),
-        part("context parallelism", spent.context * m),
-        part("expert parallelism", spent.expert * m),
-        part("sharded weights", spent.sharded * m + stage.tail.weights),
-        part("offload", spent.offload * m + stage.tail.offload),
-        part("pipeline sends", stage.sends * m),
-        part("gradients", stage.tail.gradients),
-        part("pipeline bubble", bubble),
+        part(PartKind::Compute, spent.compute * m + stage.tail.update),
+        part(PartKind::Recompute, spent.recompute * m),
+        part(PartKind::Host, stage.starved() * m),
+        part(PartKind::TensorParallelism, spent.tensor * m),
+        part(PartKind::ContextParallelism, spent.context * m),
+        part(PartKind::ExpertParallelism, spent.expert * m),
+        part(PartKind::ShardedWeights, spent.sharded * m + stage.tail.weights),
+        part(PartKind::Offload, spent.offload * m + stage.tail.offload),
+        part(PartKind::PipelineSends, stage.sends * m),
+        part(PartKind::Gradients, stage.tail.gradients),
+        part(PartKind::PipelineBubble, bubble),
     ];
     let mut index = 0;
     parts.retain(|part| {
@@ -261,11 +261,6 @@ fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
         index <= 2 || part.time > Seconds::ZERO
     });
     parts
-}
-
-/// Whether a part of the breakdown waits for links.
-fn is_link(name: &str) -> bool {
-    !matches!(name, "compute" | "recompute" | "host" | "pipeline bubble")
 }
 
 fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
@@ -312,7 +307,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
         data: run.division.data,
         micro_batches: run.division.micro_batches,
         schedule: plan.schedule_kind(),
-        exposed: exposed.into_iter().filter(|part| is_link(part.name)).collect(),
+        exposed: exposed.into_iter().filter(|part| part.kind.is_link()).collect(),
         stages: step.stages.iter().zip(&ranks).map(stage).collect(),
         memory: memory_report(capacity(scenario), plan, &ranks),
     }

@@ -5,7 +5,7 @@
 //! - [`traffic`]: collectives by group (tensor, context, pipeline, data, expert), with their bytes;
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
-//! - [`units`]: sharded units one after the other, and what shows of equal ones;
+//! - [`units`]: sharded weights, gradients and optimiser states, unit after unit, and what shows of equal ones;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`spent`], [`stages`], [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
@@ -24,7 +24,6 @@ mod offload;
 pub mod placement;
 pub mod plans;
 pub mod schedules;
-mod shards;
 pub mod spent;
 pub mod stages;
 pub mod stagewise;

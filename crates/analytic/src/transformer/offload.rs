@@ -5,7 +5,7 @@
 //! host (Isaev 2023): what a layer keeps goes there beside the computing of the next and comes back before its own backward
 //! pass. Both directions of the link are used at once. Transfers share nothing with collectives.
 
-use super::memory::Held;
+use super::memory::MemoryInputs;
 use super::stages::Run;
 use stepcast_core::machine::Cluster;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
@@ -76,7 +76,7 @@ impl Run<'_> {
     }
 }
 
-impl Held<'_> {
+impl MemoryInputs<'_> {
     /// Parameters of the embedding, if a virtual stage is the first, and of the output layer, if it is the last. A tied
     /// embedding is on both.
     pub(super) fn end_parameters(&self, first: bool, last: bool) -> u64 {

@@ -8,7 +8,7 @@ use super::traffic::{self, Message, Phase};
 use super::{Split, compute, schedules};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute};
+use stepcast_core::strategy::{Attention, ContextExchange, Division, Mask, Overlaps, Plan, Recompute};
 
 /// A plan on machines: all that times depend on.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,36 @@ pub struct Run<'a> {
     pub weight_width: u64,
     /// Rate between a device and its host, one direction.
     pub host_link: BytesPerSec,
+}
+
+/// A micro-batch on one layer before anything hides anything.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LayerWork {
+    /// Computing.
+    pub computed: Computed,
+    /// Computing again, before the backward pass.
+    pub again: Seconds,
+    /// What the host needs to issue the forward pass and both halves of the backward pass.
+    pub host: [Seconds; 3],
+    /// Tensor parallelism.
+    pub tensor: TensorTraffic,
+    /// Context parallelism: forward, backward and for what is computed again.
+    pub context: [Seconds; 3],
+    /// Expert parallelism, forward and backward.
+    pub expert: [Seconds; 2],
+}
+
+/// Tensor parallelism of one layer.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TensorTraffic {
+    /// With the forward pass, which waits for it.
+    pub forward: Seconds,
+    /// With the gradients of inputs, which wait for it.
+    pub backward: Seconds,
+    /// Sums of the gradients of inputs, which gradients of weights may hide.
+    pub sums: Seconds,
+    /// Gathers of saved inputs, which gradients of inputs may hide.
+    pub gathers: Seconds,
 }
 
 impl Run<'_> {
@@ -94,27 +124,70 @@ impl Run<'_> {
 
     /// One layer of which this is computed again, without what the ranks of a sharding group send for it.
     pub fn layer(&self, with_experts: bool, window: Option<u64>, recompute: Recompute) -> Pass {
-        let plan = self.plan;
+        let work = self.layer_work(with_experts, window, recompute);
+        let LayerWork { computed, host, tensor, .. } = &work;
+        let spent = |work: compute::Work, host| Spent { compute: work.device, host, ..Spent::default() };
+        let mut pass = Pass {
+            forward: spent(computed.forward, host[0]),
+            backward: spent(computed.input, host[1]),
+            weight: spent(computed.weight, host[2]),
+        };
+        pass.backward.recompute = work.again;
+        let hides = self.hides_tensor();
+        pass.forward.tensor = tensor.forward;
+        pass.backward.tensor = tensor.backward + uncovered(tensor.sums, computed.weight.device, hides);
+        pass.weight.tensor = uncovered(tensor.gathers, computed.input.device, hides);
+        let hides = self.hides_context();
+        let [forward, backward] = self.beside_ring(computed);
+        let [there, back, again] = work.context;
+        pass.forward.context = uncovered(there, forward, hides);
+        pass.backward.context = uncovered(back, backward, hides) + uncovered(again, forward, hides);
+        [pass.forward.expert, pass.backward.expert] = work.expert;
+        self.joined(pass)
+    }
+
+    /// One layer of which this is computed again, before anything hides anything.
+    pub fn layer_work(&self, with_experts: bool, window: Option<u64>, recompute: Recompute) -> LayerWork {
         let computed = match &self.compute {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),
             Compute::Parts(parts) => parts.layer(&self.shard(with_experts, window)),
         };
-        let (again, checkpoint) = match (recompute, plan.attention) {
+        let (again, checkpoint) = match (recompute, self.plan.attention) {
             (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
             (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
             _ => (compute::Work::default(), Seconds::ZERO),
         };
-        let mut pass = self.pass_of(&computed);
-        pass.backward.recompute = again.device;
-        pass.backward.host += self.compute.issuing(again) + checkpoint;
-        let halves = [computed.input.device, computed.weight.device];
-        self.add_tensor(&mut pass, with_experts, recompute, halves);
-        self.add_context(&mut pass, recompute, computed.core.map(|work| work.device));
-        if with_experts {
-            self.add_expert(&mut pass, recompute);
+        let issue = |work| self.compute.issuing(work);
+        LayerWork {
+            host: [
+                issue(computed.forward),
+                issue(computed.input) + (issue(again) + checkpoint),
+                issue(computed.weight),
+            ],
+            again: again.device,
+            tensor: self.tensor_traffic(with_experts, recompute),
+            context: self.context_traffic(recompute),
+            expert: self.expert_traffic(with_experts, recompute),
+            computed,
         }
-        self.joined(pass)
+    }
+
+    /// Whether tensor-parallel sums of the backward pass run beside the gradients of weights, and gathers of saved inputs
+    /// beside those of inputs.
+    pub fn hides_tensor(&self) -> bool {
+        self.overlaps().tensor_backward && !schedules::is_split(self.plan.schedule_kind())
+    }
+
+    /// Whether keys and values travel around the ring beside attention.
+    pub fn hides_context(&self) -> bool {
+        self.overlaps().context && self.plan.context_exchange == ContextExchange::Ring
+    }
+
+    /// Attention, forward and backward, that is left when the first keys and values have come around the ring: (c−1)/c.
+    pub fn beside_ring(&self, computed: &Computed) -> [Seconds; 2] {
+        let ranks = self.plan.context as f64;
+        computed.core.map(|work| work.device * ((ranks - 1.0) / ranks))
     }
 
     /// The shard of a layer that a rank computes.
@@ -138,7 +211,7 @@ impl Run<'_> {
     /// A layer whose operations all run at one rate.
     fn at_one_rate(&self, rate: FlopsPerSec, with_experts: bool, window: Option<u64>) -> Computed {
         let (plan, split) = (self.plan, self.split());
-        let flops = LayerFlops::of(self.shape, with_experts, window, self.work());
+        let flops = LayerFlops::new(self.shape, with_experts, window, self.work());
         let inner = (split.tensor * split.context) as f64;
         // Every token-parallel rank has its own tokens for the experts.
         let routed = (flops.router as f64 + flops.experts as f64 * plan.expert_skew)
@@ -159,68 +232,48 @@ impl Run<'_> {
         }
     }
 
-    /// Adds tensor parallelism: the forward pass waits; backward, sums run beside the gradients of weights, and the
-    /// gathers of saved inputs beside those of inputs, if the framework does so and the backward pass is not split.
-    fn add_tensor(
-        &self,
-        pass: &mut Pass,
-        with_experts: bool,
-        recompute: Recompute,
-        [input, weight]: [Seconds; 2],
-    ) {
-        let (plan, split) = (self.plan, self.split());
+    fn tensor_traffic(&self, with_experts: bool, recompute: Recompute) -> TensorTraffic {
         let seats = self.seats(Group::Tensor);
-        let beside = self.overlaps().tensor_backward && !schedules::is_split(plan.schedule_kind());
-        let mut sums = Seconds::ZERO;
-        let mut gathers = Seconds::ZERO;
-        for message in traffic::tensor_layer(self.shape, &split, plan.micro_batch, with_experts, recompute) {
-            let time = self.time(&message, seats);
-            match (message.phase, message.collective) {
-                (Phase::Forward, _) => pass.forward.tensor += time,
-                (Phase::BackwardWeight, _) => gathers += time,
+        let mut sum = TensorTraffic::default();
+        let (split, batch) = (self.split(), self.plan.micro_batch);
+        for message in traffic::tensor_layer(self.shape, &split, batch, with_experts, recompute) {
+            *match (message.phase, message.collective) {
+                (Phase::Forward, _) => &mut sum.forward,
+                (Phase::BackwardWeight, _) => &mut sum.gathers,
                 (Phase::Backward, traffic::Collective::AllReduce | traffic::Collective::ReduceScatter) => {
-                    sums += time;
+                    &mut sum.sums
                 }
-                _ => pass.backward.tensor += time,
-            }
+                _ => &mut sum.backward,
+            } += self.time(&message, seats);
         }
-        pass.backward.tensor += uncovered(sums, weight, beside);
-        pass.weight.tensor += uncovered(gathers, input, beside);
+        sum
     }
 
-    /// Adds context parallelism: keys and values of the next step around the ring travel beside the attention of this
-    /// one, (c−1)/c of which is left when the first arrive.
-    fn add_context(&self, pass: &mut Pass, recompute: Recompute, [forward, backward]: [Seconds; 2]) {
+    fn context_traffic(&self, recompute: Recompute) -> [Seconds; 3] {
         let (plan, split) = (self.plan, self.split());
         let seats = self.seats(Group::Context);
-        let rest = (split.context - 1) as f64 / split.context as f64;
-        let ring = plan.context_exchange == stepcast_core::strategy::ContextExchange::Ring;
-        let beside = self.overlaps().context && ring;
-        let messages =
-            traffic::context_layer(self.shape, &split, plan.micro_batch, plan.context_exchange, recompute);
-        let (mut there, mut back, mut again) = (Seconds::ZERO, Seconds::ZERO, Seconds::ZERO);
-        for message in messages {
-            let time = self.time(&message, seats);
-            match message.phase {
-                Phase::Forward => there += time,
-                Phase::Recompute => again += time,
-                _ => back += time,
-            }
+        let mut sum = [Seconds::ZERO; 3];
+        let exchange = plan.context_exchange;
+        for message in traffic::context_layer(self.shape, &split, plan.micro_batch, exchange, recompute) {
+            let index = match message.phase {
+                Phase::Forward => 0,
+                Phase::Recompute => 2,
+                _ => 1,
+            };
+            sum[index] += self.time(&message, seats);
         }
-        pass.forward.context += uncovered(there, forward * rest, beside);
-        pass.backward.context +=
-            uncovered(back, backward * rest, beside) + uncovered(again, forward * rest, beside);
+        sum
     }
 
-    /// Adds expert parallelism: the hottest rank's time counts, and nothing runs beside it.
-    fn add_expert(&self, pass: &mut Pass, recompute: Recompute) {
+    /// The hottest rank's time counts.
+    fn expert_traffic(&self, with_experts: bool, recompute: Recompute) -> [Seconds; 2] {
         let (plan, split) = (self.plan, self.split());
         let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, recompute);
-        let Some(message) = message.filter(|message| message.ranks > 1) else { return };
-        let seats = self.expert_seats();
-        let pair = self.time(&Message { count: 2, ..message }, seats) * plan.expert_skew;
-        pass.forward.expert += pair;
-        pass.backward.expert += pair * (message.count as f64 / 2.0 - 1.0);
+        let Some(message) = message.filter(|message| with_experts && message.ranks > 1) else {
+            return [Seconds::ZERO; 2];
+        };
+        let pair = self.time(&Message { count: 2, ..message }, self.expert_seats()) * plan.expert_skew;
+        [pair, pair * (message.count as f64 / 2.0 - 1.0)]
     }
 
     /// Without a split backward, the gradients of weights belong to the backward pass.

@@ -13,7 +13,7 @@
 //!
 //! With several chunks on a stage layers stay even, and all chunks of a stage recompute the same number.
 
-use super::memory::Held;
+use super::memory::MemoryInputs;
 use super::schedules;
 use super::spent::Pass;
 use super::stages::Run;
@@ -100,7 +100,7 @@ fn chunked(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool) -> Option<Stagewise> {
             let own = |place: u64| if stage_of(place) == stage { count } else { 0 };
             let stage_recompute: Vec<u64> = (0..places).map(own).collect();
             let held = run.held();
-            Held { stage_layers: &[], stage_recompute: &stage_recompute, ..held }.rank(stage).total()
+            MemoryInputs { stage_layers: &[], stage_recompute: &stage_recompute, ..held }.rank(stage).total()
         };
         let (count, own) = (0..=each).map(|count| (count, with(count))).find(|(_, total)| fits(*total))?;
         memory = memory.max(own);
@@ -235,7 +235,7 @@ impl<'a> Search<'a> {
         [forward.total().get(), backward.total().get(), weight.total().get()]
     }
 
-    /// What is known of a stage by.
+    /// Cache key of a stage.
     fn key(&self, stage: u64, from: u64, count: u64) -> [u64; 3] {
         [stage, if self.alike { 0 } else { from }, count]
     }
@@ -270,14 +270,16 @@ impl<'a> Search<'a> {
         layers[0] = from;
         layers[at] = count;
         let held = |recomputed: &[u64]| {
-            Held { stage_layers: &layers, stage_recompute: recomputed, ..self.run.held() }.rank(stage).total()
+            MemoryInputs { stage_layers: &layers, stage_recompute: recomputed, ..self.run.held() }
+                .rank(stage)
+                .total()
         };
         let found = (0..=count).find_map(|again| {
             recomputed[at] = again;
             let memory = held(&recomputed);
             (self.fits)(memory).then_some((again, memory))
         });
-        let once = self.run.once(&Held { stage_layers: &layers, ..self.run.held() }, stage);
+        let once = self.run.tail_work(&MemoryInputs { stage_layers: &layers, ..self.run.held() }, stage);
         self.asked = [layers, recomputed];
         let (again, memory) = found?;
         let [forward, backward, weight] = self.pass(stage, from, count, again);

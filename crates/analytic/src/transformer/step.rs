@@ -3,14 +3,14 @@
 //! All ranks of a stage are alike, so that one of each stage is looked at. What a stage does after its last backward
 //! pass does not wait for the other stages, except for the gradient of a tied embedding.
 
-use super::memory::{Held, StageLayers};
+use super::memory::{MemoryInputs, StageLayers};
 use super::placement::Group;
 use super::schedules::{self, Deadlock, Sends, Sizes, Times};
 use super::spent::{Pass, Spent};
-use super::stages::Run;
+use super::stages::{LayerWork, Run};
 use super::tail::Tail;
 use super::traffic::{self, Collective, Message};
-use super::{kinds, offload};
+use super::{kinds, offload, units};
 use std::ops::Range;
 use stepcast_core::quantity::Seconds;
 
@@ -72,11 +72,35 @@ pub(super) struct LayerPasses {
     parameters: [[u64; 2]; kinds::COUNT],
 }
 
+/// A micro-batch on a virtual stage before anything hides anything.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageWork {
+    /// Its layers by kind, with their number.
+    pub layers: Vec<(LayerWork, u64)>,
+    /// What it sends and does beside them.
+    pub traffic: StageTraffic,
+}
+
+/// What a virtual stage sends and does with a micro-batch beside its layers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageTraffic {
+    /// Gather of the weights and reduction of the gradients of one layer.
+    pub unit: [Seconds; 2],
+    /// Layers.
+    pub units: u64,
+    /// To the host's memory: activations, each way, and gradients.
+    pub offload: [Seconds; 2],
+    /// The embedding and the output layer, if it has them; nothing of their traffic is hidden.
+    pub ends: [Option<Pass>; 2],
+    /// What the host does outside of the layers for one micro-batch, if the device is alone in its pipeline.
+    pub outside: Seconds,
+}
+
 impl Run<'_> {
     /// What a rank holds.
-    pub fn held(&self) -> Held<'_> {
+    pub fn held(&self) -> MemoryInputs<'_> {
         let plan = self.plan;
-        Held {
+        MemoryInputs {
             shape: self.shape,
             split: self.split(),
             micro_batch: plan.micro_batch,
@@ -143,13 +167,7 @@ impl Run<'_> {
     /// A micro-batch on every virtual stage.
     pub fn places(&self) -> Vec<Pass> {
         let layers = self.layer_passes();
-        let recompute = self.plan.recomputation();
-        let own = (0..).zip(self.plan.stage_ranges(self.shape.layers));
-        own.map(|(place, own)| {
-            let again = recompute.among_at(place, own.end - own.start, self.plan.given_recompute());
-            self.place(&layers, place, own, again)
-        })
-        .collect()
+        self.virtual_stages().map(|(place, own, again)| self.place(&layers, place, own, again)).collect()
     }
 
     /// A micro-batch on a layer of every kind.
@@ -167,43 +185,89 @@ impl Run<'_> {
 
     /// A micro-batch on the virtual stage at `place`, which has the layers `own`, the first `again` of them recomputed.
     pub(super) fn place(&self, layers: &LayerPasses, place: u64, own: Range<u64>, again: u64) -> Pass {
-        let shape = self.shape;
-        let count = self.plan.pipeline * self.plan.virtual_stages;
-        let first = own.start + again;
         let mut pass = Pass::default();
+        for (half, counts) in self.kinds_of(&own, again).into_iter().enumerate() {
+            for (kind, count) in counts.into_iter().enumerate() {
+                pass = pass.plus(&layers.passes[half][kind], count as f64);
+            }
+        }
+        let alone = self.plan.pipeline * self.plan.virtual_stages == 1;
+        let StageTraffic { unit, units, offload, ends, outside } =
+            self.stage_traffic(layers, place, own, again);
+        let [forward, backward] = units::exposed(unit, units, pass.beside(alone), self.overlaps().prefetch);
+        pass.forward.sharded += forward;
+        pass.backward.sharded += backward;
+        let [forward, backward] = offload::exposed(offload, pass.beside(alone), self.overlaps().prefetch);
+        pass.forward.offload += forward;
+        pass.backward.offload += backward;
+        for end in ends.iter().flatten() {
+            pass = pass.plus(end, 1.0);
+        }
+        if alone {
+            pass.backward.host += outside;
+            pass = pass.running_ahead();
+        }
+        pass
+    }
+
+    /// Layers by kind: those of which something is computed again, and the others.
+    fn kinds_of(&self, own: &Range<u64>, again: u64) -> [[u64; kinds::COUNT]; 2] {
+        let first = own.start + again;
+        [own.start..first, first..own.end].map(|range| kinds::count(self.shape, &range))
+    }
+
+    /// What a virtual stage sends with a micro-batch beside the traffic of its layers, and what it does beside them.
+    fn stage_traffic(&self, layers: &LayerPasses, place: u64, own: Range<u64>, again: u64) -> StageTraffic {
+        let count = self.plan.pipeline * self.plan.virtual_stages;
+        let (first, last) = (place == 0, place + 1 == count);
         let mut activations = Seconds::ZERO;
-        let mut parameters = [self.held().end_parameters(place == 0, place + 1 == count), 0];
+        let mut parameters = [self.held().end_parameters(first, last), 0];
         let mut sharded = 0;
-        let halves = [own.start..first, first..own.end];
-        for ((kinds, offloaded), range) in layers.passes.iter().zip(&layers.offloaded).zip(halves) {
-            let counts = kinds::count(shape, &range);
-            for (index, &count) in counts.iter().enumerate() {
-                pass = pass.plus(&kinds[index], count as f64);
-                activations += offloaded[index] * count as f64;
-                let [dense, expert] = layers.parameters[index];
+        for (half, counts) in self.kinds_of(&own, again).into_iter().enumerate() {
+            for (kind, count) in counts.into_iter().enumerate() {
+                activations += layers.offloaded[half][kind] * count as f64;
+                let [dense, expert] = layers.parameters[kind];
                 parameters = [parameters[0] + dense * count, parameters[1] + expert * count];
                 sharded += (dense + expert) * count;
             }
         }
-        let alone = count == 1;
-        let [forward, backward] = self.sharded_stage(own.end - own.start, sharded, pass.beside(alone));
-        pass.forward.sharded += forward;
-        pass.backward.sharded += backward;
-        let sent = [activations, self.offloaded_gradients(parameters)];
-        let [forward, backward] = offload::exposed(sent, pass.beside(alone), self.overlaps().prefetch);
-        pass.forward.offload += forward;
-        pass.backward.offload += backward;
-        if place == 0 {
-            pass = pass.plus(&self.embedding(), 1.0);
+        let units = own.end - own.start;
+        StageTraffic {
+            unit: self.sharded_layer(units, sharded),
+            units,
+            offload: [activations, self.offloaded_gradients(parameters)],
+            ends: [first.then(|| self.embedding()), last.then(|| self.head())],
+            outside: match count {
+                1 => self.compute.outside() / self.division.micro_batches as f64,
+                _ => Seconds::ZERO,
+            },
         }
-        if place + 1 == count {
-            pass = pass.plus(&self.head(), 1.0);
-        }
-        if alone {
-            pass.backward.host += self.compute.outside() / self.division.micro_batches as f64;
-            pass = pass.running_ahead();
-        }
-        pass
+    }
+
+    /// All virtual stages before anything hides anything.
+    pub fn stage_works(&self) -> Vec<StageWork> {
+        let halves = self.plan.recomputation().halves();
+        let works = halves
+            .map(|what| kinds::each(self.shape, |experts, window| self.layer_work(experts, window, what)));
+        let layers = self.layer_passes();
+        let work = |(place, own, again): (u64, Range<u64>, u64)| {
+            let counts = self.kinds_of(&own, again);
+            let all = works.iter().flatten().zip(counts.into_iter().flatten());
+            StageWork {
+                layers: all.filter(|(_, count)| *count > 0).map(|(work, count)| (*work, count)).collect(),
+                traffic: self.stage_traffic(&layers, place, own, again),
+            }
+        };
+        self.virtual_stages().map(work).collect()
+    }
+
+    /// Number, layers and recomputed layers of every virtual stage.
+    fn virtual_stages(&self) -> impl Iterator<Item = (u64, Range<u64>, u64)> {
+        let recompute = self.plan.recomputation();
+        (0..).zip(self.plan.stage_ranges(self.shape.layers)).map(move |(place, own)| {
+            let again = recompute.among_at(place, own.end - own.start, self.plan.given_recompute());
+            (place, own, again)
+        })
     }
 
     fn boundary(&self) -> traffic::Boundary {
@@ -255,14 +319,10 @@ impl Run<'_> {
             group: None,
         };
         let times = Times {
-            forward: &forward,
-            backward: &backward,
-            weight: &weight,
-            ahead: &[],
-            each: &[],
             issue: self.plan.issue_time,
             send,
             sends: self.plan.stage_sends(),
+            ..Times::new(&forward, &backward, &weight)
         };
         let ends = schedules::ends_of_any(&sizes, |micro_batches| {
             let sizes = Sizes { micro_batches, ..sizes };
@@ -273,13 +333,13 @@ impl Run<'_> {
     }
 
     /// Gradients, update and weights of a stage.
-    fn tail(&self, held: &Held<'_>, index: u64, stage: &StageStep) -> Tail {
+    fn tail(&self, held: &MemoryInputs<'_>, index: u64, stage: &StageStep) -> Tail {
         let layers = stage.layers.dense + stage.layers.expert;
         let passes = stage.pass.beside(false);
         let starved = match self.plan.pipeline {
             1 => stage.starved() * self.division.micro_batches as f64,
             _ => Seconds::ZERO,
         };
-        self.once(held, index).exposed(&self.overlaps(), layers, passes, starved)
+        self.tail_work(held, index).exposed(&self.overlaps(), layers, passes, starved)
     }
 }

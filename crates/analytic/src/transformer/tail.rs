@@ -1,7 +1,7 @@
 //! What a stage does once in a step, after its last backward pass: gradients, update and weights.
 
 use super::Split;
-use super::memory::Held;
+use super::memory::MemoryInputs;
 use super::placement::{Group, Seats};
 use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
@@ -30,17 +30,27 @@ impl Tail {
 
 /// What a stage sends and updates once in a step, before computing hides any of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Once {
-    gradients: Seconds,
-    weights: Seconds,
-    tied: Seconds,
-    update: Seconds,
-    offload: Seconds,
+pub struct TailWork {
+    /// Sum of the gradients.
+    pub gradients: Seconds,
+    /// Gather of the weights.
+    pub weights: Seconds,
+    /// Sum of both gradients of a tied embedding.
+    pub tied: Seconds,
+    /// Update of the weights.
+    pub update: Seconds,
+    /// Update by the host, with what goes there and comes back.
+    pub offload: Seconds,
     /// Parts in which gradients and weights are sent; as many as there are layers if not given.
     buckets: Option<u64>,
 }
 
-impl Once {
+impl TailWork {
+    /// Parts in which a stage of so many layers sends its gradients and weights.
+    pub fn buckets(&self, layers: u64) -> f64 {
+        self.buckets.unwrap_or(layers).max(1) as f64
+    }
+
     /// What is left of it beside the forward and the backward pass of a micro-batch on `layers`. A device that is alone
     /// in its pipeline updates while it would otherwise wait for its host, which it does for `starved` in a step.
     pub(super) fn exposed(
@@ -50,7 +60,7 @@ impl Once {
         [forward, backward]: [Seconds; 2],
         starved: Seconds,
     ) -> Tail {
-        let buckets = self.buckets.unwrap_or(layers).max(1) as f64;
+        let buckets = self.buckets(layers);
         let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
             // The last bucket, or what does not fit.
             true => (time / buckets).max(time - beside * ((buckets - 1.0) / buckets)),
@@ -67,7 +77,7 @@ impl Once {
 
 impl Run<'_> {
     /// What a stage sends and updates once in a step.
-    pub(super) fn once(&self, held: &Held<'_>, index: u64) -> Once {
+    pub fn tail_work(&self, held: &MemoryInputs<'_>, index: u64) -> TailWork {
         let plan = self.plan;
         let (dense, expert) = held.stage_parameters(index);
         let (mut gradients, mut weights) = (Seconds::ZERO, Seconds::ZERO);
@@ -99,7 +109,7 @@ impl Run<'_> {
             false => [self.update(dense, expert), Seconds::ZERO],
         };
         let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
-        Once { gradients, weights, tied: self.tied(index), update, offload, buckets }
+        TailWork { gradients, weights, tied: self.tied(index), update, offload, buckets }
     }
 
     /// Parameters of a layer on a rank before sharding: dense ones, and those of its experts.
@@ -110,7 +120,7 @@ impl Run<'_> {
     }
 
     /// The sum of both gradients of a tied embedding, on the first and the last stage.
-    pub fn tied(&self, index: u64) -> Seconds {
+    fn tied(&self, index: u64) -> Seconds {
         let split = self.split();
         let ends = index == 0 || index + 1 == split.pipeline;
         let Some(message) = traffic::tied_gradient(self.shape, &split).filter(|_| ends) else {

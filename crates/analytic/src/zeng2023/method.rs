@@ -82,14 +82,15 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
     let worker = |(index, group): (usize, &WorkerGroup)| {
         let batch = scenario.batch(index);
         let weights = workload.weights.saturating_sub(workload.untouched(f64::from(batch)));
-        let operations = Operations::new(workload.forward, weights, scenario.zeng2023.flops_per_weight);
+        let operations =
+            Operations::new(workload.forward, weights, scenario.methods.zeng2023.flops_per_weight);
         let rate = rate(scenario, group);
         let step = operations.iteration(batch) / rate;
         let until_push = match group.device.kind {
             DeviceKind::Cpu => step,
             DeviceKind::Gpu => operations.until_first_push(batch, workload.tensors) / rate,
         };
-        let host_to_device = match scenario.zeng2023.host_copy {
+        let host_to_device = match scenario.methods.zeng2023.host_copy {
             true => compute::copy_of_batch(scenario, index),
             false => Seconds::ZERO,
         };
@@ -128,8 +129,8 @@ impl Worker {
 fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
     let device = &group.device;
     let rate = match device.kind {
-        DeviceKind::Cpu => cpu_rate(device.clock, scenario.zeng2023.simd),
-        DeviceKind::Gpu => gpu_rate(device.clock, device.units, scenario.zeng2023.fc),
+        DeviceKind::Cpu => cpu_rate(device.clock, scenario.methods.zeng2023.simd),
+        DeviceKind::Gpu => gpu_rate(device.clock, device.units, scenario.methods.zeng2023.fc),
     };
     let fitted = device.shares(scenario.strategy.precision).map(|shares| shares.zeng2023);
     rate * (group.efficiency.or(fitted).unwrap_or(1.0) * group.speed)

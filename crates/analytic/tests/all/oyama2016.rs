@@ -7,7 +7,7 @@ use stepcast_analytic::oyama2016::{
 };
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 
@@ -403,11 +403,11 @@ fn networks_of_table_5_can_be_built() {
 #[test]
 fn vgg_is_a_chain_and_residual_networks_are_not() {
     let vgg = zoo::build("vgg16").unwrap();
-    let structure = Structure::of(&vgg).unwrap();
+    let structure = Structure::from_model(&vgg).unwrap();
     assert_eq!((structure.layers().len(), structure.convolutions()), (16, 13));
     assert_eq!(structure.parameters(), vgg.parameters());
-    assert!(Structure::of(&zoo::build("resnet50").unwrap()).is_err());
-    assert!(Structure::of(&zoo::build("bert-base").unwrap()).is_err());
+    assert!(Structure::from_model(&zoo::build("resnet50").unwrap()).is_err());
+    assert!(Structure::from_model(&zoo::build("bert-base").unwrap()).is_err());
 }
 
 // ---------------------------------------------------------------- the method
@@ -530,11 +530,11 @@ fn kernels_make_up_the_gradient() {
         SCENARIO.replace("compute-gradient = { each = \"65.5 ms\", fixed = \"80 ms\" }", "") + &kernels;
     let read = |text: &str| Document::new("test", text.to_owned()).scenario(&[]).unwrap();
     let prediction = Oyama2016.predict(&read(&text)).unwrap();
-    let structure = Structure::of(&zoo::build("vgg16").unwrap()).unwrap();
+    let structure = Structure::from_model(&zoo::build("vgg16").unwrap()).unwrap();
     let products: f64 =
         structure.products(4).iter().map(|product| product.size.iter().product::<f64>()).sum();
     let expected = products * 1e-12 + 4000.0 * 1e-9 + 1e-6;
-    near(prediction.part("compute").get(), expected, 1e-9, "compute");
+    near(prediction.part(PartKind::Compute).get(), expected, 1e-9, "compute");
     let why = Oyama2016.predict(&read(&text.replace("vgg16", "resnet50"))).unwrap_err();
     assert_eq!(why.key, "methods.oyama2016.kernels");
 }

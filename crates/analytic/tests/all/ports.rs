@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::Bottleneck;
+use stepcast_core::prediction::{Bottleneck, PartKind};
 use stepcast_core::scenario::{Document, Scenario};
 
 /// One layer of 1 Gbit on workers that compute in next to no time.
@@ -23,7 +23,7 @@ fn scenario(workers: u32, worker_gigabits: f64, servers: u32, server_gigabits: f
 /// Time that pushing and pulling takes.
 fn exchange(method: &dyn Method, scenario: &Scenario) -> (f64, Bottleneck) {
     let prediction = method.predict(scenario).unwrap();
-    let parts = ["push", "queueing", "pull"].map(|part| prediction.part(part).get());
+    let parts = [PartKind::Push, PartKind::Queueing, PartKind::Pull].map(|part| prediction.part(part).get());
     (parts.iter().sum(), prediction.bottleneck)
 }
 

@@ -49,7 +49,7 @@ fn step(row: &Row) -> f64 {
     let copies = if row.is("copies") { row.number("gpus_per_node") } else { 1.0 };
     let moved = bytes * (1.0 + copies);
     let software = if row.is("mpi") { ServerSoftware::GrpcMpi } else { ServerSoftware::Grpc };
-    let service = Service::of(software, &priors).unwrap();
+    let service = Service::from_software(software, &priors).unwrap();
     let service = service.time(moved / servers, row.number("tensors") / servers);
     if row.is("asynchronous") {
         let service = service / priors.duplex;

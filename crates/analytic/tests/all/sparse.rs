@@ -3,6 +3,7 @@
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::method::Method;
+use stepcast_core::prediction::PartKind;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::workload::Tensor;
@@ -102,7 +103,9 @@ fn rows_go_to_servers_and_back() {
     let step = |sets: &[&str]| {
         let scenario = scenario(&[&ideal[..], sets].concat());
         let prediction = Layerwise.predict(&scenario).unwrap();
-        prediction.part("push").get() + prediction.part("queueing").get() + prediction.part("pull").get()
+        prediction.part(PartKind::Push).get()
+            + prediction.part(PartKind::Queueing).get()
+            + prediction.part(PartKind::Pull).get()
     };
     let product = 33.0 * 4.0;
     for (sets, lookups) in [(&[][..], 1024), (&["strategy.batch=64"], 128)] {

@@ -9,7 +9,7 @@ use stepcast_analytic::zeng2023::formulas::{
 };
 use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bits, BitsPerSec, BytesPerSec, Flops, Hertz, Seconds};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::strategy::Synchronisation;
@@ -174,23 +174,23 @@ fn start_up_and_copies_add_what_they_cost() {
     let with = Zeng2023.predict(&slow).unwrap();
     // Three pushes and three pulls, one after the other.
     assert!((with.iteration.get() - base.iteration.get() - 6.0 * 0.5).abs() < 1e-9);
-    assert!((with.part("start-up").get() - 3.0).abs() < 1e-12);
+    assert!((with.part(PartKind::StartUp).get() - 3.0).abs() < 1e-12);
 
     let mut copying = plain.clone();
-    copying.zeng2023.host_copy = true;
+    copying.methods.zeng2023.host_copy = true;
     for group in &mut copying.cluster.groups {
         group.device.host_link = Some(BytesPerSec::new(1e6));
     }
     let with = Zeng2023.predict(&copying).unwrap();
     let copied = 32.0 * 3.0 * 224.0 * 224.0 * 4.0 / 1e6;
-    assert!((with.part("host-to-device").get() - copied).abs() < 1e-9);
+    assert!((with.part(PartKind::HostToDevice).get() - copied).abs() < 1e-9);
 }
 
 #[test]
 fn the_activation_sets_the_backward_count() {
     let of = |activation: &str| {
         let change = format!("methods.zeng2023.activation=\"{activation}\"");
-        scenario("xeon-e5-2620", &[1], "1 Gbit/s", &[&change]).zeng2023.flops_per_weight
+        scenario("xeon-e5-2620", &[1], "1 Gbit/s", &[&change]).methods.zeng2023.flops_per_weight
     };
     assert_eq!(of("sigmoid"), 85.0);
     assert_eq!(of("relu"), 3.0);
@@ -243,8 +243,8 @@ fn pushes_overlap_computing_where_computing_is_long() {
     let scenario = scenario("xeon-e5-2620", &[32, 32], "1 Gbit/s", &[]);
     let layerwise = Layerwise.predict(&scenario).unwrap();
     let transfer = scenario.workload.bytes().to_bits() / BitsPerSec::new(1e9);
-    assert!((layerwise.part("pull") / (transfer * 2.0) - 1.0).abs() < 1e-9);
-    assert!(layerwise.part("push") + layerwise.part("queueing") < transfer * 0.01);
+    assert!((layerwise.part(PartKind::Pull) / (transfer * 2.0) - 1.0).abs() < 1e-9);
+    assert!(layerwise.part(PartKind::Push) + layerwise.part(PartKind::Queueing) < transfer * 0.01);
 }
 
 #[test]

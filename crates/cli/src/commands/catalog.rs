@@ -52,7 +52,9 @@ pub(super) fn machines(name: Option<&str>, output: &Output) -> Result<Answer, Fa
 
 pub(super) fn methods(output: &Output) -> Result<Answer, Fault> {
     let methods = stepcast_study::predict::methods::list();
-    output.answer(&methods, |screen| table::section(&tables::methods(&methods), screen))
+    let mut table = tables::methods(&methods);
+    table.note = "`--method auto` takes the first that applies to the scenario.".to_owned();
+    output.answer(&methods, |screen| table::section(&table, screen))
 }
 
 /// All entries of a catalog.

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Output};
 use crate::render::{headline, table};
 use crate::request::{ScenarioFlags, SimulationFlags};
+use crate::words::WORDING;
 use clap::Args;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ impl Check {
                 screen.paragraph(0, &tables::verdict(&checked)),
                 table::section(&tables::steps(&checked), screen),
             ];
-            let suspects = tables::suspects(&checked);
+            let suspects = tables::suspects(&checked, WORDING);
             if !suspects.rows.is_empty() {
                 let alone =
                     "alone: the factor on the assumed figures that would explain the whole difference.";

@@ -4,6 +4,7 @@ use crate::answer::{Answer, Output};
 use crate::render::{headline, table};
 use crate::request::ScenarioFlags;
 use crate::signal::busy;
+use crate::words::WORDING;
 use clap::Args;
 use stepcast_core::fault::Fault;
 use stepcast_report::tables::comparison as tables;
@@ -38,7 +39,7 @@ impl Compare {
             let tables = [
                 (tables::predictions(&compared), String::new()),
                 (tables::effects(&compared), differences.collect()),
-                (tables::refusals(&compared), String::new()),
+                (tables::refusals(&compared, WORDING), String::new()),
             ];
             let mut sections = vec![headline(&scenario, screen)];
             for (table, sentences) in tables.iter().filter(|(table, _)| !table.rows.is_empty()) {

@@ -73,7 +73,7 @@ fn command(name: &str) -> Result<clap::Command, Fault> {
     found.ok_or_else(|| {
         let names: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
         let list = format!("the commands are {}", names.join(", "));
-        let remedy = suggest::remedy(name, names, &list);
+        let remedy = suggest::remedy(name, names, list);
         Fault::new(format!("there is no command \"{name}\""), remedy)
     })
 }

@@ -5,9 +5,10 @@ use crate::render::{Screen, table, tables};
 use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
+use stepcast_core::model::transformer::{self, Parameters, Transformer};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_core::scenario::TransformerSection;
 use stepcast_report::tables::model;
 use stepcast_report::tables::transformer::parts;
 

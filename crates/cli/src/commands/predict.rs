@@ -4,6 +4,7 @@ use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
 use crate::numbers::percent;
 use crate::render::{Screen, headline, section, table, tables, warnings};
 use crate::request::{ScenarioFlags, SimulationFlags};
+use crate::words::WORDING;
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -182,7 +183,7 @@ fn render(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, screen:
 fn assumptions(forecast: &Forecast, screen: &Screen) -> String {
     let interval = forecast.interval.as_ref().filter(|interval| !interval.by_assumption.is_empty());
     let text = match interval {
-        Some(interval) => table::section(&uncertainty::assumptions(interval), screen),
+        Some(interval) => table::section(&uncertainty::assumptions(interval, WORDING), screen),
         None => section(
             "Assumed figures",
             &screen.paragraph(2, "None: every figure that matters here was given or measured."),

@@ -4,6 +4,7 @@ use crate::answer::{Answer, End, Output, check_plot, unexpected, write_plot};
 use crate::render::{Screen, table};
 use crate::request::{ScenarioFlags, method_choice};
 use crate::signal;
+use crate::words::WORDING;
 use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -245,7 +246,7 @@ impl SweepRun<'_> {
 /// The first rows, and where the fastest is.
 fn first_rows(shown: &FirstRows, variants: &Variants<'_>, agreement: &Agreement, screen: &Screen) -> String {
     let rows = shown.table(variants, agreement, Some(screen.width.into()));
-    let notes = shown.notes(variants, agreement).join(" ");
+    let notes = shown.notes(variants, agreement, WORDING).join(" ");
     format!("{}\n{}", table::section(&rows, screen), screen.paragraph(0, &notes))
 }
 

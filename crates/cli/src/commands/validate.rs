@@ -3,6 +3,7 @@
 use crate::answer::{Answer, End, Output, check_plot, write_plot};
 use crate::render::{Screen, table};
 use crate::signal;
+use crate::words::WORDING;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -187,9 +188,10 @@ fn with_title_and_note(table: &Table, screen: &Screen) -> String {
         text += &verdict_painted(line, screen);
         text.push('\n');
     }
-    if !table.note.is_empty() {
+    let note = table.worded_note(WORDING);
+    if !note.is_empty() {
         text.push('\n');
-        text += &screen.paragraph(2, &table.note);
+        text += &screen.paragraph(2, &note);
     }
     text
 }

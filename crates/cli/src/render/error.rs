@@ -1,6 +1,7 @@
 //! One error: the reason, the place with a caret, the remedy.
 
 use super::screen::Screen;
+use crate::words;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use stepcast_core::fault::{Excerpt, Fault};
 
@@ -43,7 +44,7 @@ fn group<'a>(fault: &'a Fault, screen: &Screen) -> Group<'a> {
     if fault.remedy.is_empty() {
         return group;
     }
-    group.element(Level::HELP.message(fitting(&fault.remedy, screen)))
+    group.element(Level::HELP.message(fitting(&fault.remedy.worded(words::remedy), screen)))
 }
 
 /// Short enough, and in lines that fit a terminal; programs that read it get one line.

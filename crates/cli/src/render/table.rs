@@ -1,6 +1,7 @@
 //! Tables as text: a rule under the titles, no other lines, indented by two.
 
 use super::screen::Screen;
+use crate::words::WORDING;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use comfy_table::{LineStyle, TableStyle};
 use stepcast_report::table::{Cells, Column, Row, Table};
@@ -127,8 +128,9 @@ pub(crate) fn section(table: &Table, screen: &Screen) -> String {
     if !table.rows.is_empty() {
         text.push_str(&render(table, screen));
     }
-    if !table.note.is_empty() {
-        text.push_str(&screen.paragraph(INDENT.len(), &table.note));
+    let note = table.worded_note(WORDING);
+    if !note.is_empty() {
+        text.push_str(&screen.paragraph(INDENT.len(), &note));
     }
     text
 }

@@ -14,3 +14,4 @@ mod program;
 mod serving;
 mod sweep;
 mod walkthrough;
+mod wording;

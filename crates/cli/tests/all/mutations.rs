@@ -176,9 +176,9 @@ fn is_sound(prediction: &Prediction) -> Result<(), TestCaseError> {
 
 /// Every method has a sound answer or a reason; simulations are cut short.
 fn answers(mut scenario: Scenario) -> Result<(), TestCaseError> {
-    scenario.simulate.runs = 2;
-    scenario.simulate.steps = 3;
-    scenario.simulate.warm_up = Some(1);
+    scenario.methods.simulate.runs = 2;
+    scenario.methods.simulate.steps = 3;
+    scenario.methods.simulate.warm_up = Some(1);
     for method in methods::all() {
         match method.predict(&scenario) {
             Ok(prediction) => is_sound(&prediction)?,

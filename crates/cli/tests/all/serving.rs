@@ -17,14 +17,14 @@ const ENDLESS: &str = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 8\
     [methods.oyama2016]\ncompute-gradient = { each = \"0 s\", fixed = \"1000 h\" }\n\
     [methods.simulate]\nruns = 1\nsteps = 40\nwarm-up = 10\n";
 
-struct Server {
+pub(super) struct Server {
     process: Child,
     host: String,
 }
 
 impl Server {
     /// A server that may open this many files.
-    fn start(files: u32) -> Self {
+    pub(super) fn start(files: u32) -> Self {
         let program = env!("CARGO_BIN_EXE_stepcast");
         let mut process = Command::new("sh")
             .args(["-c", &format!("ulimit -n {files} && exec \"$0\" serve --port 0")])
@@ -54,6 +54,22 @@ impl Server {
         )
         .unwrap();
         stream
+    }
+
+    /// The JSON that a request is answered with.
+    pub(super) fn answer(&self, path: &str, body: &str) -> serde_json::Value {
+        let mut stream = self.connect();
+        let (host, length) = (&self.host, body.len());
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: \
+             {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (_, content) = text.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
     /// Sends a signal, and how long it takes to end.

@@ -1,7 +1,7 @@
 //! Output of `stepcast fit`: a TOML text with `kind`, provenance, errors and the fitted `model`. All kinds are read
 //! here; only the model is used, the rest is for human readers.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Remedy};
 use crate::files::Files;
 use crate::fitted::efficiency::EfficiencyModel;
 use crate::fitted::gemm::GemmModel;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Kind of fit: the word after `stepcast fit`.
+/// ArtefactKind of fit: the word after `stepcast fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ArtefactKind {
     /// Efficiencies of a device.
     Efficiency,
     /// Matrix products.
@@ -32,16 +32,9 @@ pub enum Kind {
     Transfer,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ArtefactKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Efficiency => "efficiency",
-            Self::Gemm => "gemm",
-            Self::Kernels => "kernels",
-            Self::Machine => "machine",
-            Self::Steps => "steps",
-            Self::Transfer => "transfer",
-        })
+        self.serialize(f)
     }
 }
 
@@ -64,7 +57,7 @@ pub enum Artefact {
 
 #[derive(Deserialize)]
 struct Head {
-    kind: Kind,
+    kind: ArtefactKind,
 }
 
 #[derive(Deserialize)]
@@ -76,47 +69,39 @@ impl Artefact {
     /// Parses the text of an artefact; the error describes what is wrong with it.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let Head { kind } = read(text)?;
-        Ok(match kind {
-            Kind::Efficiency => {
-                let model: EfficiencyModel = model(text)?;
-                model.check()?;
-                Self::Efficiency(model)
-            }
-            Kind::Gemm => Self::Gemm(Box::new(model(text)?)),
-            Kind::Kernels => {
-                let kernels: BTreeMap<String, LinearKernel> = model(text)?;
-                for (name, kernel) in &kernels {
-                    kernel.check().map_err(|reason| format!("kernel {name}: {reason}"))?;
-                }
-                Self::Kernels(kernels)
-            }
-            Kind::Machine => {
-                let model: MachineModel = model(text)?;
-                model.check()?;
-                Self::Machine(Box::new(model))
-            }
-            Kind::Steps => {
-                let model: StepModel = model(text)?;
-                model.check()?;
-                Self::Steps(Box::new(model))
-            }
-            Kind::Transfer => {
-                let model: TransferModel = model(text)?;
-                model.check()?;
-                Self::Transfer(model)
-            }
-        })
+        let artefact = match kind {
+            ArtefactKind::Efficiency => Self::Efficiency(model(text)?),
+            ArtefactKind::Gemm => Self::Gemm(Box::new(model(text)?)),
+            ArtefactKind::Kernels => Self::Kernels(model(text)?),
+            ArtefactKind::Machine => Self::Machine(Box::new(model(text)?)),
+            ArtefactKind::Steps => Self::Steps(Box::new(model(text)?)),
+            ArtefactKind::Transfer => Self::Transfer(model(text)?),
+        };
+        artefact.check().map(|()| artefact)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Efficiency(model) => model.check(),
+            Self::Gemm(_) => Ok(()),
+            Self::Kernels(kernels) => kernels.iter().try_for_each(|(name, kernel)| {
+                kernel.check().map_err(|reason| format!("kernel {name}: {reason}"))
+            }),
+            Self::Machine(model) => model.check(),
+            Self::Steps(model) => model.check(),
+            Self::Transfer(model) => model.check(),
+        }
     }
 
     /// The kind of this artefact.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ArtefactKind {
         match self {
-            Self::Efficiency(_) => Kind::Efficiency,
-            Self::Gemm(_) => Kind::Gemm,
-            Self::Kernels(_) => Kind::Kernels,
-            Self::Machine(_) => Kind::Machine,
-            Self::Steps(_) => Kind::Steps,
-            Self::Transfer(_) => Kind::Transfer,
+            Self::Efficiency(_) => ArtefactKind::Efficiency,
+            Self::Gemm(_) => ArtefactKind::Gemm,
+            Self::Kernels(_) => ArtefactKind::Kernels,
+            Self::Machine(_) => ArtefactKind::Machine,
+            Self::Steps(_) => ArtefactKind::Steps,
+            Self::Transfer(_) => ArtefactKind::Transfer,
         }
     }
 }
@@ -132,16 +117,17 @@ fn model<M: DeserializeOwned>(text: &str) -> Result<M, String> {
 /// Loads the artefact at `path`. Errors have the root as their path; the caller sets the key.
 pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
     Artefact::from_toml(&files.text(path)?).map_err(|reason| {
-        let remedy = "name a file that `stepcast fit` has written";
-        Fault::new(format!("{path} is no fitted artefact: {reason}"), remedy)
+        Fault::new(
+            format!("{path} is no fitted artefact: {reason}"),
+            Remedy::NameArtefact { fits: Vec::new() },
+        )
     })
 }
 
 /// The fault that an artefact has the wrong kind.
-pub(crate) fn unwanted(path: &str, found: Kind, wanted: &[Kind]) -> Fault {
-    let commands: Vec<String> = wanted.iter().map(|kind| format!("`stepcast fit {kind}`")).collect();
-    let reason = format!("{path} was written by `stepcast fit {found}`, which has no use here");
-    Fault::new(reason, format!("name a file of {}", commands.join(" or ")))
+pub(crate) fn unwanted(path: &str, found: ArtefactKind, wanted: &[ArtefactKind]) -> Fault {
+    let reason = format!("{path} is a fit of `{found}`, which has no use here");
+    Fault::new(reason, Remedy::NameArtefact { fits: wanted.iter().map(ToString::to_string).collect() })
 }
 
 #[cfg(test)]

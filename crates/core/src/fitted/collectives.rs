@@ -74,13 +74,13 @@ unordered!(MeasuredCollectives);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    times: Vec<Entry>,
+    times: Vec<CollectiveTimes>,
 }
 
 /// Measured times of one kind over a number of ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct CollectiveTimes {
     /// Its kind.
     pub collective: Collective,
     /// How many ranks; 2 for sends.

@@ -1,6 +1,6 @@
 //! Efficiencies of a device in training, fitted to measured steps.
 //!
-//! Methods that count operations need one or two efficiencies per device. The model of [`compute`](crate::compute)
+//! Methods that count operations need one or two efficiencies per device. The model of `compute`
 //! has two: a share of the peak rate for three times the forward operations, and a share of the memory rate for the
 //! work per weight. Zeng 2023 has one: the share of a rate that follows from clock and units (eqs. 28 and 33), for
 //! the operations of eq. 27.

@@ -6,6 +6,5 @@ pub mod efficiency;
 pub mod gemm;
 pub mod kernel;
 pub mod machine;
-pub mod shipped;
 pub mod steps;
 pub mod transfer;

@@ -3,8 +3,7 @@
 //! `keys!` declares a struct of resolved values together with the section of a file that defines them. Each line
 //! declares the name of a key, its type in the file and in the struct, its default, its valid values, and the effect
 //! of larger values on a step. Everything else is derived: parsing and `--set` (serde), the JSON schema, defaults and
-//! checks ([`fill`](crate::machine::NetworkSection::fill)), the conversion back to a file
-//! ([`section`](crate::machine::Network::section)), ranges, axes of sweeps and bounds of searches ([`Key`]), and the
+//! checks (`fill`), the conversion back to a file (`section`), ranges, axes of sweeps and bounds of searches ([`Key`]), and the
 //! tables of docs/scenario.md ([`KeyDoc`]).
 
 mod aliases;
@@ -72,9 +71,14 @@ impl<T, S> Key<T, S> {
 
     /// Whether `name` is its name in files.
     pub fn is(&self, name: &str) -> bool {
-        self.field.len() == name.len()
-            && self.field.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'_' && b == b'-'))
+        is_name(self.field, name)
     }
+}
+
+/// Whether `name` is the name in files of a field.
+pub(crate) fn is_name(field: &str, name: &str) -> bool {
+    let letters = field.bytes().zip(name.bytes());
+    field.len() == name.len() && letters.into_iter().all(|(a, b)| a == b || (a == b'_' && b == b'-'))
 }
 
 /// Keys are equal if they have the same name.

@@ -4,7 +4,7 @@
 //! measurements: the scenario states how much of them software reaches. An entry is found by its name however it is
 //! written (`A100-SXM4-80GB`), with the name of its maker (`NVIDIA GeForce RTX 3090`), or by a short name (`a100`).
 
-use crate::fault::Fault;
+use crate::fault::{Fault, NameList, Remedies, Remedy};
 use crate::machine::{Device, Machine, Network};
 use crate::suggest;
 use indexmap::IndexMap;
@@ -73,21 +73,21 @@ pub fn machines() -> Result<&'static Entries<Machine>, CatalogError> {
 /// The device called `id`. Errors have the root as their path; the caller sets the key.
 pub fn device(id: &str) -> Result<Device, Fault> {
     let aliases = &aliases()?.devices;
-    find(devices(), aliases, "device", id, |_| "run `stepcast devices` for the list".to_owned())
+    find(devices(), aliases, "device", id, |_| Remedy::ListNames { list: NameList::Devices }.into())
 }
 
 /// The network called `id`. Errors have the root as their path; the caller sets the key.
 pub fn network(id: &str) -> Result<Network, Fault> {
     find(networks(), &aliases()?.networks, "network", id, |known| {
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
-        format!("write a rate such as \"100 Gbit/s\", or one of {}", names.join(", "))
+        format!("write a rate such as \"100 Gbit/s\", or one of {}", names.join(", ")).into()
     })
 }
 
 /// The machine called `id`. Errors have the root as their path; the caller sets the key.
 pub fn machine(id: &str) -> Result<Machine, Fault> {
     let aliases = &aliases()?.machines;
-    find(machines(), aliases, "machine", id, |_| "run `stepcast machines` for the list".to_owned())
+    find(machines(), aliases, "machine", id, |_| Remedy::ListNames { list: NameList::Machines }.into())
 }
 
 fn aliases() -> Result<&'static Aliases, CatalogError> {
@@ -103,7 +103,7 @@ fn find<T: Clone>(
     aliases: &IndexMap<String, String>,
     kind: &str,
     id: &str,
-    list: impl FnOnce(&Entries<T>) -> String,
+    list: impl FnOnce(&Entries<T>) -> Remedies,
 ) -> Result<T, Fault> {
     let entries = entries?;
     let wanted = without_maker(id);
@@ -113,7 +113,7 @@ fn find<T: Clone>(
         .or_else(|| entries.iter().find(|(name, _)| suggest::normal(name) == wanted).map(|(_, entry)| entry))
         .or_else(|| alias().and_then(|(_, name)| entries.get(name)));
     found.cloned().ok_or_else(|| {
-        let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), &list(entries));
+        let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), list(entries));
         Fault::new(format!("\"{id}\" is not a {kind} of the catalog"), remedy)
     })
 }

@@ -4,7 +4,7 @@ use super::catalog;
 use super::generation::Generation;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
-use crate::fitted::artefact::{self, Artefact, Kind};
+use crate::fitted::artefact::{self, Artefact, ArtefactKind};
 use crate::fitted::efficiency::{EfficiencyModel, Shares};
 use crate::fitted::machine::MachineModel;
 use crate::fitted::steps::StepModel;
@@ -153,7 +153,7 @@ impl Given<FittedDevice> for String {
             Artefact::Efficiency(model) => FittedModel::Efficiency(Arc::new(model)),
             Artefact::Machine(model) => FittedModel::Machine(model.into()),
             other => {
-                let wanted = [Kind::Steps, Kind::Efficiency, Kind::Machine];
+                let wanted = [ArtefactKind::Steps, ArtefactKind::Efficiency, ArtefactKind::Machine];
                 return Err(artefact::unwanted(&self, other.kind(), &wanted));
             }
         };

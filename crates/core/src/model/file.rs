@@ -244,7 +244,7 @@ impl ModelFile {
             known.sort_unstable();
             Misfit::input(
                 format!("there is no layer \"{name}\""),
-                suggest::remedy(name, known, "inputs are the names of layers before this one"),
+                suggest::remedy(name, known, "inputs are the names of layers before this one").to_string(),
             )
         })
     }
@@ -292,7 +292,7 @@ impl LayerFile {
             return Err(Misfit::of(
                 "op",
                 format!("there is no operation \"{}\"", self.op),
-                suggest::remedy(&self.op, names, &format!("the operations are {list}")),
+                suggest::remedy(&self.op, names, format!("the operations are {list}")).to_string(),
             ));
         };
         let keys = self.keys();

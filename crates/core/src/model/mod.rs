@@ -11,7 +11,6 @@ mod head;
 mod infer;
 mod memory;
 mod op;
-mod peak;
 mod rows;
 mod shape;
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl Layer {
     }
 
     /// Size of its gradients after a backward pass of so many samples, with elements of so many bytes.
-    pub(super) fn gradient_bytes(&self, samples: f64, element: f64) -> f64 {
+    pub(crate) fn gradient_bytes(&self, samples: f64, element: f64) -> f64 {
         let weights = self.cost.weights as f64 * element;
         let weights = self.rows().map_or(weights, |rows| rows.bytes(samples, element).get());
         weights + self.cost.biases as f64 * element

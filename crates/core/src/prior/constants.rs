@@ -1,33 +1,118 @@
-//! The constants by name, as plain numbers for formulas.
+//! The constants of `catalog/priors.toml`, by name, and the form of that file.
 
-use super::file::Section;
+use crate::fault::{Measurement, Remedies, Remedy};
+use crate::keys::is_name;
+use crate::quantity::{BytesPerSec, Seconds};
+use indexmap::IndexMap;
+use serde::Deserialize;
+use std::ops::{Div, Mul};
 
-/// Declares a struct of constants that a section of the file defines under the same names.
+/// A rate in GB/s, the unit of the file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GigabytesPerSec(f64);
+
+impl From<GigabytesPerSec> for BytesPerSec {
+    fn from(rate: GigabytesPerSec) -> Self {
+        Self::new(rate.0 * 1e9)
+    }
+}
+
+impl Mul<f64> for GigabytesPerSec {
+    type Output = Self;
+
+    fn mul(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+}
+
+impl Div<f64> for GigabytesPerSec {
+    type Output = Self;
+
+    fn div(self, parts: f64) -> Self {
+        Self(self.0 / parts)
+    }
+}
+
+impl GigabytesPerSec {
+    /// The geometric mean of two rates.
+    #[must_use]
+    pub fn between(self, other: Self) -> Self {
+        Self((self.0 * other.0).sqrt())
+    }
+
+    fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// The type of a constant: a plain number, a time or a rate.
+trait ConstantType: Copy + Mul<f64, Output = Self> {
+    /// From the number in the file.
+    fn from_number(number: f64) -> Self;
+
+    /// The number in the file.
+    fn number(self) -> f64;
+}
+
+macro_rules! constant_types {
+    ($($type:ty: $from:path, $to:path;)*) => {$(
+        impl ConstantType for $type {
+            fn from_number(number: f64) -> Self {
+                $from(number)
+            }
+
+            fn number(self) -> f64 {
+                $to(self)
+            }
+        }
+    )*};
+}
+
+constant_types! {
+    f64: std::convert::identity, std::convert::identity;
+    Seconds: Seconds::new, Seconds::get;
+    GigabytesPerSec: GigabytesPerSec, GigabytesPerSec::get;
+}
+
+/// The name of a constant in the file: that of its field, unless the file has another one.
+macro_rules! name_in_file {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $name:literal) => {
+        $name
+    };
+}
+
+/// Declares a struct of constants that a section of the file defines.
 macro_rules! constants {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident $(as $key:literal)?: $type:ty,)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub struct $name {
-            $($(#[$doc])* pub $field: f64,)*
+            $($(#[$doc])* pub $field: $type,)*
         }
 
         impl $name {
             pub(super) fn read(section: &Section) -> Result<Self, String> {
-                let value = |field: &str| {
-                    let name = crate::keys::kebab(field);
+                let value = |name: &str| {
+                    let name = crate::keys::kebab(name);
                     let constant = section.constants.get(&name);
                     constant.map(|constant| constant.value).ok_or_else(|| format!("`{name}` is missing"))
                 };
-                Ok(Self { $($field: value(stringify!($field))?,)* })
+                Ok(Self { $($field: <$type>::from_number(value(name_in_file!($field $($key)?))?),)* })
             }
 
-            pub(super) fn get(mut self, name: &str) -> Option<f64> {
-                self.get_mut(name).copied()
+            /// Multiplies every constant by its factor.
+            pub(super) fn scale(&mut self, factor: impl Fn(&'static str, f64) -> Option<f64>) {
+                $(if let Some(factor) = factor(name_in_file!($field $($key)?), self.$field.number()) {
+                    self.$field = self.$field * factor;
+                })*
             }
 
-            pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut f64> {
-                $(if crate::keys::kebab(stringify!($field)) == name {
-                    return Some(&mut self.$field);
+            pub(super) fn get(&self, name: &str) -> Option<f64> {
+                $(if is_name(name_in_file!($field $($key)?), name) {
+                    return Some(self.$field.number());
                 })*
                 None
             }
@@ -36,195 +121,336 @@ macro_rules! constants {
 }
 
 constants! {
-    /// Several workers that all-reduce: rates in GB/s or as shares of nominal rates, times in seconds.
+    /// Several workers that all-reduce.
     AllReduce {
-        /// What a host of one's own reaches over TCP, GB/s.
-        tcp_flow,
-        /// What a rented machine reaches over TCP, GB/s.
-        tcp_vm,
+        /// What a host of one's own reaches over TCP.
+        tcp_flow: GigabytesPerSec,
+        /// What a rented machine reaches over TCP.
+        tcp_vm: GigabytesPerSec,
         /// Factor of the geometric mean of both, where it is not known which machines they are.
-        either,
+        either: f64,
         /// Share of the nominal rate over RDMA.
-        rdma,
+        rdma: f64,
         /// Share of the nominal rate of PCIe between GPUs with peer-to-peer access.
-        p2p,
-        /// Rate between two GPUs that copy through host memory, GB/s.
-        bounce,
-        /// Rate of the path through host memory that all GPUs of a machine share, GB/s.
-        shared,
+        p2p: f64,
+        /// Rate between two GPUs that copy through host memory.
+        bounce: GigabytesPerSec,
+        /// Rate of the path through host memory that all GPUs of a machine share.
+        shared: GigabytesPerSec,
         /// Share of the nominal rate of NVLink.
-        nv,
-        /// Rate of MPI that sums on the host, GB/s.
-        mpi,
-        /// Rate of a worker's exchange through gloo, which sums on the host, GB/s.
-        gloo,
+        nv: f64,
+        /// Rate of MPI that sums on the host.
+        mpi: GigabytesPerSec,
+        /// Rate of a worker's exchange through gloo, which sums on the host.
+        gloo: GigabytesPerSec,
         /// Share of communication inside a machine that shows although there is time to hide it.
-        shows_in,
+        exposed_intra_node as "shows-in": f64,
         /// The same between machines.
-        shows_x,
+        exposed_inter_node as "shows-x": f64,
         /// Share of the backward pass that can hide communication.
-        hides,
+        hideable_backward as "hides": f64,
         /// Share of computing lost with each doubling of the GPUs in a machine.
-        loss_in,
+        loss_per_gpu_doubling as "loss-in": f64,
         /// Share of computing lost with each doubling of machines.
-        loss_x,
+        loss_per_machine_doubling as "loss-x": f64,
         /// Share of computing lost to reading real data with each doubling of the GPUs in a machine.
-        loss_real,
+        loss_per_doubling_real_data as "loss-real": f64,
         /// Start-up of a collective for each doubling of the GPUs in a machine, one way.
-        hop_in,
+        hop_in: Seconds,
         /// Start-up of a collective for each doubling of machines, one way.
-        hop_x,
+        hop_x: Seconds,
         /// Start-up of a collective through gloo for each doubling of workers, one way.
-        gloo_hop,
+        gloo_hop: Seconds,
         /// Host work for each gradient tensor.
-        tensor,
+        tensor: Seconds,
         /// Waiting for Horovod's cycle and agreement, for each doubling of GPUs.
-        cycle,
+        cycle: Seconds,
     }
 }
 
 constants! {
-    /// One GPU: shares of data-sheet rates, factors, and times in seconds.
+    /// One GPU.
     OneGpu {
         /// Share of the FP32 peak that 3x3 convolutions of stride 1 reach on ordinary units; fast algorithms exceed 1.
-        square,
+        square: f64,
         /// The same for other convolutions.
-        conv,
+        conv: f64,
         /// The same for matrix products.
-        linear,
+        linear: f64,
         /// The same for convolutions of at most four input channels.
-        stem,
+        stem: f64,
         /// The same for depth-wise convolutions.
-        depthwise,
+        depthwise: f64,
         /// The same for grouped convolutions.
-        grouped,
+        grouped: f64,
         /// Factor for devices whose FP32 units double as integer units.
-        dual,
+        dual: f64,
         /// Factor for devices of the Kepler generation.
-        kepler,
+        kepler: f64,
         /// Factor for devices of AMD.
-        amd,
+        amd: f64,
         /// Exponent of the power limit.
-        power,
+        power: f64,
         /// Share of the peak of tensor units.
-        tensor,
+        tensor: f64,
         /// Limit by which 3x3 convolutions can feed tensor units, multiples of the lane rate.
-        feed_square,
+        feed_square: f64,
         /// The same for other convolutions.
-        feed_conv,
+        feed_conv: f64,
         /// The same for matrix products.
-        feed_linear,
+        feed_linear: f64,
         /// Factor of these limits in TF32.
-        feed_tf32,
+        feed_tf32: f64,
         /// Factor of convolutions with channels last.
-        channels_last,
+        channels_last: f64,
         /// Share of the memory rate.
-        memory,
+        memory: f64,
         /// Factor of the bytes moved in mixed precision.
-        amp,
+        amp: f64,
         /// Factor of element-wise passes in a compiled step.
-        compiled,
+        compiled: f64,
         /// Host time of a layer.
-        op,
+        op: Seconds,
         /// Host time of a gradient tensor.
-        gradient,
+        gradient: Seconds,
         /// Factor of host times in mixed precision.
-        host_amp,
+        host_amp: f64,
         /// Start and tail of a kernel, three for each layer.
-        start,
+        start: Seconds,
         /// Factor of the whole step: what this model on this device is off.
-        deviation,
+        deviation: f64,
     }
 }
 
 constants! {
-    /// Transformers, part by part: shares of data-sheet rates, and times in seconds.
+    /// Transformers, part by part.
     Transformers {
         /// Share of the peak rate that large products reach on Ampere, at the clock that the power limit allows.
-        product_ampere,
+        product_ampere: f64,
         /// The same on Hopper.
-        product_hopper,
+        product_hopper: f64,
         /// The same on Blackwell.
-        product_blackwell,
+        product_blackwell: f64,
         /// The same on other devices.
-        product_other,
+        product_other: f64,
         /// Rate of products in 8-bit floating point, as a share of what that peak would give at the share of other products.
-        float8,
+        float8: f64,
         /// Exponent of the power limit.
-        power,
+        power: f64,
         /// Rate of a device that does not rest against one that has rested before.
-        sustained,
+        sustained: f64,
         /// Depth of products whose time it takes to fill and empty a tile.
-        depth,
+        depth: f64,
         /// Slowness of a tile with twice the loaded bytes for each operation.
-        tile,
+        tile: f64,
         /// Share of the last wave of tiles that counts as if it were full.
-        wave,
+        wave: f64,
         /// Share of the peak rate that flash attention reaches forward, with heads of 128.
-        flash,
+        flash: f64,
         /// The same backward.
-        flash_back,
+        flash_back: f64,
         /// Share of the peak rate that flash attention reaches forward on Ampere.
-        flash_ampere,
+        flash_ampere: f64,
         /// The same backward.
-        flash_back_ampere,
+        flash_back_ampere: f64,
         /// Width of a head below which flash attention is slow.
-        head,
+        head: f64,
         /// Keys on the diagonal that flash attention computes although they are masked.
-        diagonal,
+        diagonal: f64,
         /// Share of the memory rate of long copies.
-        memory,
+        memory: f64,
         /// Share of the memory rate of element-wise passes and norms.
-        pass,
+        pass: f64,
         /// The same on Ampere.
-        pass_ampere,
+        pass_ampere: f64,
         /// Passes over every visit of a token to an expert that bring it there and back, forward.
-        dispatch,
+        dispatch: f64,
         /// The same backward.
-        dispatch_back,
+        dispatch_back: f64,
         /// Share of the memory rate of a fused update.
-        update,
+        update: f64,
         /// Start and tail of a kernel.
-        kernel,
+        kernel: Seconds,
         /// Host time of a kernel in eager software.
-        host,
+        host: Seconds,
         /// Kernels outside of layers.
-        outside,
+        outside: f64,
         /// Host time to compute a layer again, beside its kernels.
-        checkpoint,
+        checkpoint: Seconds,
         /// Share of the nominal rate of NVLink that large collectives reach.
-        nvlink,
+        nvlink: f64,
         /// Share of the nominal rate of RDMA ports that large collectives reach.
-        rdma,
+        rdma: f64,
         /// Start of a collective.
-        start,
+        start: Seconds,
         /// Latency of each step of a ring.
-        hop,
+        hop: Seconds,
     }
 }
 
 constants! {
-    /// Parameter servers: rates in GB/s, times in seconds.
+    /// Parameter servers.
     Servers {
-        /// Rate of one gRPC server, in and out together, GB/s.
-        grpc,
-        /// The same with MPI as the transport, GB/s.
-        grpc_mpi,
+        /// Rate of one gRPC server, in and out together.
+        grpc: GigabytesPerSec,
+        /// The same with MPI as the transport.
+        grpc_mpi: GigabytesPerSec,
         /// Time of a server for each tensor of an update.
-        tensor,
+        tensor: Seconds,
         /// Factor by which asynchronous workers use both directions.
-        duplex,
+        duplex: f64,
         /// BytePS over TCP: share of both directions of a port.
-        bps_wire,
-        /// BytePS over TCP: rate of one remote server, both directions, GB/s.
-        bps_flow,
+        bps_wire: f64,
+        /// BytePS over TCP: rate of one remote server, both directions.
+        bps_flow: GigabytesPerSec,
         /// Share of communication that shows although there is time to hide it.
-        shows,
+        exposed as "shows": f64,
         /// Share of the backward pass that can hide communication.
-        hides,
+        hideable_backward as "hides": f64,
         /// Share of computing lost with each doubling of workers with GPUs.
-        loss,
+        loss_per_doubling as "loss": f64,
         /// The same for workers on CPU cores.
-        loss_cpu,
+        loss_per_doubling_cpu as "loss-cpu": f64,
     }
+}
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct PriorsFile {
+    pub(super) all_reduce: Section,
+    pub(super) one_gpu: Section,
+    pub(super) servers: Section,
+    pub(super) transformer: Section,
+    #[serde(rename = "extrapolation")]
+    pub(super) range: Range,
+}
+
+/// The figures for one kind of training.
+#[derive(Debug, Deserialize)]
+pub(super) struct Section {
+    pub(super) residual: Residual,
+    /// How a user replaces the assumptions of a group by knowledge.
+    pub(super) remedies: IndexMap<String, Replacement>,
+    #[serde(flatten)]
+    pub(super) constants: IndexMap<String, Constant>,
+}
+
+/// What a user does to replace an assumption by knowledge.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Replacement {
+    /// Advice.
+    Advice(String),
+    /// A measurement, and what can be done without it.
+    Measure { measure: Measurement, otherwise: Option<String> },
+}
+
+impl Replacement {
+    pub(super) fn to_remedies(&self) -> Remedies {
+        match self {
+            Self::Advice(text) => text.into(),
+            Self::Measure { measure, otherwise } => Remedies::from(Remedy::Measure { what: *measure })
+                .or(otherwise.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// An assumed figure.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Constant {
+    /// Its median.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Standard deviation of the logarithm of the common value.
+    pub fit_error: f64,
+    /// Standard deviation of the logarithm between machines.
+    pub spread: f64,
+    /// The constants with which it moves together; none if it is the same everywhere.
+    pub group: Option<String>,
+    /// Standard deviation of the logarithm of the factor by which the group moves.
+    #[serde(default)]
+    pub group_spread: f64,
+    /// Whether it falls when the others of its group rise.
+    #[serde(default)]
+    pub reversed: bool,
+    /// The figure before the fit.
+    pub prior: Before,
+    /// Where the figure before the fit comes from.
+    pub prior_source: String,
+    /// Number of runs that depend on it.
+    #[serde(default)]
+    pub rows: u32,
+    /// Families of these runs.
+    #[serde(default)]
+    pub families: Vec<String>,
+}
+
+/// A figure before the fit.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    /// Its median.
+    pub value: f64,
+    /// Standard deviation of its logarithm.
+    pub spread: f64,
+}
+
+/// Standard deviations of the logarithm of a step that no constant explains.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Residual {
+    /// Between combinations of software, device and network; none where a constant has this spread.
+    #[serde(default)]
+    pub cell: f64,
+    /// Between runs of one combination.
+    pub row: f64,
+    /// Of software as a whole.
+    #[serde(default)]
+    pub software: f64,
+    /// Of the input of real data.
+    #[serde(default)]
+    pub input: f64,
+    /// Number of families of runs behind all figures of the section.
+    pub families: u32,
+    /// Number of these runs.
+    pub rows: u32,
+}
+
+/// Ranges of the runs to which constants were fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Range {
+    /// Of several workers.
+    pub all_reduce: SeveralWorkers,
+    /// Of one GPU.
+    pub one_gpu: OneWorker,
+}
+
+/// Range of the runs of several workers.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SeveralWorkers {
+    /// What a doubling beyond the range adds: standard deviation of the logarithm.
+    pub per_doubling: f64,
+    /// Fewest and most GPUs.
+    pub gpus: [f64; 2],
+    /// Least and most gradients, MB.
+    pub gradient_mb: [f64; 2],
+    /// Slowest and fastest network, Gbit/s.
+    pub gbps: [f64; 2],
+}
+
+/// Range of the runs of one GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OneWorker {
+    /// What a doubling beyond the range adds: standard deviation of the logarithm.
+    pub per_doubling: f64,
+    /// Least and most samples.
+    pub batch: [f64; 2],
+    /// Slowest and fastest device, TFLOP/s in fp32.
+    pub fp32_tflops: [f64; 2],
 }

@@ -139,9 +139,9 @@ impl Reach {
             per_weight: WEIGHT_BYTES
                 + settings.optimiser.update_bytes()
                 + if mixed { CAST_BYTES } else { 0.0 },
-            kernel: Seconds::new(priors.start),
-            operation: Seconds::new(priors.op * host),
-            gradient: Seconds::new(priors.gradient * host),
+            kernel: priors.start,
+            operation: priors.op * host,
+            gradient: priors.gradient * host,
             deviation: priors.deviation,
         }
     }

@@ -2,24 +2,29 @@
 //!
 //! `catalog/priors.toml` has every figure with its unit, its spread between machines, its source and the runs that it
 //! was fitted to; docs/priors.md explains the formulas. A scenario carries the priors by which it is predicted
-//! ([`Scenario::priors`](crate::scenario::Scenario)), so that a prediction can be repeated with some of them moved:
+//! (`Scenario::priors`), so that a prediction can be repeated with some of them moved:
 //! that gives the part of an interval that an assumed figure causes, and runs of a user's own correct them.
 
 mod constants;
 pub mod device;
-mod file;
 #[cfg(test)]
 mod formula_tests;
-mod spread;
 pub mod work;
 
-pub use constants::{AllReduce, OneGpu, Servers, Transformers};
-pub use file::{Constant, Range, Residual};
-pub use spread::{REPEATS, SHIFT, doublings_outside};
+pub use constants::{AllReduce, Constant, GigabytesPerSec, OneGpu, Range, Residual, Servers, Transformers};
 
-use crate::machine::CatalogError;
-use file::{PriorsFile, Section};
+use crate::fault::Remedies;
+use crate::fitted::machine::{CONSTANTS, MeasuredConstants};
+use crate::keys::is_name;
+use crate::machine::{CatalogError, Generation};
+use crate::quantity::{FlopsPerSec, Seconds};
+use constants::{PriorsFile, Replacement, Section};
 use std::sync::{Arc, LazyLock};
+
+/// Half of the distance of the two predictions of a central difference: shift of the logarithm of constants.
+pub const SHIFT: f64 = 0.02;
+/// Repeats of one run differ by this: standard deviation of the logarithm.
+pub const REPEATS: f64 = 0.02;
 
 static SHIPPED: LazyLock<Result<Arc<Priors>, CatalogError>> = LazyLock::new(|| {
     let broken = |reason: String| CatalogError { file: "priors.toml", reason };
@@ -69,7 +74,7 @@ pub struct Group {
     /// Its constants.
     pub constants: Vec<Member>,
     /// How a user replaces the assumption by knowledge.
-    pub remedy: String,
+    pub remedy: Remedies,
 }
 
 /// A constant of a group.
@@ -205,15 +210,83 @@ impl Priors {
     }
 
     fn move_one(&mut self, domain: Domain, name: &str, shift: f64) {
-        let constant = match domain {
-            Domain::AllReduce => self.all_reduce.get_mut(name),
-            Domain::OneGpu => self.one_gpu.get_mut(name),
-            Domain::Servers => self.servers.get_mut(name),
-            Domain::Transformer => self.transformer.get_mut(name),
-        };
-        if let Some(constant) = constant {
-            *constant *= shift.exp();
+        let factor = |own: &'static str, _: f64| is_name(own, name).then(|| shift.exp());
+        match domain {
+            Domain::AllReduce => self.all_reduce.scale(factor),
+            Domain::OneGpu => self.one_gpu.scale(factor),
+            Domain::Servers => self.servers.scale(factor),
+            Domain::Transformer => self.transformer.scale(factor),
         }
+    }
+
+    /// The spread of a step of one GPU within the range of published runs, where `step` predicts it by given priors:
+    /// standard deviation of the logarithm. `real` is that of [`Residual::of_one_gpu`].
+    pub fn one_gpu_spread(&self, step: impl Fn(&Self) -> Seconds, real: bool) -> f64 {
+        let groups = self.groups.iter().enumerate();
+        let slopes: Vec<f64> = groups
+            .map(|(index, group)| match group.domain {
+                Domain::OneGpu => {
+                    let [up, down] = [SHIFT, -SHIFT].map(|shift| step(&self.moved(index, shift)));
+                    (up / down).ln() / (2.0 * SHIFT)
+                }
+                Domain::AllReduce | Domain::Servers | Domain::Transformer => 0.0,
+            })
+            .collect();
+        self.variance(&slopes).sqrt().hypot(self.residual.one_gpu.of_one_gpu(real)).hypot(REPEATS)
+    }
+
+    /// What a batch and a device beyond the range of the runs add to the spread: so much for each doubling.
+    pub fn one_gpu_extrapolation(&self, batch: u32, fp32: FlopsPerSec) -> f64 {
+        let range = &self.range.one_gpu;
+        let batch = doublings_outside(f64::from(batch), range.batch);
+        range.per_doubling * batch.hypot(doublings_outside(fp32.get() / 1e12, range.fp32_tflops))
+    }
+}
+
+impl Residual {
+    /// What no constant explains of a step of one GPU: standard deviation of the logarithm. `real` tells whether an input
+    /// pipeline feeds it with real data.
+    pub fn of_one_gpu(&self, real: bool) -> f64 {
+        let input = if real { self.input } else { 0.0 };
+        self.row.hypot(self.software).hypot(input)
+    }
+}
+
+/// Doublings by which `value` lies outside a range.
+pub fn doublings_outside(value: f64, [least, most]: [f64; 2]) -> f64 {
+    (value / most).max(least / value).max(1.0).log2()
+}
+
+/// Endings of constants that differ between generations.
+const GENERATIONS: [(&str, Option<Generation>); 4] = [
+    ("_ampere", Some(Generation::Ampere)),
+    ("_hopper", Some(Generation::Hopper)),
+    ("_blackwell", Some(Generation::Blackwell)),
+    ("_other", None),
+];
+
+impl Transformers {
+    /// These constants with measured ones in the place of the shipped ones, of all generations. Where they were moved by
+    /// a factor against the shipped ones, the result is moved by it too.
+    #[must_use]
+    pub fn with_measured(&self, measured: &MeasuredConstants) -> Self {
+        let Ok(shipped) = Priors::shipped() else { return *self };
+        let mut now = *self;
+        now.scale(|name, _| {
+            let ending = GENERATIONS.iter().find_map(|(ending, _)| name.strip_suffix(ending));
+            Some(measured.get(ending.unwrap_or(name))? / shipped.transformer.get(name)?)
+        });
+        now
+    }
+
+    /// What is assumed of a device of this generation.
+    pub fn of_generation(&self, generation: Option<Generation>) -> MeasuredConstants {
+        let own = GENERATIONS.iter().find(|(_, own)| own.is_some() && *own == generation);
+        let endings = [own.map_or("", |(ending, _)| ending), "", "_other"];
+        MeasuredConstants::from_array(CONSTANTS.map(|row| {
+            let found = endings.iter().find_map(|ending| self.get(&format!("{}{ending}", row.name)));
+            found.unwrap_or(f64::NAN)
+        }))
     }
 }
 
@@ -234,7 +307,7 @@ fn groups(domain: Domain, section: &Section) -> Vec<Group> {
                 domain,
                 spread: constant.group_spread,
                 constants: vec![member],
-                remedy: section.remedies.get(group).cloned().unwrap_or_default(),
+                remedy: section.remedies.get(group).map(Replacement::to_remedies).unwrap_or_default(),
             }),
         }
     }
@@ -271,6 +344,39 @@ mod tests {
         let priors = Priors::shipped().unwrap();
         let overlap = priors.groups.iter().position(|group| group.name == "overlap").unwrap();
         let moved = priors.moved(overlap, 0.1);
-        assert!(moved.servers.shows > priors.servers.shows && moved.servers.hides < priors.servers.hides);
+        assert!(
+            moved.servers.exposed > priors.servers.exposed
+                && moved.servers.hideable_backward < priors.servers.hideable_backward
+        );
+    }
+
+    #[test]
+    fn measured_constants_replace_assumed_ones_and_move_as_they_do() {
+        let priors = Priors::shipped().unwrap();
+        let measured = MeasuredConstants::from_array(std::array::from_fn(|place| 0.5 + place as f64));
+        let now = priors.transformer.with_measured(&measured);
+        assert!((now.product_hopper - 0.5).abs() < 1e-12 && (now.product_ampere - 0.5).abs() < 1e-12);
+        assert!((now.flash_back_ampere - 6.5).abs() < 1e-12 && (now.checkpoint.get() - 15.5).abs() < 1e-12);
+        assert_eq!(now.nvlink.to_bits(), priors.transformer.nvlink.to_bits());
+        let group = priors.groups.iter().position(|group| group.name == "rate of products").unwrap();
+        let moved = priors.moved(group, 0.1).transformer.with_measured(&measured);
+        assert!((moved.product_hopper / now.product_hopper - 0.1_f64.exp()).abs() < 1e-12);
+        assert!((moved.depth / now.depth - (-0.1_f64).exp()).abs() < 1e-12);
+        assert!((moved.pass / now.pass - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn every_measured_constant_is_assumed_before() {
+        let assumed = Priors::shipped().unwrap().transformer;
+        let own = assumed.of_generation(Some(Generation::Ampere));
+        assert_eq!(
+            [own.product, own.flash, own.pass],
+            [assumed.product_ampere, assumed.flash_ampere, assumed.pass_ampere]
+        );
+        let other = assumed.of_generation(Some(Generation::Volta));
+        assert_eq!([other.product, other.flash], [assumed.product_other, assumed.flash]);
+        for generation in [None, Some(Generation::Hopper), Some(Generation::Blackwell)] {
+            assert!(assumed.of_generation(generation).to_array().iter().all(|value| *value > 0.0));
+        }
     }
 }

@@ -3,22 +3,22 @@
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
 
+use super::documentation::SECTIONS;
 use super::{Edit, Scenario, ScenarioFile};
-use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
+use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
-use crate::text::{self, shown};
+use crate::text;
 use serde::Deserialize;
 use std::ops::Range;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 use toml_edit::de::from_document;
 use toml_edit::ser::to_document;
 use toml_edit::{DocumentMut, TomlError};
 
-/// The sections of a scenario.
-const SECTIONS: [&str; 10] =
-    ["model", "cluster", "strategy", "input", "data", "price", "plan", "failures", "energy", "methods"];
+/// Sections that may be given several times.
+const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 
 /// Where a scenario comes from.
 #[derive(Debug, Clone)]
@@ -94,21 +94,14 @@ impl Document {
     /// The scenario as written, after the edits: they are made one after the other, and the result is read once.
     pub fn file(&self, edits: &[Edit]) -> Result<ScenarioFile, Fault> {
         match (&self.source, edits) {
-            (Source::Text(text), []) => text::parse(text)
-                .map_err(|error| self.list_for_section(text).unwrap_or_else(|| self.explain_toml(&error))),
+            (Source::Text(text), []) => {
+                let root = text::document(text).map_err(|error| self.explain_toml(&error))?;
+                self.check_tables(root.get_ref())?;
+                text::read(root).map_err(|error| self.explain_toml(&error))
+            }
             (Source::File(file), []) => Ok((**file).clone()),
             _ => from_document(self.tree(edits)?).or_else(|_| self.file_or_blame(edits)),
         }
-    }
-
-    /// The fault of a section in double brackets: its tables would be taken for the values of its keys.
-    fn list_for_section(&self, text: &str) -> Option<Fault> {
-        let root = text::document(text).ok()?;
-        let lists = root.get_ref().iter().filter(|(_, value)| matches!(value.get_ref(), DeValue::Array(_)));
-        let (name, _) = lists.into_iter().find(|(name, _)| SECTIONS.contains(&&**name.get_ref()))?;
-        let reason = format!("a scenario has one `{0}`, and `[[{0}]]` begins a list", name.get_ref());
-        let fault = Fault::new(reason, format!("write [{}]", name.get_ref()));
-        Some(self.placed(fault, Some(clamp(text, name.span()))))
     }
 
     /// Reads the document after every edit, to find the one to blame.
@@ -142,6 +135,28 @@ impl Document {
         };
         edits.iter().try_for_each(|edit| edit.apply(&mut tree))?;
         Ok(tree)
+    }
+
+    /// Refuses a list where a section is one table: `[[strategy]]`.
+    fn check_tables(&self, root: &DeTable<'_>) -> Result<(), Fault> {
+        let paths = SECTIONS.iter().map(|section| section.path);
+        for path in paths.filter(|path| !LISTS.contains(path)) {
+            let mut parts = path.split('.');
+            let first = parts.next().and_then(|first| root.get(first));
+            let found = parts.try_fold(first, |value, part| match value?.get_ref() {
+                DeValue::Table(table) => Some(table.get(part)),
+                _ => None,
+            });
+            if let Some(Some(value)) = found
+                && value.get_ref().is_array()
+            {
+                let reason = format!("`{path}` is one table, and a list of them is given");
+                let fault = Fault::in_key(path, reason, format!("write [{path}] once, with single brackets"));
+                let span = first_line(self.text(), clamp(self.text(), value.span()));
+                return Err(self.placed(fault, Some(span)));
+            }
+        }
+        Ok(())
     }
 
     fn explain_toml(&self, error: &toml::de::Error) -> Fault {
@@ -228,7 +243,7 @@ fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// Splits a deserialiser's message into reason and remedy, and adds the most similar known name.
-fn explain(message: &str) -> (String, String) {
+fn explain(message: &str) -> (String, Remedies) {
     let message = message.trim();
     if let Some((unknown, expected)) = message.split_once(", expected ") {
         let quoted = |text: &str| -> Vec<String> {
@@ -237,10 +252,10 @@ fn explain(message: &str) -> (String, String) {
         let (wrong, known) = (quoted(unknown), quoted(expected));
         if let (Some(name), false) = (wrong.first(), known.is_empty()) {
             let list = format!("known here: {}", known.join(", "));
-            let remedy = suggest::remedy(name, known.iter().map(String::as_str), &list);
+            let remedy = suggest::remedy(name, known.iter().map(String::as_str), list);
             return (unknown.to_owned(), remedy);
         }
-        return (plain_found(unknown), format!("write {}", plain_expected(expected)));
+        return (plain_found(unknown), format!("write {}", plain_expected(expected)).into());
     }
     let known = [
         ("duplicate key", "the key stands here twice", "keep one of the two"),
@@ -249,11 +264,11 @@ fn explain(message: &str) -> (String, String) {
         ("missing field", message, "add it; docs/scenario.md has the format"),
     ];
     if let Some((_, reason, remedy)) = known.iter().find(|(word, ..)| message.contains(word)) {
-        return ((*reason).to_owned(), (*remedy).to_owned());
+        return ((*reason).to_owned(), (*remedy).into());
     }
     match message.split_once("; ") {
-        Some((reason, remedy)) => (reason.to_owned(), remedy.to_owned()),
-        None => (message.to_owned(), "see docs/scenario.md for the format".to_owned()),
+        Some((reason, remedy)) => (reason.to_owned(), remedy.into()),
+        None => (message.to_owned(), "see docs/scenario.md for the format".into()),
     }
 }
 
@@ -278,5 +293,30 @@ fn plain_expected(expected: &str) -> &str {
         "max recursion depth met" => "fewer levels",
         _ if expected.starts_with("struct ") => "a table",
         _ => expected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_is_one_table_is_no_list() {
+        for (text, path) in [
+            ("[[strategy]]\nbatch = 8", "strategy"),
+            ("[[cluster.servers]]\ncount = 2", "cluster.servers"),
+            ("strategy.plan = [{ tensor = 2 }]", "strategy.plan"),
+            ("strategy = []", "strategy"),
+        ] {
+            let fault =
+                Document::new("s.toml", format!("model.zoo = \"vgg16\"\n{text}")).file(&[]).unwrap_err();
+            assert_eq!(fault.key.to_string(), path, "{fault}");
+            assert!(
+                fault.reason.contains("is one table") && fault.remedy.contains(&format!("[{path}]")),
+                "{fault}"
+            );
+        }
+        let lists = "model.zoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\n[[cluster.workers]]\ncount = 1";
+        assert_eq!(Document::new("s.toml", lists).scenario(&[]).unwrap().cluster.workers(), 3);
     }
 }

@@ -1,17 +1,17 @@
 //! Documentation of every key of a scenario file.
 
+use super::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use super::{
     ClusterSection, DataSection, EnergySection, FailuresSection, InputSection, KernelsSection, LineSection,
     MethodsSection, ModelSection, OfferSection, Oyama2016Section, PerParameterSection, PlanningSection,
     PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
 };
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
-use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
 use crate::suggest;
-use crate::text::{key_parts, shown};
+use crate::text::key_parts;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::LazyLock;
@@ -62,11 +62,13 @@ pub fn documentation() -> Vec<SectionDoc> {
     ]
 }
 
+/// All sections, made once.
+pub(super) static SECTIONS: LazyLock<Vec<SectionDoc>> = LazyLock::new(documentation);
+
 /// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
 pub fn full_key(key: &str) -> Result<String, Fault> {
     key_parts(key)?;
     let first = key.split('.').next().unwrap_or_default();
-    static SECTIONS: LazyLock<Vec<SectionDoc>> = LazyLock::new(documentation);
     let mut tops = SECTIONS.iter().filter(|section| !section.path.contains('.'));
     if tops.clone().any(|section| section.path == first) {
         return Ok(key.to_owned());

@@ -1,6 +1,6 @@
 //! Converts a scenario back to a file with all defaults filled in.
 
-use super::sections::{ClusterSection, MethodsSection, ModelSection};
+use super::sections::{ClusterSection, ModelSection};
 use super::{
     DataSet, Energy, Failures, Input, ModelSource, Planning, Price, Scenario, ScenarioFile, uncertain,
 };
@@ -39,11 +39,7 @@ impl Scenario {
             plan: self.planning.as_ref().map(Planning::section),
             failures: self.failures.as_ref().map(Failures::section),
             energy: self.energy.as_ref().map(Energy::section),
-            methods: MethodsSection {
-                zeng2023: Some(self.zeng2023.section()),
-                oyama2016: Some(self.oyama2016.to_section()),
-                simulate: Some(self.simulate.section()),
-            },
+            methods: self.methods.section(),
         };
         uncertain::write(&self.uncertain, &mut file);
         file

@@ -5,8 +5,8 @@
 //! a table based on that entry; the worker group after the last one is added.
 
 use super::full_key;
-use crate::fault::Fault;
-use crate::text::{self, key_parts, shown};
+use crate::fault::{Fault, Remedies, shown};
+use crate::text::{self, key_parts};
 use serde::Serialize;
 use toml_edit::ser::ValueSerializer;
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
@@ -33,7 +33,7 @@ impl Edit {
         let (key, value) =
             text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
         let key = key.trim();
-        key_parts(key).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault.at(shown(text)) })?;
+        key_parts(key).map_err(|fault| Fault { remedy: remedy.into(), ..fault.at(shown(text)) })?;
         let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
         Ok(Self { key, value: Some(parse_value(value)), text: text.to_owned() })
     }
@@ -68,7 +68,7 @@ impl Edit {
     }
 
     /// A fault that blames the edit.
-    pub(super) fn fault(&self, reason: impl Into<String>, remedy: impl Into<String>) -> Fault {
+    pub(super) fn fault(&self, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Fault {
         Fault::in_key(self.key.as_str(), reason, remedy).at(shown(&self.text))
     }
 

@@ -1,6 +1,6 @@
 //! Access to keys of a scenario by their paths, for sweeps, searches and ranges.
 
-use super::{Scenario, ScenarioFile};
+use super::{Input, InputSection, Scenario, ScenarioFile};
 use crate::fault::KeyPath;
 use crate::keys::{Check, Effect, Figure, Key, NameOr, Value};
 use crate::machine::{
@@ -31,6 +31,7 @@ enum Place {
     /// The network within a node.
     NodesNetwork(&'static Key<Network, NetworkSection>),
     Servers(&'static Key<Servers, ServersSection>),
+    Input(&'static Key<Input, InputSection>),
     Strategy(&'static Key<Strategy, StrategySection>),
     AllReduce(&'static Key<Exchange, AllReduceSection>),
     /// The whole fusion rule, because its sizes depend on the rule.
@@ -81,6 +82,9 @@ impl Field {
                 collect(Device::KEYS, device, |key| Place::Device(group_of, key), &mut found);
             }
         }
+        if let Some(input) = &file.input {
+            collect(Input::KEYS, input, Place::Input, &mut found);
+        }
         found
     }
 
@@ -91,6 +95,7 @@ impl Field {
             Place::Device(_, key) => key.effect,
             Place::Network(key) | Place::NodesNetwork(key) => key.effect,
             Place::Servers(key) => key.effect,
+            Place::Input(key) => key.effect,
             Place::Strategy(key) => key.effect,
             Place::AllReduce(key) => key.effect,
             Place::WholeNetwork | Place::Fusion => Effect::Exchange,
@@ -104,6 +109,7 @@ impl Field {
             Place::Device(_, key) => (key.check, key.field),
             Place::Network(key) | Place::NodesNetwork(key) => (key.check, key.field),
             Place::Servers(key) => (key.check, key.field),
+            Place::Input(key) => (key.check, key.field),
             Place::Strategy(key) => (key.check, key.field),
             Place::AllReduce(key) => (key.check, key.field),
             Place::WholeNetwork | Place::Fusion => return Ok(()),
@@ -124,6 +130,7 @@ impl Field {
             Place::Network(key) => KeyPath::of("cluster.network").key(&key.name()),
             Place::NodesNetwork(key) => KeyPath::of("cluster.nodes.network").key(&key.name()),
             Place::Servers(key) => KeyPath::of("cluster.servers").key(&key.name()),
+            Place::Input(key) => KeyPath::of("input").key(&key.name()),
             Place::Strategy(key) => KeyPath::of("strategy").key(&key.name()),
             Place::AllReduce(key) => KeyPath::of("strategy.all-reduce").key(&key.name()),
             Place::Fusion => KeyPath::of("strategy.fusion"),
@@ -132,7 +139,7 @@ impl Field {
 
     /// The value in a scenario, that of the first group if all are selected; none if there is no such group.
     pub fn get(&self, scenario: &Scenario) -> Option<Value> {
-        let Scenario { cluster, strategy, .. } = scenario;
+        let Scenario { cluster, strategy, input, .. } = scenario;
         let group = |groups: Groups| match groups {
             Groups::All => cluster.groups.first(),
             Groups::One(index) => cluster.groups.get(index),
@@ -144,6 +151,7 @@ impl Field {
             Place::Network(key) => (key.get)(&cluster.network),
             Place::NodesNetwork(key) => (key.get)(&cluster.nodes.as_ref()?.network),
             Place::Servers(key) => (key.get)(&cluster.servers),
+            Place::Input(key) => (key.get)(input),
             Place::Strategy(key) => (key.get)(strategy),
             Place::AllReduce(key) => (key.get)(&strategy.exchange),
             Place::Fusion => strategy.exchange.fusion.value(),
@@ -152,7 +160,7 @@ impl Field {
 
     /// Sets the value in a scenario. [`Scenario::check_together`] checks whether it is consistent with the others.
     pub fn set(&self, scenario: &mut Scenario, value: &Value) {
-        let Scenario { cluster, strategy, .. } = scenario;
+        let Scenario { cluster, strategy, input, .. } = scenario;
         let groups = |groups: Groups| match groups {
             Groups::All => 0..usize::MAX,
             Groups::One(index) => index..index + 1,
@@ -176,6 +184,7 @@ impl Field {
                 }
             }
             Place::Servers(key) => (key.set)(&mut cluster.servers, value),
+            Place::Input(key) => (key.set)(input, value),
             Place::Strategy(key) => (key.set)(strategy, value),
             Place::AllReduce(key) => (key.set)(&mut strategy.exchange, value),
             Place::Fusion => strategy.exchange.fusion.assign(value),
@@ -217,6 +226,11 @@ impl Field {
                 let section = sections.and_then(|sections| sections.get_mut(group(groups)));
                 if let Some(NameOr::Table(device)) = section.and_then(|section| section.device.as_mut()) {
                     (key.set_range)(device, ends);
+                }
+            }
+            Place::Input(key) => {
+                if let Some(input) = &mut file.input {
+                    (key.set_range)(input, ends);
                 }
             }
             Place::WholeNetwork | Place::Strategy(_) | Place::AllReduce(_) | Place::Fusion => {}

@@ -1,7 +1,8 @@
 //! The format of a scenario file.
 
+use super::methods::MethodsSection;
 use super::planning::{EnergySection, FailuresSection, PlanningSection};
-use super::sections::{ClusterSection, MethodsSection, ModelSection};
+use super::sections::{ClusterSection, ModelSection};
 use super::training::{DataSection, InputSection, PriceSection};
 use crate::strategy::StrategySection;
 use schemars::JsonSchema;

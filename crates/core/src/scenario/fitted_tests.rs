@@ -64,14 +64,10 @@ fn fitted_shares_are_a_devices_efficiencies() {
 fn artefacts_of_other_kinds_are_refused_with_what_is_wanted() {
     let kernels = "[methods.oyama2016.kernels]\nsgemm = { fitted = \"g.toml\" }";
     for (text, artefact, wanted) in [
-        ("strategy.all-reduce.fitted = \"x\"", SHARES, "`stepcast fit transfer`"),
-        (
-            "[[cluster.workers]]\ndevice = { base = \"h200-sxm\", fitted = \"x\" }",
-            LINE,
-            "`stepcast fit steps`",
-        ),
-        (kernels, LINE, "`stepcast fit gemm`"),
-        ("strategy.all-reduce.fitted = \"x\"", "kind = \"tea\"", "`stepcast fit`"),
+        ("strategy.all-reduce.fitted = \"x\"", SHARES, "`transfer`"),
+        ("[[cluster.workers]]\ndevice = { base = \"h200-sxm\", fitted = \"x\" }", LINE, "`steps`"),
+        (kernels, LINE, "`gemm`"),
+        ("strategy.all-reduce.fitted = \"x\"", "kind = \"tea\"", "a fit"),
     ] {
         let error = scenario(text, artefact).unwrap_err();
         assert!(error.contains(wanted), "{error}");

@@ -13,38 +13,37 @@ mod field;
 mod file;
 #[cfg(test)]
 mod fitted_tests;
+mod methods;
 mod offers;
-mod oyama2016;
 mod planning;
 mod resolve;
 mod sections;
-mod simulate;
 mod training;
+mod transformer;
 #[cfg(test)]
 mod transformer_tests;
 mod uncertain;
-mod zeng2023;
 
 pub use document::Document;
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use edit::Edit;
 pub use field::{Field, Groups};
 pub use file::ScenarioFile;
-pub use offers::{Offer, OfferSection};
-pub use oyama2016::{
-    ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Oyama2016,
-    Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
+pub use methods::{
+    ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Methods,
+    MethodsSection, Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection,
+    SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023, Zeng2023Section,
 };
+pub use offers::{Offer, OfferSection};
 pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
-pub use sections::{ClusterSection, MethodsSection, ModelSection};
-pub use simulate::{SharingRule, Simulate, SimulateSection, TransferOrder};
+pub use sections::{ClusterSection, ModelSection};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
+pub use transformer::{ExpertsSection, MlaSection, TransformerSection};
 pub use uncertain::UncertainInput;
-pub use zeng2023::{Zeng2023, Zeng2023Section};
 
 use crate::fault::Fault;
 use crate::machine::{self, Cluster, ServerSoftware};
-use crate::model::transformer::{self, Transformer};
+use crate::model::transformer::{Transformer, zoo};
 use crate::model::{Counting, ModelFile};
 use crate::pass::Recorded;
 use crate::prior::Priors;
@@ -125,7 +124,7 @@ impl ModelSource {
     pub fn transformer(&self) -> Option<Transformer> {
         match self {
             Self::Zoo { name, sequence } => {
-                let shape = transformer::zoo::find(name)?;
+                let shape = zoo::find(name)?;
                 Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape })
             }
             Self::Transformer { shape, .. } | Self::Config { shape, .. } => Some(*shape),
@@ -154,7 +153,7 @@ pub struct Scenario {
     pub workload: Arc<Workload>,
     /// The machines.
     pub cluster: Cluster,
-    /// Properties of the machines that are given as ranges; `cluster` contains their centres.
+    /// Values that are given as ranges; the scenario contains their centres.
     pub uncertain: Vec<UncertainInput>,
     /// The way of training.
     pub strategy: Strategy,
@@ -170,12 +169,8 @@ pub struct Scenario {
     pub failures: Option<Failures>,
     /// What turns time into energy, if given.
     pub energy: Option<Energy>,
-    /// Inputs of Zeng 2023.
-    pub zeng2023: Zeng2023,
-    /// Inputs of Oyama 2016.
-    pub oyama2016: Oyama2016,
-    /// Inputs of the simulation.
-    pub simulate: Simulate,
+    /// Inputs of single methods.
+    pub methods: Methods,
     /// What is assumed of machines and software where the scenario does not say it.
     pub priors: Arc<Priors>,
 }

@@ -1,13 +1,10 @@
 //! Sections of a scenario file that contain other sections or are resolved by hand. The structs are plain, without
 //! flattening or tagged enums, because those lose the position of an error.
 
-use super::oyama2016::Oyama2016Section;
-use super::simulate::SimulateSection;
-use super::zeng2023::Zeng2023Section;
+use super::transformer::TransformerSection;
 use crate::keys::{NameOr, document_keys};
 use crate::machine::{NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::ModelFile;
-use crate::model::transformer::TransformerSection;
 use std::collections::BTreeMap;
 
 document_keys! {
@@ -51,17 +48,5 @@ document_keys! {
         servers: ServersSection, "table", "one server";
         /// Machines with several workers each, see below.
         nodes: NodesSection, "table", "every worker on its own";
-    }
-}
-
-document_keys! {
-    /// `[methods]`: inputs of single methods.
-    MethodsSection {
-        /// Zeng 2023.
-        zeng2023: Zeng2023Section, "table", "defaults";
-        /// Oyama 2016.
-        oyama2016: Oyama2016Section, "table", "estimates";
-        /// The event engine.
-        simulate: SimulateSection, "table", "defaults";
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn write(inputs: &[UncertainInput], file: &mut ScenarioFile) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity::SamplesPerSec;
 
     fn scenario(cluster: &str) -> Result<Scenario, Fault> {
         let file: ScenarioFile = toml::from_str(&format!("[model]\nzoo = \"vgg16\"\n{cluster}")).unwrap();
@@ -69,7 +70,9 @@ mod tests {
         [[cluster.workers]]
         device = { base = \"tesla-v100-sxm2-16gb\", efficiency = [0.4, 0.5] }
         [[cluster.workers]]
-        speed = \"0.5..0.6\"";
+        speed = \"0.5..0.6\"
+        [input]
+        rate = \"2000..3000 samples/s\"";
 
     #[test]
     fn ranges_are_found_and_the_centre_is_asked() {
@@ -83,6 +86,7 @@ mod tests {
                 "cluster.servers.bandwidth",
                 "cluster.workers[0].device.efficiency",
                 "cluster.workers[1].speed",
+                "input.rate",
             ]
         );
         assert!((scenario.cluster.network.bandwidth.get() / 90e18_f64.sqrt() - 1.0).abs() < 1e-12);
@@ -90,6 +94,9 @@ mod tests {
         assert_eq!(low.cluster.groups[0].device.efficiency, Some(0.4));
         assert_eq!(high.cluster.groups[0].device.efficiency, Some(0.5));
         assert_eq!(high.cluster.groups[1], scenario.cluster.groups[1]);
+        let rates =
+            scenario.at_ends(&scenario.uncertain[5]).map(|end| end.input.rate.map(SamplesPerSec::get));
+        assert_eq!(rates, [Some(2000.0), Some(3000.0)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! while, say), and a weak pull towards the start values keeps what no product tells. Every step costs one look at all
 //! products; the best state seen is the result.
 
-use super::products::MeasuredProduct;
+use super::MeasuredProduct;
 use crate::{FitError, nnls_while};
 use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::fitted::gemm::costs::{

@@ -1,25 +1,238 @@
-//! Times of matrix products C(m×n) = A(m×k)·B(k×n), fitted.
+//! Times of matrix products C(m×n) = A(m×k)·B(k×n), from columns dtype, trans, m, n, k and a time.
 //!
 //! Two ways: [`GemmTable`] is that of Oyama 2016 (interpolation between measured sizes); [`fit`] finds the coefficients
-//! of [`GemmModel`](stepcast_core::fitted::gemm::GemmModel), what a library's kernels do. It finds out how fast the host was and how
-//! calls were timed, and interpolates only what that leaves unexplained.
+//! of [`GemmModel`], what a library's kernels do. It finds out how fast the host was and how calls were timed, and
+//! interpolates only what that leaves unexplained.
 
-mod artefact;
-mod assumed;
-mod error;
 mod host;
 mod learn;
 mod model;
-mod products;
 mod smooth;
 mod table;
-mod timing;
-
-pub use artefact::to_toml;
-pub use error::GemmError;
-pub use model::fit;
-pub use products::MeasuredProduct;
-pub use table::GemmTable;
-
 #[cfg(test)]
 mod tests;
+
+pub use model::fit;
+pub use table::GemmTable;
+
+use crate::measurements::{MeasurementFile, Split};
+use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport};
+use crate::{FitError, Quality};
+use std::collections::BTreeMap;
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::artefact::ArtefactKind;
+use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel, Shape, Variant};
+use stepcast_core::method::{CancelCheck, Stopped};
+use stepcast_core::precision::Precision;
+use stepcast_core::quantity::Seconds;
+
+const ARTEFACT: ArtefactText = ArtefactText {
+    kind: ArtefactKind::Gemm,
+    formula: "\
+time = queued + (alone + kernel - queued) / calls; calls = budget / flops, from 1 to 20; \
+queued = (host^4 + kernel^4)^(1/4); host = launch + [two kernels] second; \
+kernel = least over tiles and splits of \
+max(waves * 2 * tile * steps / rate(tile), (mk + kn) / read) + mn / write + start + steps * step \
++ [split > 1] (split_start + split * mn / merge); \
+waves = ceil(tiles of C * split / multiprocessors), steps = k / split; \
+times exp(log-ratio) interpolated between nodes",
+    meaning: &[
+        (
+            "alignment",
+            "largest unit in which rows of all matrices can be copied: other units take other kernels",
+        ),
+        ("alone", "what the first call of a queue costs beside its kernel"),
+        ("budget", "operations after which a queue of timed calls ended"),
+        ("launch", "what the host needs for a call in a queue of calls"),
+        ("merge", "rate at which partial sums of a split k are added"),
+        ("read", "rate at which A and B are read"),
+        ("second", "what the host needs for a second kernel of the same call"),
+        ("split", "what adding partial sums costs whatever their size"),
+        ("start", "what a kernel costs whatever its size"),
+        ("step", "latency of one element of k in the loop of a block"),
+        ("tiles", "rate of one multiprocessor by the part of C that a block computes"),
+        ("write", "rate at which C is written"),
+        ("log-ratios", "ln(measured / kernels) at nodes half a doubling apart, k fastest, then n"),
+    ],
+};
+
+/// Fewest products of one variant and family of kernels that tell their coefficients.
+const FEWEST: usize = 50;
+
+/// One measured product.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredProduct {
+    /// The kind of kernel.
+    pub variant: Variant,
+    /// The sizes.
+    pub shape: Shape,
+    /// The measured time.
+    pub time: Seconds,
+}
+
+/// Why measured products cannot be fitted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GemmError {
+    /// Too few to fit the coefficients.
+    #[error("{variant} has {found} measured products; {needed} are needed to fit its coefficients")]
+    TooFew {
+        /// The variant.
+        variant: Variant,
+        /// Measured.
+        found: usize,
+        /// Needed.
+        needed: usize,
+    },
+    /// A time that no product takes.
+    #[error("{variant} {shape} takes {time}")]
+    BadTime {
+        /// The variant.
+        variant: Variant,
+        /// The sizes.
+        shape: Shape,
+        /// The measured time.
+        time: Seconds,
+    },
+    /// The same product twice.
+    #[error("{variant} {shape} is there twice")]
+    Twice {
+        /// The variant.
+        variant: Variant,
+        /// The sizes.
+        shape: Shape,
+    },
+    /// The measurements do not determine the coefficients.
+    #[error(transparent)]
+    Linear(#[from] FitError),
+    /// A table with a hole.
+    #[error("{variant} {shape} is missing: a table needs every combination of its sizes")]
+    Hole {
+        /// The variant.
+        variant: Variant,
+        /// The sizes.
+        shape: Shape,
+    },
+}
+
+/// Products by the kernels that they share, for kernels with enough products to fit their coefficients.
+fn families(samples: &[MeasuredProduct]) -> BTreeMap<(Precision, Alignment), Vec<MeasuredProduct>> {
+    let key = |sample: &MeasuredProduct| (sample.variant, Alignment::family(sample.variant, sample.shape));
+    let mut families: BTreeMap<_, Vec<MeasuredProduct>> = BTreeMap::new();
+    let counts = grouped(samples, key);
+    for sample in samples {
+        let (variant, alignment) = key(sample);
+        if counts[&(variant, alignment)].len() >= FEWEST {
+            families.entry((variant.precision, alignment)).or_default().push(*sample);
+        }
+    }
+    families
+}
+
+fn by_variant(samples: &[MeasuredProduct]) -> BTreeMap<Variant, Vec<MeasuredProduct>> {
+    grouped(samples, |sample| sample.variant)
+}
+
+fn grouped<K: Ord>(
+    samples: &[MeasuredProduct],
+    key: impl Fn(&MeasuredProduct) -> K,
+) -> BTreeMap<K, Vec<MeasuredProduct>> {
+    let mut groups = BTreeMap::new();
+    for sample in samples {
+        groups.entry(key(sample)).or_insert_with(Vec::new).push(*sample);
+    }
+    groups
+}
+
+/// Reads measured products.
+pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<MeasuredProduct>, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
+    let [dtype, trans] = [file.column("dtype")?, file.column("trans")?];
+    let sizes = [file.column("m")?, file.column("n")?, file.column("k")?];
+    let times = file.time_column()?;
+    file.split(wanted, |row| {
+        let precision = row.precision(dtype)?;
+        let transposition = row.text(trans).parse();
+        let transposition =
+            transposition.map_err(|_| row.fault(trans, "is not a transposition", "use nn, nt, tn or tt"))?;
+        let variant = Variant { precision, transposition };
+        let [m, n, k] = [row.count(sizes[0])?, row.count(sizes[1])?, row.count(sizes[2])?];
+        let shape = Shape { m, n, k };
+        Ok((format!("{variant} {shape}"), MeasuredProduct { variant, shape, time: row.time(times)? }))
+    })
+}
+
+/// Fits the products of `data`; those of `test`, if given, are tested with instead of its held rows.
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    multiprocessors: Option<u32>,
+    date: String,
+    wanted: &CancelCheck<'_>,
+) -> Result<FitReport, Stopped> {
+    let products = read(data, wanted)?;
+    let test = test.map(|test| read(test, wanted)).transpose()?;
+    let Split { fit: products, held } = products.tested_with(test);
+    let model = fit(&products, multiprocessors, wanted).map_err(|error| ended(data, &error))?;
+    let table = GemmTable::new(&products).ok();
+    let mut rows = Vec::new();
+    let mut errors = BTreeMap::new();
+    for variant in model.variants.keys().copied() {
+        let of = |samples: &[MeasuredProduct], predict: &dyn Fn(&MeasuredProduct) -> Option<f64>| {
+            let own = samples.iter().filter(|sample| sample.variant == variant);
+            Quality::from_pairs(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
+        };
+        let modelled = |sample: &MeasuredProduct| Some(model.predict(variant, sample.shape)?.time.get());
+        let Some(on_fit) = of(&products, &modelled) else { continue };
+        let own = FitErrors { fit: on_fit, held: of(&held, &modelled) };
+        rows.extend(FitErrorRow::rows(&variant.to_string(), &own));
+        let tabled = |sample: &MeasuredProduct| Some(table.as_ref()?.predict(variant, sample.shape)?.0.get());
+        if let Some(quality) = of(&held, &tabled) {
+            rows.push(FitErrorRow { what: format!("{variant}, table"), set: "held", quality });
+        }
+        errors.insert(variant.to_string(), own);
+    }
+    let artefact = ARTEFACT.write(data, products.len(), &date, &errors, &model)?;
+    let notes = notes(&model, multiprocessors.is_some(), &held);
+    Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
+}
+
+fn notes(model: &GemmModel, given: bool, held: &[MeasuredProduct]) -> Vec<String> {
+    let machine = model.machine;
+    let how = if given { "as given" } else { "the number that fits best" };
+    let mut notes = vec![format!("{} multiprocessors: {how}.", machine.multiprocessors)];
+    if let Some(budget) = machine.budget {
+        notes.push(format!("Taken as timed in queues of at most 20 calls and {}.", budget.human()));
+    }
+    let covered =
+        |sample: &MeasuredProduct| model.predict(sample.variant, sample.shape).map(|time| time.coverage);
+    let count = |coverage| held.iter().filter(|sample| covered(sample) == Some(coverage)).count();
+    let outside = count(Coverage::OutsideSizes);
+    if outside > 0 {
+        notes.push(format!("{outside} held products have sizes outside the fitted range: extrapolated."));
+    }
+    let unaligned = count(Coverage::OtherAlignment);
+    if unaligned > 0 {
+        notes.push(format!(
+            "{unaligned} held products have rows aligned like none that was fitted: their cost relative to \
+             aligned rows is assumed (docs/methods/gemm.md)."
+        ));
+    }
+    let unknown = held.iter().filter(|sample| covered(sample).is_none()).count();
+    if unknown > 0 {
+        notes.push(format!("{unknown} held products are of kinds that were not fitted: left out."));
+    }
+    notes
+}
+
+fn ended(data: &Path, error: &GemmError) -> Stopped {
+    let remedy = match error {
+        GemmError::Linear(FitError::Cancelled) => return Stopped::Cancelled,
+        GemmError::TooFew { .. } => "measure more sizes: a grid of four sizes of m, n and k has 64 products",
+        GemmError::BadTime { .. } => "use positive times, or leave the line out",
+        GemmError::Twice { .. } => "keep one line, with the mean time",
+        GemmError::Hole { .. } => "measure it",
+        GemmError::Linear(_) => "measure sizes that differ more",
+    };
+    Fault::in_file(data.display().to_string(), error.to_string(), remedy).into()
+}

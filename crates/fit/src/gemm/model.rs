@@ -1,14 +1,13 @@
-//! Coefficients of the model of products.
+//! Coefficients of the model of products: how calls were timed, the number of multiprocessors, each family of kernels, and
+//! what is assumed of families that were not measured.
 
-use super::assumed::assumed_costs;
-use super::error::GemmError;
 use super::host::{Host, final_ratio};
 use super::learn::{STRONG_PULL, TimedProduct, WEAK_PULL, best_rate, largest_first, learn, start, timed};
-use super::products::{FEWEST, MeasuredProduct, by_variant, families};
 use super::smooth::smooth;
-use super::timing;
+use super::{FEWEST, GemmError, MeasuredProduct, by_variant, families};
+use crate::FitError;
 use std::collections::{BTreeMap, BTreeSet};
-use stepcast_core::fitted::gemm::costs::Costs;
+use stepcast_core::fitted::gemm::costs::{Costs, LAUNCH};
 use stepcast_core::fitted::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
 use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::{Flops, Seconds};
@@ -18,6 +17,28 @@ const USUAL_MULTIPROCESSORS: [u32; 15] = [13, 15, 20, 28, 40, 46, 56, 68, 72, 80
 /// Tried first, while the way of timing is searched for.
 const FIRST_GUESS: u32 = 108;
 
+/// A budget must lower the error by at least this share (a guess).
+const LEAST_GAIN: f64 = 0.02;
+/// Products looked at for each family of kernels, evenly out of all.
+const ENOUGH: usize = 1000;
+/// First digits of a round number.
+const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// Coefficients fitted to bf16 products on an H200 with cuBLAS 13 (`validation/gemm/alignment_h200.csv.gz`, all
+/// transpositions together), in the order of [`Costs`]; `LAUNCH_THERE` is the launch of an aligned product in that
+/// recording.
+const WORD: Costs = Costs([
+    8.74e-6, 3.58e-6, 1.19e-5, 1.36e-6, 8.53e-9, 3.33e-13, 4.81e-13, 2.20e-6, 3.21e-13, //
+    0.591e-12, 1.203e-12, 1.203e-12, 1.003e-12, 0.860e-12, 0.860e-12, 0.446e-12, 0.752e-12, 0.752e-12,
+]);
+const ELEMENT: Costs = Costs([
+    8.86e-6, 3.73e-6, 8.37e-6, 1.76e-6, 1.71e-8, 8.32e-13, 6.43e-13, 1.12e-6, 4.07e-13, //
+    2.646e-12, 1.520e-12, 1.812e-12, 1.506e-12, 1.112e-12, 1.188e-12, 0.890e-12, 1.130e-12, 1.130e-12,
+]);
+const LAUNCH_THERE: f64 = 10.5e-6;
+/// Operations per second of the fastest aligned bf16 products of an H200 (`validation/gemm/h200.csv.gz`).
+const BEST_RATE_THERE: f64 = 787e12;
+
 /// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
 /// where it is not given. The fit goes on as long as it is wanted.
 pub fn fit(
@@ -26,7 +47,7 @@ pub fn fit(
     wanted: &CancelCheck<'_>,
 ) -> Result<GemmModel, GemmError> {
     check(samples)?;
-    let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS), wanted)?;
+    let budget = find_budget(samples, multiprocessors.unwrap_or(FIRST_GUESS), wanted)?;
     let machine = match multiprocessors {
         Some(multiprocessors) => Machine { multiprocessors, budget },
         None => likeliest(samples, budget, wanted)?,
@@ -91,7 +112,7 @@ fn likeliest(
     let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, budget });
     for multiprocessors in USUAL_MULTIPROCESSORS {
         let machine = Machine { multiprocessors, budget };
-        let loss = timing::total_loss(samples, &machine, wanted)?;
+        let loss = total_loss(samples, &machine, wanted)?;
         if loss < best.0 {
             best = (loss, machine);
         }
@@ -119,4 +140,79 @@ fn check(samples: &[MeasuredProduct]) -> Result<(), GemmError> {
         }
     }
     Ok(())
+}
+
+/// The budget of operations of a queue that explains the measurements best.
+///
+/// Benchmarks time short products as queues of calls and long ones call by call. A usual way is to give every product
+/// the same number of operations, `budget`: a queue has budget/flops calls, at least one and at most 20.
+/// The first call of a queue hides nothing behind others, so that times rise towards `budget`. The budget is a round
+/// number that a person chose: the one that explains the measurements best is taken, none unless it explains them
+/// clearly better than endless queues.
+fn find_budget(
+    samples: &[MeasuredProduct],
+    multiprocessors: u32,
+    wanted: &CancelCheck<'_>,
+) -> Result<Option<Flops>, FitError> {
+    let flops = || samples.iter().map(|sample| sample.shape.flops().get());
+    let (Some(least), Some(most)) = (flops().reduce(f64::min), flops().reduce(f64::max)) else {
+        return Ok(None);
+    };
+    let loss = |budget| total_loss(samples, &Machine { multiprocessors, budget }, wanted);
+    let mut best = (loss(None)? * (1.0 - LEAST_GAIN), None);
+    for decade in least.log10().floor() as i32..=most.log10().floor() as i32 {
+        for budget in ROUND.map(|digit| digit * 10f64.powi(decade)) {
+            if budget <= least || budget >= most {
+                continue;
+            }
+            let found = loss(Some(Flops::new(budget)))?;
+            if found < best.0 {
+                best = (found, Some(Flops::new(budget)));
+            }
+        }
+    }
+    Ok(best.1)
+}
+
+/// The loss over all families of kernels, each fitted by itself to some of its products.
+fn total_loss(
+    samples: &[MeasuredProduct],
+    machine: &Machine,
+    wanted: &CancelCheck<'_>,
+) -> Result<f64, FitError> {
+    let mut total = 0.0;
+    for all in families(samples).values() {
+        let some: Vec<MeasuredProduct> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();
+        let learned = learn(&timed(&some, machine), &start(&some, machine), WEAK_PULL, wanted)?;
+        total += learned.loss * all.len() as f64;
+    }
+    Ok(total)
+}
+
+/// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host
+/// as fast as the measured one and the device by its best rate in operations per second.
+fn assumed_costs(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
+    let there = match family {
+        Alignment::Bulk => return None,
+        Alignment::Word => WORD,
+        Alignment::Element => ELEMENT,
+    };
+    Some(there.with_host(aligned.0[LAUNCH] / LAUNCH_THERE).with_device(BEST_RATE_THERE / best_rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_kernels_follow_the_host_and_the_device() {
+        let aligned = WORD.with_host(2.0);
+        let there = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE).unwrap();
+        let slower = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE / 2.0).unwrap();
+        assert!((there.0[LAUNCH] / aligned.0[LAUNCH] - WORD.0[LAUNCH] / LAUNCH_THERE).abs() < 1e-12);
+        assert!((slower.0[LAUNCH] / there.0[LAUNCH] - 1.0).abs() < 1e-12);
+        let last = slower.0.len() - 1;
+        assert!((slower.0[last] / there.0[last] - 2.0).abs() < 1e-12);
+        assert_eq!(assumed_costs(Alignment::Bulk, &aligned, 1.0), None);
+    }
 }

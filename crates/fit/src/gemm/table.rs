@@ -3,8 +3,7 @@
 //! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the grid cell around a query. Eight unknowns on
 //! the corners of a box have one solution: trilinear interpolation in m, n and k themselves.
 
-use super::error::GemmError;
-use super::products::{MeasuredProduct, by_variant};
+use super::{GemmError, MeasuredProduct, by_variant};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;

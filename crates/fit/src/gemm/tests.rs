@@ -1,14 +1,11 @@
 use super::*;
-use crate::artefact::FitErrors;
 use crate::{FitError, Quality};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::fitted::artefact::Artefact;
-use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
+use stepcast_core::fitted::gemm::Transposition;
 use stepcast_core::method::never_cancelled;
-use stepcast_core::precision::Precision;
-use stepcast_core::quantity::{Flops, Seconds};
+use stepcast_core::quantity::Flops;
 
 const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 
@@ -50,8 +47,9 @@ fn a_made_up_device_is_explained() {
 fn an_artefact_read_again_predicts_the_same() {
     let samples = recording();
     let model = fit(&samples, Some(108), &never_cancelled).unwrap();
-    let errors = BTreeMap::from([(VARIANT, FitErrors { fit: quality(&model, &samples), held: None })]);
-    let text = to_toml(&model, &errors, "made up".to_owned(), "2026-01-01".to_owned()).unwrap();
+    let errors =
+        BTreeMap::from([(VARIANT.to_string(), FitErrors { fit: quality(&model, &samples), held: None })]);
+    let text = ARTEFACT.write("made-up.csv".as_ref(), 9, "2026-01-01", &errors, &model).unwrap();
     let Artefact::Gemm(again) = Artefact::from_toml(&text).unwrap() else { unreachable!("{text}") };
     for sample in samples.iter().step_by(17) {
         let [one, other] =

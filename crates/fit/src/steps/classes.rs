@@ -1,10 +1,9 @@
 //! Coefficients of the classes of layers: robust, weighted, non-negative least squares on the layers' own times.
 
-use super::guess::guess;
 use super::prepared::{Interval, Key, PreparedStep};
 use crate::{FitError, nnls_while};
 use std::collections::BTreeMap;
-use stepcast_core::fitted::steps::{Class, Phase};
+use stepcast_core::fitted::steps::{Class, Feature, Phase};
 use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 
@@ -158,4 +157,37 @@ fn robust(
         values = nnls_while(&rows, &target, wanted)?.coefficients;
     }
     Ok(ClassCoefficients { values, clean: samples.iter().filter(|sample| sample.clean).count() })
+}
+
+/// Coefficients of the features of a class before any measurement, in their order: guesses chosen by hand on the H200
+/// steps in `validation/steps`. A few pseudo-measurements hold the fit near them, so that a coefficient that the data
+/// leave open stays plausible.
+fn guess(key: Key, precision: Precision, products: bool) -> Vec<f64> {
+    let features = key.class.features(precision, key.phase, products);
+    features.iter().map(|feature| one(key.class, *feature, precision, key.phase)).collect()
+}
+
+fn one(class: Class, feature: Feature, precision: Precision, phase: Phase) -> f64 {
+    let by_width = |wide: f64, half: f64| if precision == Precision::Fp32 { wide } else { half };
+    let by_phase = |forward: f64, backward: f64| if phase == Phase::Backward { backward } else { forward };
+    match (class, feature) {
+        // Three channels fill no tensor unit.
+        (Class::Stem, Feature::Compute) => by_width(3.0, 20.0),
+        (Class::Attention, Feature::Compute) => 2.5,
+        (Class::Linear, Feature::Compute) => by_width(1.2, 1.5),
+        (_, Feature::Compute) => 1.5,
+        (_, Feature::Product) => 1.0,
+        (_, Feature::Reduction) => 0.1,
+        (_, Feature::Wave) => 1.5,
+        (Class::Linear, Feature::Weights) => 1.0,
+        // Filters transformed for Winograd or Fourier are many times as large, and written and read.
+        (_, Feature::Weights) => 50.0,
+        (_, Feature::Channel) => by_phase(0.5, 1.0),
+        (Class::Depthwise, Feature::Memory) => by_phase(3.0, 10.0),
+        (Class::BatchNorm, Feature::Memory) => by_phase(1.0, 1.5),
+        (Class::LayerNorm, Feature::Memory) => by_phase(1.5, 4.0),
+        (Class::Pool, Feature::Memory) => by_phase(2.0, 8.0),
+        (Class::Linear | Class::Attention, Feature::Memory) => 1.0,
+        (_, Feature::Memory) => by_phase(by_width(2.0, 3.0), 4.0),
+    }
 }

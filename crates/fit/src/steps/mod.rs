@@ -1,34 +1,103 @@
-//! Coefficients of [`StepModel`] from measured steps.
+//! Whole training steps, measured layer by layer, and the coefficients of [`StepModel`] from them.
 //!
 //! Classes of layers are fitted to the layers' own times, the host and the phases' factors to whole steps. The same data
 //! give the same model.
 
-mod artefact;
 mod classes;
 mod comparison;
-mod guess;
 mod host;
-mod measured;
 mod prepared;
+mod read;
 #[cfg(test)]
 mod tests;
 
-pub use artefact::{StepErrors, to_toml};
-pub use comparison::{StepComparison, StepGroup, StepPart, groups};
-
-pub use measured::MeasuredStep;
+pub use comparison::{
+    Fold, LeftOutErrors, LeftOutPrediction, StepComparison, StepGroup, StepPart, groups, predictions, summary,
+};
+pub use read::{MeasuredSteps, parse, read};
 
 use crate::FitError;
+use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport};
 use classes::{ClassCoefficients, CoefficientTable};
 use host::Host;
 use prepared::PreparedStep;
-use std::collections::BTreeSet;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use stepcast_core::fault::{Fault, Remedy};
+use stepcast_core::fitted::artefact::{Artefact, ArtefactKind};
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{
-    Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel,
+    Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel, lacks,
 };
-use stepcast_core::method::CancelCheck;
+use stepcast_core::method::{CancelCheck, Stopped};
+use stepcast_core::model::Model;
 use stepcast_core::precision::Precision;
+use stepcast_core::quantity::Seconds;
+
+const ARTEFACT: ArtefactText = ArtefactText {
+    kind: ArtefactKind::Steps,
+    formula: "\
+layer = factor * (sum of coefficient * feature + counted); \
+end = max(end, issued) + layer, layers forward in order, then backward in reverse; \
+forward = end of the forward pass; backward = max(end - forward, host's time of the backward pass), never falling with the \
+batch; iteration = max(end, host's time + 40 us) + 12 B * parameters / memory + 0.25 us * tensors + 8 us",
+    meaning: &[
+        ("factor", "what a whole phase takes against layers timed one by one"),
+        ("samples", "layers measured while the device was busy; 0: the coefficients are guesses"),
+        ("compute", "multiple of operations / peak rate"),
+        ("memory", "multiple of bytes of inputs and output / memory rate"),
+        ("product", "multiple of the layer's matrix products as fitted by themselves"),
+        ("products", "matrix products, fitted by themselves"),
+        (
+            "reduction",
+            "multiple of the reduction over pixels behind a 64x32 tile of a weight gradient, on one multiprocessor",
+        ),
+        ("wave", "multiple of a 128x64 tile of the output on one multiprocessor"),
+        ("weights", "multiple of the bytes of the weights / memory rate"),
+        ("channel", "ns for each element of a channel, one block for each channel"),
+        ("launch.forward", "host time of a kernel of the forward pass"),
+        ("launch.backward", "host time of a kernel of the backward pass"),
+        ("launch.gradient", "host time of a gradient of parameters"),
+        ("launch.forward-cast", "host time of a cast in the forward pass"),
+        ("launch.backward-cast", "host time of a cast in the backward pass"),
+        ("nominal", "the rates that features are measured in: units, not fitted"),
+    ],
+};
+
+/// One measured step.
+#[derive(Debug, Clone)]
+pub struct MeasuredStep {
+    /// What was trained.
+    pub model: Arc<Model>,
+    /// In which number format.
+    pub precision: Precision,
+    /// Samples of the step.
+    pub batch: u32,
+    /// Forward pass.
+    pub forward: Seconds,
+    /// Backward pass.
+    pub backward: Seconds,
+    /// The whole step.
+    pub iteration: Seconds,
+    /// Forward times of layers that were timed one by one, by name.
+    pub leaves: BTreeMap<String, Seconds>,
+    /// When gradients were ready, counted from the start of the backward pass, in order, with their layers' names.
+    pub ready: Vec<(String, Seconds)>,
+}
+
+/// Errors of the three times of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct StepErrors {
+    /// Forward pass.
+    forward: FitErrors,
+    /// Backward pass.
+    backward: FitErrors,
+    /// The whole step.
+    iteration: FitErrors,
+}
 
 /// Measured steps, made ready to be fitted.
 pub struct PreparedSteps<'a> {
@@ -84,4 +153,114 @@ fn phase_model(table: &CoefficientTable, precision: Precision, phase: Phase, fac
         (class, Coefficients { samples: clean, per })
     };
     PhaseModel { factor, class: Class::FITTED.into_iter().map(coefficients).collect() }
+}
+
+/// Fits the steps of `data`; those of `test`, if given, are tested with. `gemm` is an artefact of matrix products.
+///
+/// The fit goes on as long as it is wanted.
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    gemm: Option<&Path>,
+    date: String,
+    wanted: &CancelCheck<'_>,
+) -> Result<FitReport, Stopped> {
+    let MeasuredSteps { steps, mut notes } = read(data, wanted)?;
+    several_models(data, &steps)?;
+    let products = gemm.map(|path| products(path, &steps)).transpose()?;
+    let products = products.as_ref();
+    let held = test.map(|test| read(test, wanted)).transpose()?.unwrap_or_default();
+    notes.extend(held.notes);
+    let ended = |error: FitError| stopped(data, &error);
+    let model = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, wanted).map_err(ended)?;
+    let judge = |steps: &[MeasuredStep]| -> Vec<StepComparison> {
+        steps.iter().filter_map(|step| StepComparison::new(&model, step)).collect()
+    };
+    let (on_fit, on_held) = (judge(&steps), judge(&held.steps));
+    if on_held.len() < held.steps.len() {
+        let unknown = held.steps.len() - on_held.len();
+        notes.push(format!("{unknown} held steps are in a precision that was not fitted: left out."));
+    }
+    let errors = |moment: StepPart| {
+        let fit = StepComparison::quality(&on_fit, moment)?;
+        Some(FitErrors { fit, held: StepComparison::quality(&on_held, moment) })
+    };
+    let (Some(forward), Some(backward), Some(iteration)) =
+        (errors(StepPart::Forward), errors(StepPart::Backward), errors(StepPart::Iteration))
+    else {
+        return Err(ended(FitError::TooFew { rows: 0, columns: 1 }));
+    };
+    let rows = StepPart::ALL.into_iter().zip([forward, backward, iteration]);
+    let rows =
+        rows.flat_map(|(moment, errors)| FitErrorRow::rows(&moment.to_string(), &errors).collect::<Vec<_>>());
+    let left_out = summary(&predictions(&steps, Fold::Model, products, wanted).map_err(ended)?);
+    notes.extend(model_notes(&model));
+    let rows = rows.collect();
+    let errors = StepErrors { forward, backward, iteration };
+    let artefact = ARTEFACT.write(data, steps.len(), &date, &errors, &model)?;
+    Ok(FitReport { rows, left_out, notes, artefact })
+}
+
+/// The matrix products of an artefact, in every precision that was measured.
+pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, Fault> {
+    let wrong = |reason: String| {
+        let remedy = Remedy::NameArtefact { fits: vec!["gemm".to_owned()] };
+        Fault::in_file(path.display().to_string(), reason, remedy)
+    };
+    let text = String::from_utf8(stepcast_trace::unpacked(path)?)
+        .map_err(|_| wrong("it is not UTF-8 text".to_owned()))?;
+    let model = match Artefact::from_toml(&text).map_err(wrong)? {
+        Artefact::Gemm(model) => *model,
+        other => return Err(wrong(format!("it is a fit of `{}`", other.kind()))),
+    };
+    match steps.iter().find_map(|step| lacks(&model, step.precision)) {
+        Some(missing) => Err(wrong(format!("it has no products {missing}, and steps were measured in that"))),
+        None => Ok(model),
+    }
+}
+
+/// Leaving a model out needs another one.
+pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> {
+    let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
+    match models.first() {
+        Some(only) if models.len() == 1 => {
+            let reason = format!("{only} is its only model: predictions of other models cannot be tested");
+            Err(Fault::in_file(data.display().to_string(), reason, "measure steps of two models or more"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Why a fit to the steps of `data` ended.
+pub fn stopped(data: &Path, error: &FitError) -> Stopped {
+    match error {
+        FitError::Cancelled => Stopped::Cancelled,
+        error => fit_fault(data, error).into(),
+    }
+}
+
+/// The fault of a fit that did not succeed.
+pub fn fit_fault(data: &Path, error: &FitError) -> Fault {
+    Fault::in_file(data.display().to_string(), error.to_string(), "check the times of its layers")
+}
+
+fn model_notes(model: &StepModel) -> Vec<String> {
+    let launch = &model.launch;
+    let mut notes = vec![format!(
+        "The host takes {} for a kernel forward, {} backward.",
+        launch.forward.human(),
+        launch.backward.human()
+    )];
+    let mut guessed = Vec::new();
+    for (precision, own) in &model.precision {
+        let unmeasured = |class: &&Class| {
+            Phase::ALL.iter().all(|phase| own.phase(*phase).class.get(class).is_none_or(|c| c.samples == 0))
+        };
+        let classes = Class::FITTED.iter().filter(unmeasured);
+        guessed.extend(classes.map(|class| format!("{class:?} in {precision}").to_lowercase()));
+    }
+    if !guessed.is_empty() {
+        notes.push(format!("No clean measurement, coefficients guessed: {}.", guessed.join(", ")));
+    }
+    notes
 }

@@ -3,7 +3,7 @@
 //! A layer is timed while the device runs behind the host, or it is not: then the interval holds waiting, and only
 //! bounds the layer's time from above. How far the device is behind is followed from layer to layer.
 
-use super::measured::MeasuredStep;
+use super::MeasuredStep;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use stepcast_core::fitted::gemm::GemmModel;

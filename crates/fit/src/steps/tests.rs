@@ -1,9 +1,7 @@
 use super::*;
-use std::sync::Arc;
 use stepcast_core::fitted::steps::LaunchCosts;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::model::zoo;
-use stepcast_core::quantity::Seconds;
 
 /// Steps as a device would take them whose coefficients are the guesses, half of them `slower` times as long.
 fn made_up(slower: f64) -> Vec<MeasuredStep> {

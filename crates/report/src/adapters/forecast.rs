@@ -32,7 +32,7 @@ pub fn scaling_curve(forecast: &Forecast, name: &str) -> ScalingCurve {
 pub fn breakdown(predictions: &[Prediction], name: &str) -> Breakdown {
     let column = |prediction: &Prediction| Column {
         workers: prediction.workers,
-        parts: prediction.breakdown.iter().map(|part| (part.name.to_owned(), part.time)).collect(),
+        parts: prediction.breakdown.iter().map(|part| (part.kind.to_string(), part.time)).collect(),
     };
     Breakdown {
         title: format!("A step of {name}"),

@@ -153,6 +153,5 @@ pub fn methods(methods: &[Listed]) -> Table {
     for method in methods {
         table.row([method.name.to_owned(), method.summary.to_owned(), method.source.to_owned()]);
     }
-    table.note = "`--method auto` takes the first that applies to the scenario.".to_owned();
     table
 }

@@ -2,6 +2,7 @@
 
 use crate::format::{duration, percent, plain, several};
 use crate::table::{Column, Table};
+use crate::words::Wording;
 use stepcast_study::check::{Check, Verdict};
 
 /// The verdict in one sentence.
@@ -43,7 +44,7 @@ pub fn steps(check: &Check) -> Table {
 }
 
 /// What may be off, and by how much.
-pub fn suspects(check: &Check) -> Table {
+pub fn suspects(check: &Check, words: Wording) -> Table {
     let mut table = Table::new(
         "What may be off",
         [
@@ -55,7 +56,12 @@ pub fn suspects(check: &Check) -> Table {
     );
     for suspect in &check.suspects {
         let factor = suspect.factor.map_or_else(|| "–".to_owned(), |factor| format!("×{factor:.2}"));
-        table.row([suspect.name.clone(), percent(suspect.share), factor, plain(&suspect.remedy)]);
+        table.row([
+            suspect.name.clone(),
+            percent(suspect.share),
+            factor,
+            plain(&suspect.remedy.worded(words.remedy)),
+        ]);
     }
     table
 }

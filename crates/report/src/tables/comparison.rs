@@ -2,6 +2,7 @@
 
 use crate::format::{grouped, limit, percent, plain};
 use crate::table::{Column, Table};
+use crate::words::Wording;
 use stepcast_core::quantity::Seconds;
 use stepcast_study::predict::compare::{Answer, Comparison};
 
@@ -60,14 +61,14 @@ pub fn effects(comparison: &Comparison) -> Table {
 }
 
 /// The methods that do not apply, and what would have to change.
-pub fn refusals(comparison: &Comparison) -> Table {
+pub fn refusals(comparison: &Comparison, words: Wording) -> Table {
     let mut table = Table::new(
         "Methods that do not apply",
         [Column::names("method"), Column::words("why"), Column::words("what to change")],
     );
     for row in &comparison.rows {
         let Answer::Refused(why) = &row.answer else { continue };
-        table.row([row.method.to_owned(), plain(&why.reason), plain(&why.remedy)]);
+        table.row([row.method.to_owned(), plain(&why.reason), plain(&why.remedy.worded(words.remedy))]);
     }
     table
 }

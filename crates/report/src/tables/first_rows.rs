@@ -4,6 +4,7 @@ use super::sweep::{points, values};
 use crate::format::{count, grouped, plain, several};
 use crate::sentences;
 use crate::table::Table;
+use crate::words::{Hint, Wording};
 use std::collections::BTreeMap;
 use stepcast_study::explore::sweep::{Agreement, SweepRow, Variants, intervals};
 
@@ -84,11 +85,12 @@ impl FirstRows {
     }
 
     /// What is not shown, where the fastest is, and what could not be predicted.
-    pub fn notes(&self, variants: &Variants<'_>, agreement: &Agreement) -> Vec<String> {
+    pub fn notes(&self, variants: &Variants<'_>, agreement: &Agreement, words: Wording) -> Vec<String> {
         let mut notes = Vec::new();
         if self.seen > self.rows.len() as u64 {
             let rest = count(self.seen - self.rows.len() as u64);
-            notes.push(format!("{rest} more rows are not shown; -o sweep.csv has them all."));
+            notes.push(format!("{rest} more rows are not shown."));
+            notes.push(words.hint(&Hint::RowsInFile));
         }
         if self.seen < self.points {
             let points = several(self.points, "point");
@@ -104,7 +106,8 @@ impl FirstRows {
             let warnings =
                 self.warnings.iter().map(|(code, points)| format!("{code} at {}", several(*points, "point")));
             let warnings: Vec<String> = warnings.collect();
-            notes.push(format!("Warnings: {}; `stepcast predict` explains them.", warnings.join(", ")));
+            notes.push(format!("Warnings: {}.", warnings.join(", ")));
+            notes.push(words.hint(&Hint::Warnings));
         }
         notes.extend(sentences::mixed(agreement.methods()));
         if let Some(why) = &self.refusal {

@@ -2,7 +2,7 @@
 
 use crate::format::{count, name, percent};
 use crate::table::{Column, Table};
-use stepcast_study::fit::FitReport;
+use stepcast_fit::FitReport;
 
 /// Relative errors on the fitted and on the held-out measurements.
 pub fn errors(fitted: &FitReport) -> Table {

@@ -3,6 +3,7 @@
 use super::step;
 use crate::format::{count, name, percent, several};
 use crate::table::{Column, Table, bar};
+use crate::words::Hint;
 use stepcast_core::quantity::Bytes;
 use stepcast_study::fuse::{Family, FusionReport, Line};
 
@@ -102,11 +103,8 @@ fn plan(report: &FusionReport, all_messages: bool) -> Table {
     }
     if shown < plan.len() {
         let size: Bytes = plan[shown..].iter().map(|message| message.size).sum();
-        table.note = format!(
-            "{} more messages have {} together; `--plan` lists them.",
-            plan.len() - shown,
-            size.human()
-        );
+        table.note = format!("{} more messages have {} together.", plan.len() - shown, size.human());
+        table.hints = vec![Hint::Messages];
     }
     table
 }

@@ -2,6 +2,7 @@
 
 use crate::format::{count, name, percent, several};
 use crate::table::{Column, Table};
+use crate::words::Hint;
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_trace::{
@@ -56,7 +57,8 @@ fn listing(found: &Listing) -> Table {
     }
     let more = found.rows.len().saturating_sub(MOST_ROWS);
     if more > 0 {
-        table.note = format!("{} are not shown; --json has them all.", several(more as u64, "more row"));
+        table.note = format!("{} are not shown.", several(more as u64, "more row"));
+        table.hints = vec![Hint::RowsInJson];
     }
     table
 }

@@ -2,6 +2,7 @@
 
 use crate::format::{average, count, duration, several};
 use crate::table::{Column, Table};
+use crate::words::Hint;
 use stepcast_study::explore::map::{Cell, Map};
 
 /// Rows of the ranking.
@@ -32,7 +33,8 @@ pub fn ranking(map: &Map) -> Table {
     }
     if map.ranking.len() > SHOWN {
         let rest = count((map.ranking.len() - SHOWN) as u64);
-        table.note = format!("{rest} more are slower; `--json` has them all.");
+        table.note = format!("{rest} more are slower.");
+        table.hints = vec![Hint::RowsInJson];
     }
     if map.ranking.is_empty() {
         let all = || map.cells.iter().map(|cell| cell.minibatch);

@@ -4,6 +4,7 @@ use crate::format::{
     count, duration, grouped, money, percent, percent_between, percent_with_decimal, several, times,
 };
 use crate::table::{Column, Table};
+use crate::words::Hint;
 use stepcast_core::prediction::Verdict;
 use stepcast_study::explore::plan::{
     Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
@@ -220,11 +221,11 @@ pub fn front(report: &PlanReport) -> Table {
         cells.extend([entry.memory.human(), machines(entry), entry.words.clone()]);
         table.row(cells);
     }
-    let thinned = match all.len() > shown.len() {
-        true => format!("{} of {} are shown; `--json` has them all. ", shown.len(), count(all.len() as u64)),
-        false => String::new(),
-    };
-    table.note = format!("{thinned}No other plan is better in all of them.");
+    table.note = "Each trades time, cost and memory.".to_owned();
+    if all.len() > shown.len() {
+        table.note += &format!(" {} of {} are shown.", shown.len(), count(all.len() as u64));
+        table.hints = vec![Hint::RowsInJson];
+    }
     table
 }
 
@@ -261,7 +262,7 @@ pub fn families(report: &PlanReport) -> Table {
             table.row([row.words.clone(), more, plan]);
         }
     }
-    table.note = "`--json` has all values.".to_owned();
+    table.hints = vec![Hint::ValuesInJson];
     table
 }
 

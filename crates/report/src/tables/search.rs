@@ -6,6 +6,7 @@ use crate::format::{
 };
 use crate::sentences;
 use crate::table::{Column, Table};
+use crate::words::Hint;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
 
@@ -143,11 +144,11 @@ pub fn front(report: &SearchReport) -> Table {
         table.row([duration(time), money(cost), configuration(entry)]);
     }
     let among = if report.how == SearchStrategy::Exhaustive { "" } else { " predicted" };
-    let thinned = match all.len() > shown.len() {
-        true => format!("{} of {} are shown; `--json` has them all. ", shown.len(), count(all.len() as u64)),
-        false => String::new(),
-    };
-    table.note = format!("{thinned}No other{among} configuration is both faster and cheaper.");
+    table.note = format!("No other{among} configuration is both faster and cheaper.");
+    if all.len() > shown.len() {
+        table.note += &format!(" {} of {} are shown.", shown.len(), count(all.len() as u64));
+        table.hints = vec![Hint::RowsInJson];
+    }
     table
 }
 

@@ -128,7 +128,7 @@ fn usage(simulation: &Simulation) -> Table {
         [Column::names("resource"), Column::numbers("used"), Column::bars()],
     );
     for usage in simulation.usage.iter().take(MOST_RESOURCES) {
-        table.row([name(&usage.resource), percent(usage.share), bar(usage.share, BAR)]);
+        table.row([name(&usage.resource.to_string()), percent(usage.share), bar(usage.share, BAR)]);
     }
     let more = simulation.usage.len().saturating_sub(MOST_RESOURCES);
     if more > 0 {

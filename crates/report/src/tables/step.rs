@@ -26,7 +26,7 @@ fn add(table: &mut Table, name: String, time: Seconds, share: f64) {
 pub(super) fn breakdown(title: &str, parts: &[Part], iteration: Seconds) -> Table {
     let mut table = Table::new(title, columns("part"));
     for part in parts.iter().filter(|part| part.time > Seconds::ZERO) {
-        add(&mut table, part.name.to_owned(), part.time, part.time / iteration);
+        add(&mut table, part.kind.to_string(), part.time, part.time / iteration);
     }
     table
 }

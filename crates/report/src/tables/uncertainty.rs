@@ -2,6 +2,7 @@
 
 use crate::format::percent;
 use crate::table::{Column, Table};
+use crate::words::{Hint, Wording};
 use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::interval::{AssumedFigure, Interval, Level};
 
@@ -32,9 +33,7 @@ pub(super) fn sources(interval: &Interval) -> Table {
         table.row(["assumed".to_owned(), both(assumption.width, assumption.width), share]);
     }
     if let Some(most) = interval.by_assumption.first() {
-        let remedy = most.remedy.trim_end_matches('.');
-        table.note =
-            format!("To narrow the interval most: {remedy}. `--explain` lists every assumed figure.");
+        table.hints = vec![Hint::NarrowInterval(most.remedy.clone()), Hint::Assumptions];
     }
     let basis = &interval.basis;
     let families = match basis.level {
@@ -57,7 +56,7 @@ pub(super) fn sources(interval: &Interval) -> Table {
 }
 
 /// Every figure that is assumed, with its source, and how to replace it.
-pub fn assumptions(interval: &Interval) -> Table {
+pub fn assumptions(interval: &Interval, words: Wording) -> Table {
     let mut table = Table::new(
         "Assumed figures",
         [
@@ -71,7 +70,7 @@ pub fn assumptions(interval: &Interval) -> Table {
     };
     for assumption in &interval.by_assumption {
         let mut about: Vec<String> = assumption.figures.iter().map(figure).collect();
-        about.push(format!("to replace it: {}", assumption.remedy));
+        about.push(format!("to replace it: {}", assumption.remedy.worded(words.remedy)));
         table.row([assumption.name.clone(), percent(assumption.share), about.join("; ")]);
     }
     table.note =

@@ -15,13 +15,11 @@ mod fold;
 pub(crate) mod lane;
 pub(crate) mod observe;
 pub(crate) mod rendezvous;
-pub(crate) mod sample;
 mod schedule;
 mod service;
 mod state;
 pub(crate) mod stations;
-mod steps;
-mod versions;
+pub(crate) mod steps;
 mod workers;
 
 use crate::program::{Program, ProgramError};

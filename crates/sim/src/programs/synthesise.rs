@@ -5,7 +5,7 @@
 //! worker copies its batch to the device, where that has a link of its own. A single step would keep all workers in
 //! lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
 
-use crate::engine::sample::{Sampler, log_spread};
+use crate::engine::steps::{Sampler, log_spread};
 use stepcast_core::compute;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::Seconds;
@@ -69,7 +69,12 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
         steps: vec![step(&times)],
         operations,
     };
-    jittered(&single, scenario.cluster.groups.len(), scenario.simulate.jitter, scenario.simulate.seed)
+    jittered(
+        &single,
+        scenario.cluster.groups.len(),
+        scenario.methods.simulate.jitter,
+        scenario.methods.simulate.seed,
+    )
 }
 
 /// By layer in backward order: the position of the layer whose backward pass ends when its gradients are pushed.

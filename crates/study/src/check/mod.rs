@@ -12,7 +12,7 @@ use crate::request::Request;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -45,7 +45,8 @@ pub struct Suspect {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
     /// What to do about it.
-    pub remedy: String,
+    #[serde(flatten)]
+    pub remedy: Remedies,
 }
 
 /// The rest of a run.

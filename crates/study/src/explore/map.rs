@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_with::serde_as;
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy, RequestOption};
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
@@ -130,21 +130,21 @@ impl Map {
         extent: Extent,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Fault> {
-        let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
+        let refuse = |key, reason: &str, remedy: Remedies| Err(Fault::in_key(key, reason, remedy));
         let Some(data) = scenario.data else {
             return refuse(
                 "data",
                 "a map shows epoch times, and there is no data set",
-                "add `[data]` with `samples`",
+                "add `[data]` with `samples`".into(),
             );
         };
         if !method.is_quick() {
             let reason = "a map asks thousands of times, which would take a simulation too long";
-            return refuse("strategy", reason, "use a closed form, such as `--method oyama2016`");
+            return refuse("strategy", reason, Remedy::method("oyama2016").into());
         }
         let [group] = &scenario.cluster.groups[..] else {
             let reason = "a map varies the number of equal nodes, and the workers differ";
-            return refuse("cluster.workers", reason, "keep one group of workers");
+            return refuse("cluster.workers", reason, "keep one group of workers".into());
         };
         let per_node = scenario.cluster.workers_per_node().min(group.count);
         let nodes = extent.nodes.unwrap_or_else(|| (1..=(group.count / per_node).min(USUAL_NODES)).collect());
@@ -155,21 +155,22 @@ impl Map {
         };
         if batches.is_empty() {
             let reason = "not even a batch of 1 fits into the device's memory";
-            return refuse("cluster.workers", reason, "use a larger device, or name `--batches`");
+            let batches = Remedy::option(RequestOption::Batches, "16,32,64");
+            let remedy = [Remedy::advice("use a larger device"), batches];
+            return refuse("cluster.workers", reason, remedy.into());
         }
         let all = nodes.len().saturating_mul(batches.len());
         if all > MOST_CELLS {
             let (nodes, batches) = (nodes.len(), batches.len());
             let reason = format!("{nodes} numbers of nodes with {batches} batches are {all} cells");
-            let remedy =
-                format!("name fewer, at most {MOST_CELLS} cells: --nodes 1,2,4,8 --batches 16,32,64");
-            return Err(Fault::new(reason, remedy));
+            let most = Remedy::advice(format!("name at most {MOST_CELLS} cells"));
+            return Err(Fault::new(reason, Remedies::from(most).or(fewer_cells())));
         }
         let events = all as f64 * cost::prediction(scenario, method) as f64;
         if events > cost::UNASKED as f64 {
             let long = cost::duration(events).human();
             let reason = format!("{all} cells of so many layers would take about {long}");
-            return Err(Fault::new(reason, "name fewer: --nodes 1,2,4,8 --batches 16,32,64"));
+            return Err(Fault::new(reason, fewer_cells()));
         }
         let mut cells = Vec::with_capacity(all);
         let mut warnings: Vec<Warning> = Vec::new();
@@ -230,6 +231,11 @@ fn too_large(fitting: Option<u32>, batches: &[u32]) -> Option<Warning> {
     let fitting = fitting.filter(|fitting| batches.last() > Some(fitting))?;
     let message = format!("batches above {fitting} may not fit into the device's memory");
     Some(Warning { code: "memory", message })
+}
+
+fn fewer_cells() -> Remedies {
+    let nodes = Remedy::option(RequestOption::Nodes, "1,2,4,8");
+    [nodes, Remedy::option(RequestOption::Batches, "16,32,64")].into()
 }
 
 #[cfg(test)]

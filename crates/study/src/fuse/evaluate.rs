@@ -52,7 +52,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn new(scenario: &'a Scenario, wanted: &'a CancelCheck<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
-        let contention = Contention::of(scenario);
+        let contention = Contention::from_scenario(scenario);
         let exchange = &scenario.strategy.exchange;
         let simple = exchange.channels <= 1 && exchange.interference <= 0.0 && exchange.copy_rate.is_none();
         let engine = match simple {
@@ -81,7 +81,7 @@ impl<'a> Evaluator<'a> {
 
     /// The best plan of the schedule alone; none where the budget has no room for it.
     pub(super) fn optimum(&self) -> Result<Option<Vec<u32>>, Fault> {
-        if self.budget_of_optimum() > self.scenario.simulate.budget {
+        if self.budget_of_optimum() > self.scenario.methods.simulate.budget {
             return Ok(None);
         }
         let pass = self.contention.slowed(&self.pass);
@@ -100,7 +100,7 @@ impl<'a> Evaluator<'a> {
             Some(_) => EVENTS_PER_TENSOR * TIMES_PER_EVENT,
             None => 1,
         };
-        let most = self.scenario.simulate.budget.saturating_mul(TIMES_PER_EVENT);
+        let most = self.scenario.methods.simulate.budget.saturating_mul(TIMES_PER_EVENT);
         (most / each.saturating_mul(self.pass.tensors().max(1) as u64)).max(1) as usize
     }
 
@@ -155,7 +155,7 @@ impl<'a> Evaluator<'a> {
         let workers = self.scenario.cluster.workers().min(SAMPLED_WORKERS) as usize;
         let mut gains = Vec::with_capacity(REPLICAS as usize);
         let mut factors = (0..).flat_map(|round| {
-            let seed = self.scenario.simulate.seed.wrapping_add(round);
+            let seed = self.scenario.methods.simulate.seed.wrapping_add(round);
             stepcast_sim::jitter_factors(self.jitter(), seed).collect::<Vec<_>>()
         });
         for _ in 0..REPLICAS {
@@ -183,7 +183,7 @@ impl<'a> Evaluator<'a> {
                 let lengths: Vec<f64> = profile.steps.iter().map(|step| step.length).collect();
                 deviation(&lengths).unwrap_or(0.0) / mean(&lengths)
             }
-            _ => self.scenario.simulate.jitter,
+            _ => self.scenario.methods.simulate.jitter,
         }
     }
 }

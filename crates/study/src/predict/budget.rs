@@ -38,8 +38,8 @@ pub(super) const MOST_SLOW: usize = 8;
 /// The scenario with one of `count` equal parts of a share of its budget.
 fn part(scenario: &Scenario, share: f64, count: usize) -> Scenario {
     let mut part = scenario.clone();
-    let budget = scenario.simulate.budget as f64;
-    part.simulate.budget = (budget * share / count.max(1) as f64).max(LEAST.min(budget)) as u64;
+    let budget = scenario.methods.simulate.budget as f64;
+    part.methods.simulate.budget = (budget * share / count.max(1) as f64).max(LEAST.min(budget)) as u64;
     part
 }
 
@@ -54,11 +54,15 @@ pub(super) fn compared(scenario: &Scenario) -> Scenario {
 /// Refuses more numbers of workers than the budget has room to simulate.
 pub(super) fn check_scaling(scenario: &Scenario, method: &dyn Method, points: usize) -> Result<(), Fault> {
     let least = points as f64 * LEAST;
-    if method.is_quick() || points <= FEW || least <= scenario.simulate.budget as f64 {
+    if method.is_quick() || points <= FEW || least <= scenario.methods.simulate.budget as f64 {
         return Ok(());
     }
     let reason = format!("{points} numbers of workers take a budget of {least} events to simulate");
-    Err(Fault::in_key(BUDGET, reason, "use fewer of them, a closed form, or a larger `--budget`"))
+    Err(Fault::in_key(
+        BUDGET,
+        reason,
+        "use fewer of them, a closed form, or a larger `methods.simulate.budget`",
+    ))
 }
 
 pub(super) fn scaling(scenario: &Scenario, points: usize) -> Scenario {
@@ -106,7 +110,7 @@ impl Granted {
         intervals: &Intervals<'_>,
         points: usize,
     ) -> Self {
-        let mut left = scenario.simulate.budget / pass(scenario);
+        let mut left = scenario.methods.simulate.budget / pass(scenario);
         let mut pays = |predictions: u64| {
             let enough = predictions <= left;
             left -= if enough { predictions } else { 0 };
@@ -119,7 +123,8 @@ impl Granted {
         let scaling = pays(points * quick) && simulates(scaling(scenario, points as usize));
         Self {
             // Worth as much as the first figure of a simulation.
-            interval: interval * quick * pass(scenario) <= scenario.simulate.budget.saturating_mul(EXCESS),
+            interval: interval * quick * pass(scenario)
+                <= scenario.methods.simulate.budget.saturating_mul(EXCESS),
             scaling,
             what_if: pays(CHANGES * quick) && simulates(what_if(scenario)),
             intervals: scaling && pays(points.saturating_mul(intervals.predictions(scenario))),
@@ -145,7 +150,7 @@ impl Granted {
         (!left_out.is_empty()).then(|| Warning {
             code: "left-out",
             message: format!(
-                "too many layers and groups for the budget: {} left out; use a larger `--budget`",
+                "too many layers and groups for the budget: {} left out; use a larger `methods.simulate.budget`",
                 left_out.join(", ")
             ),
         })
@@ -172,9 +177,9 @@ mod tests {
         assert_eq!(check(&scenario, "simulate", 1000), Ok(()));
         assert_eq!(check(&scenario, "simulate", 2000), Err(BUDGET.into()));
         assert_eq!(check(&scenario, "layerwise", 4000), Ok(()));
-        scenario.simulate.budget = 20_000_000;
+        scenario.methods.simulate.budget = 20_000_000;
         assert_eq!(check(&scenario, "simulate", 2000), Ok(()));
-        scenario.simulate.budget = 1000;
+        scenario.methods.simulate.budget = 1000;
         assert_eq!(check(&scenario, "simulate", FEW), Ok(()));
     }
 
@@ -237,7 +242,10 @@ mod tests {
             let constants: usize = priors.iter().map(|group| 1 + group.constants.len()).sum();
             let least = (1 + 2 * (priors.len() + 2) + constants) as u64 * pass(&scenario);
             assert!(work <= least + 10_000, "{layers} layers, {groups} groups: {work} > {least} + 10000");
-            assert!(left_out(&forecast).is_some_and(|text| text.contains("--budget")), "{forecast:#?}");
+            assert!(
+                left_out(&forecast).is_some_and(|text| text.contains("simulate.budget")),
+                "{forecast:#?}"
+            );
         }
     }
 

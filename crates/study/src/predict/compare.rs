@@ -9,7 +9,7 @@ use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::method::{Method, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
@@ -145,8 +145,9 @@ pub struct Refusal {
     pub key: String,
     /// The reason.
     pub reason: String,
-    /// A change that would make it apply.
-    pub remedy: String,
+    /// Changes that would make it apply.
+    #[serde(flatten)]
+    pub remedy: Remedies,
 }
 
 impl MethodFigures {
@@ -225,7 +226,7 @@ impl Comparison {
 /// Whether the budget pays for finding out by which effects all methods differ.
 fn explained(scenario: &Scenario) -> bool {
     let predictions = (COMPARED * methods::all().len()) as u64;
-    pass(scenario).saturating_mul(predictions) <= scenario.simulate.budget
+    pass(scenario).saturating_mul(predictions) <= scenario.methods.simulate.budget
 }
 
 /// One sentence for each method whose prediction differs from that of the selected one.

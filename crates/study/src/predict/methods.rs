@@ -119,7 +119,7 @@ pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
         let known: Vec<&str> =
             std::iter::once("auto").chain(all().iter().map(|method| method.name())).collect();
         let list = format!("the methods are {}", known.join(", "));
-        let remedy = suggest::remedy(name, known.iter().copied(), &list);
+        let remedy = suggest::remedy(name, known.iter().copied(), list);
         Fault::in_key("method", format!("there is no method \"{name}\""), remedy)
     })
 }
@@ -163,5 +163,19 @@ impl MethodChoice {
             Self::Auto => choose(scenario),
             Self::One(method) => Ok(method),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_methods_kept_for_comparison_are_rough() {
+        let rough: Vec<&str> =
+            all().iter().filter(|method| method.is_rough()).map(|method| method.name()).collect();
+        assert_eq!(rough, ["cynthia2019", "cynthia2019-half", "lin2018"]);
+        assert!(MethodSet::every().without_rough().methods().all(|method| !method.is_rough()));
+        assert_eq!(MethodSet::every().without_rough().methods().count(), all().len() - rough.len());
     }
 }

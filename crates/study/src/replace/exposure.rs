@@ -51,7 +51,7 @@ impl Step {
             pass: Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new())),
             schedule: schedule(scenario, &scenario.strategy.exchange.fusion, &update),
             update,
-            contention: Contention::of(scenario),
+            contention: Contention::from_scenario(scenario),
         })
     }
 
@@ -69,7 +69,7 @@ impl Step {
         let whole = self.pass.gradients();
         let now = self.outcome().iteration();
         let work = &scenario.workload.layers;
-        let affordable = (scenario.simulate.budget / pass(scenario)).max(1) as usize;
+        let affordable = (scenario.methods.simulate.budget / pass(scenario)).max(1) as usize;
         let mut by_size: Vec<usize> = (0..work.len()).collect();
         by_size.sort_by(|&a, &b| work[b].bytes().get().total_cmp(&work[a].bytes().get()));
         let mut is_tried = vec![false; work.len()];

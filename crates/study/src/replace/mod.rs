@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_with::serde_as;
 use std::sync::Arc;
 use stepcast_analytic::liu2022::Liu2022;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::method::{CancelCheck, Method};
 use stepcast_core::model::{Layer, LayerFile, Model, ModelFile};
 use stepcast_core::prediction::Warning;
@@ -154,11 +154,11 @@ pub fn replace(
 fn applies(scenario: &Scenario) -> Result<(), Fault> {
     Liu2022.applies(scenario).map_err(|why| {
         let remedy = match why.key.to_string().as_str() {
-            "strategy.architecture" => "use `architecture = \"all-reduce\"`",
-            "strategy.synchronisation" => "use `synchronisation = \"bsp\"`",
-            _ => "remove it: layers are compared by the closed form",
+            key @ "strategy.architecture" => Remedy::set(key, "all-reduce"),
+            key @ "strategy.synchronisation" => Remedy::set(key, "bsp"),
+            _ => Remedy::advice("remove it: layers are compared by the closed form"),
         };
-        Fault { remedy: remedy.to_owned(), ..why }
+        Fault { remedy: remedy.into(), ..why }
     })
 }
 
@@ -185,7 +185,8 @@ fn cut(model: &Model, request: Substitution) -> Result<Result<(usize, Vec<LayerF
                 let name = &model.layers()[first].name;
                 let reason =
                     format!("the layer \"{name}\" does not read a feature map of more than one pixel");
-                let remedy = "name a layer that does, or say with --with what to put in place";
+                let with = Remedy::option_to(RequestOption::With, "to say what to put in place");
+                let remedy = [Remedy::advice("name a layer that does"), with];
                 Refusal::Cut(Fault::new(reason, remedy))
             })?;
             Ok(Ok((first, head.convolutions())))
@@ -194,7 +195,8 @@ fn cut(model: &Model, request: Substitution) -> Result<Result<(usize, Vec<LayerF
             Ok(head) => Ok(Ok((head.first, layers))),
             Err(why) => {
                 let reason = format!("where to cut is not clear: {why}");
-                Err(Refusal::Layers(Fault::new(reason, "name the first layer to replace with --from")))
+                let from = Remedy::option_to(RequestOption::From, "to name the first layer to replace");
+                Err(Refusal::Layers(Fault::new(reason, from)))
             }
         },
         (None, None) => {
@@ -208,8 +210,7 @@ fn find(model: &Model, name: &str) -> Result<usize, Refusal> {
     place.ok_or_else(|| {
         let names = model.layers().iter().map(|layer| layer.name.as_str());
         let reason = format!("there is no layer \"{name}\"");
-        let remedy =
-            suggest::remedy(name, names, "`stepcast models show NAME --layers` lists those of the zoo");
+        let remedy = suggest::remedy(name, names, Remedy::ListLayers { model: None });
         Refusal::Cut(Fault::new(reason, remedy))
     })
 }

@@ -110,7 +110,7 @@ fn what_cannot_be_replaced_is_refused() {
     let why = refused(&[], None, Some(r#"layers = [{ op = "linear", out = 10 }]"#));
     assert!(matches!(&why, Refusal::Layers(fault) if fault.key == "layers[0]"), "{why:?}");
     let why = refused(&["model.zoo=resnet50"], None, Some(r#"layers = [{ op = "relu" }]"#));
-    assert!(matches!(&why, Refusal::Layers(fault) if fault.remedy.contains("--from")), "{why:?}");
+    assert!(matches!(&why, Refusal::Layers(fault) if fault.remedy.contains("`from`")), "{why:?}");
     let why = refused(&["strategy.architecture=parameter-server"], None, None);
     assert!(matches!(&why, Refusal::Scenario(why) if why.key == "strategy.architecture"), "{why:?}");
     let one = format!("strategy.fusion.buckets=[{}]", vec!["1"; 32].join(","));
@@ -124,7 +124,7 @@ fn what_cannot_be_replaced_is_refused() {
 fn a_budget_bounds_the_layers_that_are_looked_at() {
     let whole = scenario(&[]);
     let mut small = whole.clone();
-    small.simulate.budget = 3 * crate::cost::pass(&whole);
+    small.methods.simulate.budget = 3 * crate::cost::pass(&whole);
     let [all, few] = [&whole, &small]
         .map(|scenario| replace(scenario, Substitution::default(), &never_cancelled).unwrap());
     assert_eq!((all.layers.len(), few.layers.len()), (16, 3));

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Note, Remedy};
 use stepcast_core::files::Files;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
@@ -36,7 +36,7 @@ pub struct Folder {
     path: Option<PathBuf>,
     kept: Mutex<Kept>,
     /// Notes of importers that have not been taken yet.
-    notes: Mutex<Vec<String>>,
+    notes: Mutex<Vec<Note>>,
     /// The last error, which has the position in the file.
     failed: Mutex<Option<Fault>>,
 }
@@ -69,16 +69,17 @@ impl Folder {
         self.path.as_deref()
     }
 
-    pub(super) fn take_notes(&self) -> Vec<String> {
+    pub(super) fn take_notes(&self) -> Vec<Note> {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
     /// Keeps a note for the user.
-    pub(super) fn note(&self, text: String) {
+    pub(super) fn note(&self, note: impl Into<Note>) {
+        let note = note.into();
         if let Ok(mut notes) = self.notes.lock()
-            && !notes.contains(&text)
+            && !notes.contains(&note)
         {
-            notes.push(text);
+            notes.push(note);
         }
     }
 
@@ -151,7 +152,7 @@ impl Files for Folder {
             let path = self.place(path)?;
             let wrong = |error: io::Error| {
                 let reason = format!("{}: {error}", path.display());
-                Fault::new(reason, "name a file that `stepcast fit` has written")
+                Fault::new(reason, Remedy::NameArtefact { fits: Vec::new() })
             };
             let mut text = String::new();
             File::open(&path)
@@ -165,10 +166,8 @@ impl Files for Folder {
 
 fn read_profile(path: &Path) -> Result<Profile, Fault> {
     if path.is_dir() {
-        let (reason, remedy) =
-            ("it is a folder", "name a profile; `stepcast import` makes one of recordings");
-        let place = path.display().to_string();
-        return Err(Fault::in_file(place, reason, remedy));
+        let remedy = [Remedy::advice("name a profile"), Remedy::ImportRecording];
+        return Err(Fault::in_file(path.display().to_string(), "it is a folder", remedy));
     }
     stepcast_trace::read_profile(path)
 }

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Note, Remedy};
 use stepcast_core::files::Files;
 use stepcast_core::method::Method;
 use stepcast_core::prior::Priors;
@@ -129,7 +129,7 @@ impl Request {
             return Self::of_model(path, edits);
         }
         let cannot = |error: io::Error| {
-            let remedy = "check the path; `stepcast predict` alone runs the built-in quick start";
+            let remedy = [Remedy::advice("check the path"), Remedy::RunQuickStart];
             Fault::in_file(path, format!("cannot read the scenario: {error}"), remedy)
         };
         if fs::metadata(path).map_err(cannot)?.is_dir() {
@@ -185,7 +185,7 @@ impl Request {
     }
 
     /// Notes of importers about files that were read since the last call.
-    pub fn take_notes(&self) -> Vec<String> {
+    pub fn take_notes(&self) -> Vec<Note> {
         self.files.take_notes()
     }
 }

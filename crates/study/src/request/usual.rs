@@ -3,7 +3,7 @@
 use super::{Folder, Request};
 use crate::predict::MethodChoice;
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Note, Remedy, RequestOption};
 use stepcast_core::machine::{Machine, Transport, catalog};
 use stepcast_core::model::transformer;
 use stepcast_core::prediction::Verdict;
@@ -61,7 +61,7 @@ pub fn links(device: &str, each: u32) -> Option<Links> {
 
 /// What is assumed of the machines of several workers where nothing says which of them share one: edits of the scenario,
 /// and a note.
-fn assumed_machines(plain: &Request, edits: &[Edit]) -> Option<(Vec<Edit>, String)> {
+fn assumed_machines(plain: &Request, edits: &[Edit]) -> Option<(Vec<Edit>, Note)> {
     let given = |key: &str| edits.iter().rfind(|edit| edit.key().starts_with(key));
     let scenario = plain.scenario().ok()?;
     let workers = scenario.cluster.workers();
@@ -74,11 +74,14 @@ fn assumed_machines(plain: &Request, edits: &[Edit]) -> Option<(Vec<Edit>, Strin
     // A network joins several machines: so few workers would not need it if they shared one.
     let Some(machine) = machine.filter(|own| network.is_none() || workers > u64::from(own.gpus)) else {
         let on = &scenario.cluster.network.name;
-        let note = format!(
-            "No machine is given: each of the {workers} workers is one of its own on {on}. `--workers 1x{workers}` puts \
-             them into one; `--network` gives another network."
-        );
-        return Some((Vec::new(), note));
+        let text = format!("No machine is given: each of the {workers} workers is one of its own on {on}");
+        let together = Remedy::GiveOption {
+            option: RequestOption::Workers,
+            value: Some(format!("1x{workers}")),
+            purpose: "to put them into one".to_owned(),
+        };
+        let network = Remedy::option_to(RequestOption::Network, "for another network");
+        return Some((Vec::new(), Note { text, remedy: [together, network].into() }));
     };
     let each = workers.min(machine.gpus.into());
     let mut assumed = vec![
@@ -94,11 +97,14 @@ fn assumed_machines(plain: &Request, edits: &[Edit]) -> Option<(Vec<Edit>, Strin
         1 => format!("are taken to share one {}", machine.name),
         several => format!("are taken as {several} machines like the {}", machine.name),
     };
-    let note = format!(
-        "No machine is given: the {workers} workers {taken}. `--workers {workers}x1` makes each a machine of its own, \
-         `--machine` names another."
-    );
-    Some((assumed, note))
+    let apart = Remedy::GiveOption {
+        option: RequestOption::Workers,
+        value: Some(format!("{workers}x1")),
+        purpose: "to make each a machine of its own".to_owned(),
+    };
+    let machine = Remedy::option_to(RequestOption::Machine, "to name another");
+    let text = format!("No machine is given: the {workers} workers {taken}");
+    Some((assumed, Note { text, remedy: [apart, machine].into() }))
 }
 
 impl Request {
@@ -212,6 +218,10 @@ mod tests {
         Request::of_model(model, changes).unwrap()
     }
 
+    fn note_texts(notes: &[Note]) -> String {
+        notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
     #[test]
     fn a_large_transformer_is_split_until_it_fits() {
         let cluster = ["cluster.machine=dgx-h100", "cluster.machines=8"];
@@ -220,7 +230,7 @@ mod tests {
         let large = request("llama3-70b", &cluster);
         assert_eq!(large.fits(), Some(true));
         assert_ne!(large.scenario().unwrap().strategy.plan.as_ref().unwrap().sharding, Sharding::None);
-        assert!(large.take_notes()[0].starts_with("No plan is given: "));
+        assert!(large.take_notes()[0].text.starts_with("No plan is given: "));
     }
 
     #[test]
@@ -239,7 +249,7 @@ mod tests {
 
     #[test]
     fn assumed_machines_are_noted() {
-        let notes = |changes: &[&str]| request("resnet50", changes).take_notes().join("\n");
+        let notes = |changes: &[&str]| note_texts(&request("resnet50", changes).take_notes());
         let four = "cluster.workers.count=4";
         assert!(notes(&[four]).contains("each of the 4 workers is one of its own on 10 Gigabit Ethernet"));
         for known in ["cluster.nodes.workers=4", "cluster.workers.count=1"] {

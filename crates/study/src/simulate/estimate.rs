@@ -62,7 +62,7 @@ impl Estimate {
     /// A warning about a throughput that still changed when runs ended.
     pub(super) fn warning(&self) -> Option<Warning> {
         let message = format!(
-            "the budget was spent before the throughput was steady (±{:.0} %): use a larger `--budget`",
+            "the budget was spent before the throughput was steady (±{:.0} %): use a larger `methods.simulate.budget`",
             100.0 * self.half_width / self.throughput
         );
         (!self.is_steady).then_some(Warning { code: NOT_STEADY, message })
@@ -142,7 +142,7 @@ impl<'a> Estimator<'a> {
         self.period
             .and_then(|period| self.cycles(records, period))
             .or_else(|| self.slices(records, whole))
-            .unwrap_or_else(|| Part::of(whole, records, self.batches))
+            .unwrap_or_else(|| Part::whole_run(whole, records, self.batches))
     }
 
     /// The part of a run between meetings of all workers; none if they have not met twice.
@@ -249,7 +249,7 @@ struct Part {
 
 impl Part {
     /// A run too short for anything but its mean.
-    fn of(window: Window, records: &[StepRecord], batches: &[f64]) -> Self {
+    fn whole_run(window: Window, records: &[StepRecord], batches: &[f64]) -> Self {
         let rate = window.rate(records, |record| batches[record.worker as usize]);
         Self { window, rate, series: vec![rate], steps: 1.0, is_typical: false }
     }

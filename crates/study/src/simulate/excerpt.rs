@@ -18,7 +18,7 @@ const SETTLING: f64 = 0.7;
 const RECORDED: u64 = 8;
 
 /// A program and the names of its local lanes.
-pub(super) struct Named {
+pub(super) struct NamedProgram {
     pub(super) program: Program,
     pub(super) lane_names: Vec<String>,
 }
@@ -60,9 +60,9 @@ impl Observer for Recent {
 /// The scenario with mean times and equal shares.
 fn typical(scenario: &Scenario) -> Scenario {
     let mut typical = scenario.with_typical_step();
-    typical.simulate.jitter = 0.0;
-    if typical.simulate.transport == SharingRule::Uneven {
-        typical.simulate.transport = SharingRule::Fair;
+    typical.methods.simulate.jitter = 0.0;
+    if typical.methods.simulate.transport == SharingRule::Uneven {
+        typical.methods.simulate.transport = SharingRule::Fair;
     }
     typical
 }
@@ -80,11 +80,12 @@ pub(crate) fn excerpt(
     }
     let meets = waits(scenario.strategy.synchronisation);
     let scenario = if is_typical { Cow::Owned(typical(scenario)) } else { Cow::Borrowed(scenario) };
-    let Named { program, lane_names } = match scenario.strategy.architecture {
+    let NamedProgram { program, lane_names } = match scenario.strategy.architecture {
         stepcast_core::strategy::Architecture::AllReduce => all_reduce::named_program(&scenario)?,
         _ => parameter_server::named_program(&scenario)?,
     };
-    let mut run = Run::new(&program, scenario.simulate.seed, Recent::default()).map_err(super::broken)?;
+    let mut run =
+        Run::new(&program, scenario.methods.simulate.seed, Recent::default()).map_err(super::broken)?;
     let steps = match scenario.strategy.synchronisation {
         Synchronisation::LocalSgd(steps) => u64::from(steps),
         _ => 1,

@@ -33,7 +33,7 @@ pub(crate) const EXCESS: u64 = 4;
 
 /// Whether the budget has room for a step at all: an event for every layer of every group is the least that one has.
 pub(crate) fn is_affordable(scenario: &Scenario) -> bool {
-    cost::pass(scenario) <= scenario.simulate.budget.saturating_mul(EXCESS)
+    cost::pass(scenario) <= scenario.methods.simulate.budget.saturating_mul(EXCESS)
 }
 
 /// Shares of the budget after which there is an estimate.

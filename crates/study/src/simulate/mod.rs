@@ -26,7 +26,7 @@ pub(crate) use sprint::is_sprint;
 pub use timeline::{Recording, events_per_step};
 pub use transformer::KINDS;
 
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::method::{CancelCheck, Method, Stopped, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
@@ -67,7 +67,7 @@ impl Method for Simulate {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
+        let refuse = |key, reason: &str, remedy: Remedies| Err(Fault::in_key(key, reason, remedy));
         if scenario.strategy.plan.is_some() {
             return transformer::applies(scenario);
         }
@@ -76,32 +76,42 @@ impl Method for Simulate {
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
                 "strategy.synchronisation",
                 "the simulation has no all-reduce with bounded staleness",
-                "use `synchronisation = \"bsp\"`, `\"async\"` or `\"local-sgd(8)\"`",
+                ["bsp", "async", "local-sgd(8)"]
+                    .map(|value| Remedy::set("strategy.synchronisation", value))
+                    .into(),
             ),
             Architecture::StandAlone => refuse(
                 "strategy.architecture",
                 "there is nothing to simulate with a worker that is alone",
-                "use `--method layerwise`",
+                Remedy::method("layerwise").into(),
             ),
-            _ if scenario.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => refuse(
-                "methods.simulate.transport",
-                "TCP is modelled for one server and ports of one rate that nothing shares",
-                "use `transport = \"fair\"`, or one server, no `bandwidth` of its own for any group, and no `nodes`",
-            ),
+            _ if scenario.methods.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => {
+                refuse(
+                    "methods.simulate.transport",
+                    "TCP is modelled for one server and ports of one rate that nothing shares",
+                    [
+                        Remedy::set("methods.simulate.transport", "fair"),
+                        Remedy::advice(
+                            "use one server, no `bandwidth` of its own for any group, and no `nodes`",
+                        ),
+                    ]
+                    .into(),
+                )
+            }
             _ if parameter_server::simulated_servers(scenario) > MAX_SERVERS => refuse(
                 "cluster.servers.count",
                 "more than 64 servers are too many to simulate",
-                "use `--method zeng2023`, or fewer servers",
+                [Remedy::method("zeng2023"), Remedy::advice("use fewer servers")].into(),
             ),
             _ if scenario.cluster.workers() > MAX_WORKERS => refuse(
                 "cluster.workers",
                 "more than 16384 workers are too many to simulate",
-                "use `--method zeng2023`, or fewer workers",
+                [Remedy::method("zeng2023"), Remedy::advice("use fewer workers")].into(),
             ),
             _ if timeline::numbers_kept(scenario) > MAX_NUMBERS => refuse(
                 "cluster.workers",
                 "so many workers with so many operations take too much memory to simulate",
-                "use fewer workers, join groups of equal ones, or use a closed form",
+                "use fewer workers, join groups of equal ones, or use a closed form".into(),
             ),
             _ => Ok(()),
         }
@@ -120,7 +130,7 @@ impl Method for Simulate {
             return sprint::predict(scenario, watch);
         }
         if !is_affordable(scenario) {
-            return Err(Stopped::Fault(measure::too_long(&scenario.simulate)));
+            return Err(Stopped::Fault(measure::too_long(&scenario.methods.simulate)));
         }
         if scenario.strategy.architecture == Architecture::AllReduce {
             return all_reduce::predict(scenario, watch);
@@ -246,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_too_large_is_refused_at_once() {
         let mut scenario = deep(4000, 2);
-        scenario.simulate.budget = 1000;
+        scenario.methods.simulate.budget = 1000;
         assert!(!is_affordable(&scenario));
         assert_eq!(Simulate.predict(&scenario).unwrap_err().key, BUDGET);
         let many = scenario.on(scenario.cluster.resized(16_000));

@@ -5,9 +5,11 @@ use super::summary::{histogram, spread};
 use super::{MAX_WORKERS, Recording, about, broken};
 use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{CancelCheck, Method, Progress, Stopped, Watch};
-use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
+use stepcast_core::prediction::{
+    Bottleneck, GroupReport, Part, Prediction, Resource, Simulation, Updating, Usage,
+};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
@@ -26,7 +28,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
         return Err(Fault::in_key(
             "cluster.workers",
             format!("more than {MAX_WORKERS} workers are too many to simulate"),
-            "use `--method oyama2016`, or fewer workers",
+            [Remedy::method("oyama2016"), Remedy::advice("use fewer workers")],
         ));
     }
     Oyama2016.applies(&as_published(scenario))
@@ -35,7 +37,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
 /// The same scenario with the all-reduce of the paper, even where servers replace it.
 fn as_published(scenario: &Scenario) -> Scenario {
     let mut published = scenario.clone();
-    published.oyama2016.through_servers = false;
+    published.methods.oyama2016.through_servers = false;
     published
 }
 
@@ -59,14 +61,14 @@ fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
         update_gradient: threads.update_gradient.get(),
         sum_buffer: threads.sum_buffer.get(),
         before_exchange: (threads.keep_old_weights + threads.add_momentum).get(),
-        exchange: match scenario.oyama2016.through_servers {
+        exchange: match scenario.methods.oyama2016.through_servers {
             true => serving(scenario).get(),
             false => threads.all_reduce.get(),
         },
         after_exchange: threads.update_momentum.get(),
         update_weights: threads.update_weights.get(),
-        jitter: scenario.simulate.jitter,
-        how: match scenario.oyama2016.through_servers {
+        jitter: scenario.methods.simulate.jitter,
+        how: match scenario.methods.oyama2016.through_servers {
             true => Exchange::ParameterServer,
             false => Exchange::AllReduce,
         },
@@ -84,7 +86,7 @@ const WARM_UP: u64 = 20;
 
 /// The figures of independent runs, which share the budget.
 fn runs(sprint: &Sprint, scenario: &Scenario, watch: &Watch<'_>) -> Result<Vec<Figures>, Stopped> {
-    let options = scenario.simulate;
+    let options = scenario.methods.simulate;
     let budget = options.budget / u64::from(options.runs);
     let operations = sprint.program(options.seed).map_err(broken)?.graph.len() as u64;
     let affordable = budget / (operations * u64::from(sprint.threads())).max(1);
@@ -107,7 +109,7 @@ fn endless() -> Fault {
     Fault::in_key(
         "methods.simulate.budget",
         "some threads are so much slower than others that the budget ends before their first iterations",
-        "use `--method oyama2016`, or a larger `--budget`",
+        [Remedy::method("oyama2016"), Remedy::advice("use a larger `methods.simulate.budget`")],
     )
 }
 
@@ -139,8 +141,8 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
         effective_minibatch: minibatch,
         exposed_communication: 1.0 - sprint.compute / gpu,
         usage: vec![
-            Usage { resource: "GPU threads".to_owned(), share: sprint.compute / gpu },
-            Usage { resource: "update threads".to_owned(), share: 1.0 - idle / update },
+            Usage { resource: Resource::GpuThreads, share: sprint.compute / gpu },
+            Usage { resource: Resource::UpdateThreads, share: 1.0 - idle / update },
         ],
         end: "all steps were done".to_owned(),
     };
@@ -176,7 +178,7 @@ fn gpu_parts(threads: &Threads, iteration: Seconds, mean: &Mean<'_>) -> Vec<Part
     let factor = rest / own.iter().copied().sum::<Seconds>();
     let [load, deform, compute, scale] = own.map(|time| time * factor);
     let times = [waits[0], fetch, load, deform, compute, scale, waits[1], threads.update_gradient];
-    GPU_PARTS.iter().zip(times).map(|((name, _), time)| Part { name, time }).collect()
+    GPU_PARTS.iter().zip(times).map(|((kind, _), time)| Part { kind: *kind, time }).collect()
 }
 
 /// Times in the order of Algorithm 2.
@@ -192,7 +194,7 @@ fn update_parts(threads: &Threads, exchange: Seconds, mean: &Mean<'_>) -> Vec<Pa
         waits[2],
         threads.update_weights,
     ];
-    UPDATE_PARTS.iter().zip(times).map(|((name, _), time)| Part { name, time }).collect()
+    UPDATE_PARTS.iter().zip(times).map(|((kind, _), time)| Part { kind: *kind, time }).collect()
 }
 
 /// The first `steps` iterations of every thread of one run.
@@ -202,9 +204,9 @@ pub(super) fn timeline(
     wanted: &CancelCheck<'_>,
 ) -> Result<Recording, Stopped> {
     let (threads, _) = threads(scenario)?;
-    let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
+    let program = sprint(&threads, scenario).program(scenario.methods.simulate.seed).map_err(broken)?;
     let mut observed = Timeline::default();
-    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));

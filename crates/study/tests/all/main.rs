@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod gemm;
 mod horovod;
 mod monotone;
 mod servers;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::methods;
 
@@ -136,7 +136,7 @@ fn priors_move_predictions() {
     let mut scenario = scenario("resnet50", &[]);
     let before = predicted(&scenario).iteration;
     let priors = std::sync::Arc::make_mut(&mut scenario.priors);
-    priors.servers.grpc *= 0.5;
+    priors.servers.grpc = priors.servers.grpc * 0.5;
     assert!(predicted(&scenario).iteration > before * 1.3);
 }
 
@@ -147,7 +147,7 @@ fn cpus_lose_more_than_gpus() {
         let all: Vec<&str> = fast.iter().chain(changes).copied().collect();
         let scenario = scenario("resnet32", &all);
         let prediction = predicted(&scenario);
-        prediction.part("compute") / prediction.groups[0].compute
+        prediction.part(PartKind::Compute) / prediction.groups[0].compute
     };
     assert!(losing(&[CPU]) > losing(&[]), "{} {}", losing(&[CPU]), losing(&[]));
 }

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_core::strategy::Fusion;
 use stepcast_study::Request;
@@ -241,7 +241,7 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
         }
         PullsOverlap => {
             let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
-            let hidden = closed.part("pull") + closed.part("start-up");
+            let hidden = closed.part(PartKind::Pull) + closed.part(PartKind::StartUp);
             between(step(&closed) - hidden.get(), step(&closed))
         }
         Served => {
@@ -253,8 +253,11 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
             let all_shows = at_end("cluster.servers.overlap=false");
             // The engine's messages go over the wire first and through the software then.
             let wire = at_end("cluster.servers.software=none");
-            let wire = ["push", "queueing", "pull"].map(|part| wire.part(part).get()).iter().sum::<f64>();
-            let computing = all_shows.part("compute") + all_shows.part("host-to-device");
+            let wire = [PartKind::Push, PartKind::Queueing, PartKind::Pull]
+                .map(|part| wire.part(part).get())
+                .iter()
+                .sum::<f64>();
+            let computing = all_shows.part(PartKind::Compute) + all_shows.part(PartKind::HostToDevice);
             between(computing.get(), step(&all_shows) + wire)
         }
         Queue => {

@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_sim::jitter_factors;
 use stepcast_study::predict::methods;
@@ -49,7 +49,7 @@ fn alone(speed: f64, architecture: &str) -> f64 {
 /// Time of copying a batch to the device.
 fn copying() -> f64 {
     let text = format!("{}[strategy]\narchitecture = \"stand-alone\"\n", group(1, 1.0));
-    methods::find("layerwise").unwrap().predict(&scenario(&text)).unwrap().part("host-to-device").get()
+    methods::find("layerwise").unwrap().predict(&scenario(&text)).unwrap().part(PartKind::HostToDevice).get()
 }
 
 /// Expected largest of `count` draws from `factors`.

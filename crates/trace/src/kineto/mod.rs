@@ -79,8 +79,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let batch = Options { batch: options.batch.or(known), ..*options }.required_batch(&rank.place)?;
     let mut notes = notes(rank);
     if options.batch.is_none() {
-        notes
-            .push(format!("batch {batch} was taken from the input of the first layer; --batch overrides it"));
+        notes.push(format!("batch {batch} was taken from the input of the first layer"));
     }
     let mut summary = report::summary(rank);
     if all.len() > 1 {

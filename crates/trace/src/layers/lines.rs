@@ -2,7 +2,7 @@
 
 use crate::source::{Memory, Source};
 use std::io::{BufRead, BufReader, Read};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// Most layers of a network.
@@ -78,7 +78,7 @@ impl<'a, 'b> Lines<'a, 'b> {
         }
     }
 
-    pub(super) fn fault(&self, reason: impl Into<String>, remedy: &str) -> Fault {
+    pub(super) fn fault(&self, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Fault {
         Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
     }
 

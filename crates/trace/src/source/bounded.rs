@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
 use std::rc::Rc;
+use stepcast_core::fault::{Remedies, Remedy, RequestOption};
 
 /// The most that is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +48,14 @@ pub(crate) enum Excess {
 
 impl Excess {
     /// What to do about it.
-    pub(crate) fn remedy(self) -> &'static str {
+    pub(crate) fn remedy(self) -> Remedies {
         match self {
-            Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time",
-            Self::Memory(_) => "import fewer steps at a time, or allow more with --max-memory",
-            Self::Stopped => "import it again",
+            Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time".into(),
+            Self::Memory(_) => {
+                let more = Remedy::option_to(RequestOption::MaxMemory, "to allow more");
+                [Remedy::advice("import fewer steps at a time"), more].into()
+            }
+            Self::Stopped => "import it again".into(),
         }
     }
 }

@@ -323,6 +323,6 @@ mod tests {
             Err::<(), Fault>(source.fault(&error))
         };
         let error = first(&path, &little, |_| true, &mut Vec::new(), read).unwrap_err();
-        assert!(error.reason.contains("1 MiB of memory") && error.remedy.contains("--max-memory"), "{error}");
+        assert!(error.reason.contains("1 MiB of memory") && error.remedy.contains("max-memory"), "{error}");
     }
 }

@@ -185,7 +185,7 @@ fn buckets_tell_sizes_where_shapes_do_not() {
     let elements: Vec<&SummaryValue> = buckets.rows.iter().map(|row| &row[1]).collect();
     assert_eq!(elements, [&SummaryValue::Count(3000), &SummaryValue::Count(1000)]);
     let error = read_with(job.trace().as_bytes(), None).unwrap_err();
-    assert!(error.reason.contains("how many samples") && error.remedy.contains("--batch"), "{error}");
+    assert!(error.reason.contains("how many samples") && error.remedy.contains("`batch`"), "{error}");
 }
 
 #[test]

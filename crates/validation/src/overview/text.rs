@@ -4,6 +4,7 @@ use super::{Overview, OverviewRow};
 use crate::ValidationError;
 use crate::coverage::Coverage;
 use stepcast_report::table::{Cells, Column, Table};
+use stepcast_report::words::Hint;
 
 impl Overview {
     /// All sets, with what the columns mean as a note.
@@ -36,6 +37,7 @@ impl Overview {
             verdict(self.covers()),
         ]);
         table.note = self.legend();
+        table.hints = vec![Hint::Cases];
         table
     }
 
@@ -69,7 +71,7 @@ impl Overview {
                 100.0 * self.coverage.inside_by_sets as f64 / self.coverage.cases.max(1) as f64
             );
         }
-        text + ". `stepcast validate SET` shows every case."
+        text + "."
     }
 }
 

@@ -293,7 +293,7 @@ mod tests {
     const REFIT: Refit = Refit { domain: Domain::AllReduce, spread: 0.01, most_of_family: 40.0 };
 
     fn truth(priors: &Priors, size: f64) -> f64 {
-        (0.1 / priors.all_reduce.rdma + size * priors.all_reduce.hides).ln()
+        (0.1 / priors.all_reduce.rdma + size * priors.all_reduce.hideable_backward).ln()
     }
 
     /// Steps of a machine whose constants differ by `shifts` from the shipped ones, from three sources.
@@ -342,6 +342,8 @@ mod tests {
             (rdma.value / rdma.shipped).ln() > 0.19 && (rdma.value / rdma.shipped).ln() < 0.21,
             "{rdma:?}"
         );
-        assert!((priors.all_reduce.hides / moved.all_reduce.hides - 1.0).abs() < 0.01);
+        assert!(
+            (priors.all_reduce.hideable_backward / moved.all_reduce.hideable_backward - 1.0).abs() < 0.01
+        );
     }
 }

@@ -6,7 +6,6 @@ use crate::events::{self, Events};
 use crate::problem::Problem;
 use crate::request::{Input, ScenarioBody};
 use crate::study::as_written;
-use crate::words::for_the_page;
 use crate::work::{self, Work};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::html;
 use stepcast_report::tables::comparison::{effects, predictions, refusals};
+use stepcast_report::words::NEUTRAL;
 use stepcast_study::predict::compare::{Answer, Comparison};
 use stepcast_study::predict::methods;
 use tokio_util::sync::CancellationToken;
@@ -57,12 +57,12 @@ pub(crate) struct Tables {
 
 impl Tables {
     fn of(comparison: &Comparison) -> Result<Self, Problem> {
-        let tables = [predictions(comparison), effects(comparison), refusals(comparison)];
+        let tables = [predictions(comparison), effects(comparison), refusals(comparison, NEUTRAL)];
         let html = tables.iter().filter(|table| !table.rows.is_empty()).map(html::section);
         let html: Vec<String> = html.collect::<Result<_, _>>().map_err(Problem::fault)?;
         let predicted = comparison.rows.iter().filter(|row| matches!(row.answer, Answer::Predicted(_)));
         let methods = predicted.map(|row| row.method).collect();
-        Ok(Self { methods, html: html.iter().map(|table| for_the_page(table)).collect() })
+        Ok(Self { methods, html })
     }
 }
 

@@ -7,7 +7,6 @@ use crate::events::{self, Events};
 use crate::problem::Problem;
 use crate::request::{Input, ScenarioBody, Uploaded, method_choice};
 use crate::study::as_written;
-use crate::words::for_the_page;
 use crate::work::{self, Work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -185,7 +184,7 @@ impl ForecastJob {
     fn answer(&self, forecast: Forecast, apply: Apply) -> Result<ForecastAnswer, Problem> {
         let plots = page::narrow_plots(&self.scenario, self.method, &forecast);
         let html = page::part(&self.scenario, self.method, &forecast, &plots).map_err(Problem::fault)?;
-        Ok(ForecastAnswer { forecast, html: for_the_page(&html), apply })
+        Ok(ForecastAnswer { forecast, html, apply })
     }
 
     /// The edits that make the scenario what each row of the tables predicts.

@@ -4,7 +4,6 @@ use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
-use crate::words::for_the_page;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stepcast_core::fault::Fault;
@@ -34,8 +33,7 @@ impl Study for ReplaceRequest {
         let scenario = request.scenario()?;
         let layers = self.with.as_ref().map(|text| Document::new("with", text.clone()).layers());
         // Places in the layers are not places in the scenario.
-        let wrong =
-            |fault: Fault| Problem::invalid("with", for_the_page(&fault.reason), for_the_page(&fault.remedy));
+        let wrong = |fault: Fault| Problem::invalid("with", fault.reason, fault.remedy);
         let with = layers.transpose().map_err(wrong)?;
         let substitution = Substitution { from: self.from.clone(), with };
         let report = replace(&scenario, substitution, &|| job.check()).map_err(|refusal| match refusal {

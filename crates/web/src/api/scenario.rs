@@ -4,7 +4,6 @@ use crate::Shared;
 use crate::edit::{Change, edited, key_at};
 use crate::problem::Problem;
 use crate::request::{Input, ScenarioBody, few};
-use crate::words::for_the_page;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -110,9 +109,6 @@ fn applying(method: &'static dyn Method, scenario: &Scenario) -> Applying {
         name: method.name(),
         summary: method.summary(),
         quick: method.is_quick(),
-        refusal: method
-            .applies(scenario)
-            .err()
-            .map(|why| for_the_page(&format!("{}; {}", why.reason, why.remedy))),
+        refusal: method.applies(scenario).err().map(|why| format!("{}; {}", why.reason, why.remedy)),
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use stepcast_report::adapters::Swept;
 use stepcast_report::format::name;
 use stepcast_report::tables::{FirstRows, sweep as tables};
+use stepcast_report::words::NEUTRAL;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, SweepRow, Variants, rows};
 
 /// Most points; larger sweeps are for the command line.
@@ -116,7 +117,7 @@ fn shown(
     first: &FirstRows,
     plot: Option<String>,
 ) -> Result<Shown, Problem> {
-    let mut shown = Shown::new(&first.notes(variants, agreement).join(" "));
+    let mut shown = Shown::new(&first.notes(variants, agreement, NEUTRAL).join(" "));
     if let Some(svg) = plot {
         shown.plot("sweep", svg);
     }

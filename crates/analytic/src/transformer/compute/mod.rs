@@ -1,20 +1,17 @@
 //! What the shard of a transformer on one device takes to compute.
 //!
-//! One model for every device ([`Parts`]): products run in tiles over the multiprocessors (`gemm`), attention at its
-//! own share of the peak rate or, unfused, as products and passes over its scores (`attention`), everything else as
-//! passes over memory (`pointwise`), experts as one product for all of them (`experts`); and the host needs time to
-//! issue every kernel (`host`), which shows where it is longer than the device's. Rates are those of the data sheet
+//! One model for every device ([`Parts`]): products run in tiles over the multiprocessors (`kernels`), attention at its
+//! own share of the peak rate or, unfused, as products and passes over its scores, everything else as
+//! passes over memory (`pointwise`), experts as one product for all of them; and the host needs time to
+//! issue every kernel, which shows where it is longer than the device's. Rates are those of the data sheet
 //! times shares that are assumed (`catalog/priors.toml`, `[transformer]`). A device whose share of the peak rate is
 //! given computes all operations at [one rate](Compute::OneRate).
 
-mod attention;
-mod experts;
-mod gemm;
-mod host;
+mod kernels;
 mod pointwise;
 mod shard;
 
-pub use gemm::Product;
+pub use kernels::Product;
 pub use shard::Shard;
 
 use stepcast_core::machine::{Device, Generation};
@@ -77,7 +74,7 @@ pub struct Software {
 
 impl Software {
     /// The software of a strategy and its plan.
-    pub fn of(strategy: &Strategy, plan: &Plan) -> Self {
+    pub fn from_strategy(strategy: &Strategy, plan: &Plan) -> Self {
         let written = plan.implemented_by() != Implementation::Pytorch;
         Self {
             precision: strategy.precision,
@@ -125,7 +122,8 @@ impl Parts {
         software: Software,
         constants: &Transformers,
     ) -> Self {
-        let constants = &device.measured().map_or(*constants, |own| own.measured(constants));
+        let constants =
+            &device.measured().map_or(*constants, |own| constants.with_measured(&own.transformer));
         let share = match device.generation {
             Some(Generation::Ampere) => constants.product_ampere,
             Some(Generation::Hopper) => constants.product_hopper,
@@ -156,7 +154,7 @@ impl Parts {
 
     /// Start and tail of so many kernels.
     pub fn starting(&self, kernels: f64) -> Seconds {
-        Seconds::new(self.constants.kernel * kernels)
+        self.constants.kernel * kernels
     }
 
     /// Time of kernels such as norms, sums and activations that move so many bytes.

@@ -69,7 +69,7 @@ impl<'a> Shard<'a> {
         window: Option<u64>,
         work: Work,
     ) -> Self {
-        let flops = LayerFlops::of(shape, with_experts, window, work);
+        let flops = LayerFlops::new(shape, with_experts, window, work);
         let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
         let tensor = split.tensor as f64;
         let heads = shape.heads as f64 / tensor;

@@ -6,7 +6,7 @@
 //! second copy of the attention output. Under autocast, what passes between layers is in 32 bits, and 16-bit copies of
 //! matrices are kept.
 
-use super::Held;
+use super::MemoryInputs;
 use stepcast_core::model::transformer::{Mlp, NormKind};
 use stepcast_core::strategy::{Attention, Recompute, States};
 
@@ -65,22 +65,22 @@ pub(super) struct Layer {
 }
 
 /// Whether weights are held in 32 bits and cast for every step; sharded ones are gathered in 16 bits instead.
-pub(super) fn is_autocast(held: &Held<'_>) -> bool {
+pub(super) fn is_autocast(held: &MemoryInputs<'_>) -> bool {
     held.states == States::Fp32 && held.sharding.stage() < 3
 }
 
 /// Elements of the embedding or of the output layer on one rank.
-pub(super) fn vocabulary_matrix(held: &Held<'_>) -> f64 {
+pub(super) fn vocabulary_matrix(held: &MemoryInputs<'_>) -> f64 {
     (held.shape.vocabulary * held.shape.hidden) as f64 / held.split.tensor as f64
 }
 
 /// The 16-bit copy of the output layer under autocast.
-pub(super) fn output_copy(held: &Held<'_>) -> f64 {
+pub(super) fn output_copy(held: &MemoryInputs<'_>) -> f64 {
     if is_autocast(held) { 2.0 * vocabulary_matrix(held) } else { 0.0 }
 }
 
 impl Layer {
-    pub(super) fn of(held: &Held<'_>, with_experts: bool, recompute: Recompute) -> Self {
+    pub(super) fn new(held: &MemoryInputs<'_>, with_experts: bool, recompute: Recompute) -> Self {
         let (shape, split) = (held.shape, held.split);
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
         let (tokens, own) = (held.tokens(), held.tokens() / split.token_ranks() as f64);

@@ -7,14 +7,12 @@
 //! `phases` adds up.
 
 mod eager;
-mod layers;
 mod phases;
 mod textbook;
 
-pub use layers::StageLayers;
-
 use super::Split;
 use super::schedules::in_flight;
+use crate::transformer::schedules;
 use stepcast_core::model::transformer::{Parameters, Transformer};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
@@ -27,7 +25,7 @@ const WORKSPACES: Bytes = Bytes::new((2 * 32 * (1_u64 << 20)) as f64);
 
 /// Everything on which memory depends, beside the stage.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub struct MemoryInputs<'a> {
     /// The transformer.
     pub shape: &'a Transformer,
     /// How ranks divide it.
@@ -122,7 +120,7 @@ impl Allowance {
     }
 }
 
-impl Held<'_> {
+impl MemoryInputs<'_> {
     /// What a rank of `stage` holds when it holds most.
     pub fn rank(&self, stage: u64) -> RankMemory {
         match self.implementation {
@@ -138,7 +136,7 @@ impl Held<'_> {
             Implementation::Textbook | Implementation::Megatron => {
                 self.layer_activations(with_experts, recompute)
             }
-            Implementation::Pytorch => Bytes::new(eager::Layer::of(self, with_experts, recompute).kept()),
+            Implementation::Pytorch => Bytes::new(eager::Layer::new(self, with_experts, recompute).kept()),
         }
     }
 
@@ -218,5 +216,58 @@ impl Held<'_> {
             }
         };
         unit(false, layers.dense).max(unit(true, layers.expert))
+    }
+}
+
+/// The dense layers and the layers with experts of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StageLayers {
+    /// Layers with a dense MLP.
+    pub dense: u64,
+    /// Layers with experts.
+    pub expert: u64,
+}
+
+impl MemoryInputs<'_> {
+    /// Layers of a stage, over all its chunks.
+    pub fn layers(&self, stage: u64) -> StageLayers {
+        let halves = self.chunks(stage).flatten();
+        halves.fold(StageLayers { dense: 0, expert: 0 }, |sum, half| StageLayers {
+            dense: sum.dense + half.dense,
+            expert: sum.expert + half.expert,
+        })
+    }
+
+    /// Layers of every chunk of a stage: those to which recomputation applies, and the others behind them.
+    fn chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
+        let places = self.split.pipeline * self.split.chunks;
+        let dense = self.shape.layers - self.shape.expert_layers();
+        let mut end = 0;
+        (0..places).filter_map(move |place| {
+            let (from, count) = (end, self.layers_at(place, places));
+            end += count;
+            let middle = from + self.recompute.among_at(place, count, self.stage_recompute);
+            (self.stage_of(place) == stage).then(|| {
+                [from..middle, middle..end].map(|range| {
+                    let dense = dense.clamp(range.start, range.end) - range.start;
+                    StageLayers { dense, expert: range.end - range.start - dense }
+                })
+            })
+        })
+    }
+
+    /// Layers of a virtual stage: as given, or an equal share.
+    fn layers_at(&self, place: u64, places: u64) -> u64 {
+        let given = usize::try_from(place).ok().and_then(|place| self.stage_layers.get(place));
+        given.copied().unwrap_or(self.shape.layers / places)
+    }
+
+    fn stage_of(&self, place: u64) -> u64 {
+        schedules::stage_of(self.schedule, self.split.pipeline, place)
+    }
+
+    /// Whether a stage has the last virtual stage, and so the output layer.
+    fn is_last(&self, stage: u64) -> bool {
+        self.stage_of(self.split.pipeline * self.split.chunks - 1) == stage
     }
 }

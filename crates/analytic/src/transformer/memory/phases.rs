@@ -2,13 +2,13 @@
 //! the embedding, the update. A rank needs the most of them.
 
 use super::eager::{Gradients, Layer, is_autocast, vocabulary_matrix};
-use super::{Held, RankMemory, StageLayers, WORKSPACES};
+use super::{MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Recompute;
 
 /// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
-pub(super) fn peak(held: &Held<'_>, stage: u64, states: RankMemory) -> RankMemory {
-    let phases = Phases::of(held, stage, states);
+pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
+    let phases = Phases::new(held, stage, states);
     let mut most = phases.update();
     for phase in
         [phases.forward(), phases.loss()].into_iter().chain(phases.layers()).chain(phases.embedding())
@@ -21,7 +21,7 @@ pub(super) fn peak(held: &Held<'_>, stage: u64, states: RankMemory) -> RankMemor
 }
 
 struct Phases<'a> {
-    held: &'a Held<'a>,
+    held: &'a MemoryInputs<'a>,
     first: bool,
     last: bool,
     states: RankMemory,
@@ -37,12 +37,12 @@ struct Phases<'a> {
 }
 
 impl<'a> Phases<'a> {
-    fn of(held: &'a Held<'a>, stage: u64, states: RankMemory) -> Self {
+    fn new(held: &'a MemoryInputs<'a>, stage: u64, states: RankMemory) -> Self {
         let counts = held.layers(stage);
         let kinds = held
             .recompute
             .halves()
-            .map(|what| [false, true].map(|with_experts| Layer::of(held, with_experts, what)));
+            .map(|what| [false, true].map(|with_experts| Layer::new(held, with_experts, what)));
         let layers = held.chunks(stage).flat_map(|halves| {
             halves.into_iter().zip(kinds).flat_map(|(half, [dense, expert])| {
                 let dense = std::iter::repeat_n(dense, half.dense as usize);

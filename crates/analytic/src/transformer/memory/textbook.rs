@@ -1,13 +1,13 @@
 //! Activations and working sets as papers count them (Korthikanti 2022), and what Megatron-LM needs beside them.
 
-use super::{Held, RankMemory, StageLayers, WORKSPACES};
+use super::{MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
 use stepcast_core::model::transformer::Mlp;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Attention, Recompute, ScheduleKind};
 
-impl Held<'_> {
+impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
     pub(super) fn textbook(&self, stage: u64) -> RankMemory {
         let states = self.states_of(stage);

@@ -1,10 +1,10 @@
 //! What depends on few properties of a plan, computed once for each of their combinations.
 
-use super::layout::{Alike, Class, Layout};
+use super::layout::{Class, EqualStages, Layout};
 use super::{Choice, TimesOf};
 use crate::transformer::spent::{Pass, Spent};
 use crate::transformer::stages::Run;
-use crate::transformer::tail::Once;
+use crate::transformer::tail::TailWork;
 use crate::transformer::{kinds, offload, units};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::Recompute;
@@ -17,7 +17,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    fn of(spent: &Spent) -> Self {
+    fn from_spent(spent: &Spent) -> Self {
         Self { device: spent.on_device().get(), host: spent.host.get() }
     }
 
@@ -37,8 +37,8 @@ impl Lanes {
 pub(super) struct Passes([Lanes; 3]);
 
 impl Passes {
-    fn of(pass: &Pass) -> Self {
-        Self([&pass.forward, &pass.backward, &pass.weight].map(Lanes::of))
+    fn from_pass(pass: &Pass) -> Self {
+        Self([&pass.forward, &pass.backward, &pass.weight].map(Lanes::from_spent))
     }
 
     pub(super) fn add(&mut self, other: &Self, count: f64) {
@@ -92,7 +92,7 @@ pub(super) struct LayerKey {
 }
 
 impl LayerKey {
-    pub(super) fn of(choice: &Choice) -> Self {
+    pub(super) fn from_choice(choice: &Choice) -> Self {
         Self {
             tensor: choice.tensor,
             context: choice.context,
@@ -124,11 +124,13 @@ pub(super) struct LayerCosts {
 }
 
 impl LayerCosts {
-    pub(super) fn of(run: &Run<'_>) -> Self {
+    pub(super) fn from_run(run: &Run<'_>) -> Self {
         let shape = run.shape;
         let recompute = run.plan.recomputation();
         let layers = |what: Recompute| {
-            kinds::each(shape, |with_experts, window| Passes::of(&run.layer(with_experts, window, what)))
+            kinds::each(shape, |with_experts, window| {
+                Passes::from_pass(&run.layer(with_experts, window, what))
+            })
         };
         let [some, others] = recompute.halves();
         let offloaded = |what: Recompute| {
@@ -140,8 +142,8 @@ impl LayerCosts {
                 layers(some),
                 if recompute.layers.is_some() { layers(others) } else { [Passes::default(); kinds::COUNT] },
             ],
-            embedding: Passes::of(&run.embedding()),
-            head: Passes::of(&run.head()),
+            embedding: Passes::from_pass(&run.embedding()),
+            head: Passes::from_pass(&run.head()),
             outside: run.compute.outside().get(),
             prefetch: run.overlaps().prefetch,
         }
@@ -195,7 +197,7 @@ pub(super) struct StateCosts {
     /// Gradients of a micro-batch to the host, for every class of virtual stages.
     pub(super) offloaded: Vec<Seconds>,
     /// What stages send and update once, for every kind of stage.
-    pub(super) once: Vec<Once>,
+    pub(super) once: Vec<TailWork>,
     /// Weights, gradients, optimiser states and gathered weights, for every kind of stage.
     pub(super) states: Vec<Bytes>,
 }
@@ -215,7 +217,7 @@ pub(super) struct StateKey {
 }
 
 impl StateKey {
-    pub(super) fn of(choice: &Choice) -> Self {
+    pub(super) fn from_choice(choice: &Choice) -> Self {
         Self {
             tensor: choice.tensor,
             context: choice.context,
@@ -231,7 +233,7 @@ impl StateKey {
 }
 
 impl StateCosts {
-    pub(super) fn of(run: &Run<'_>, layout: &Layout) -> Self {
+    pub(super) fn from_run(run: &Run<'_>, layout: &Layout) -> Self {
         let held = run.held();
         let each = kinds::each(run.shape, |with_experts, _| run.layer_shard(with_experts));
         let parameters = |class: &Class| {
@@ -246,14 +248,14 @@ impl StateCosts {
             let [dense, expert] = parameters(class);
             run.offloaded_gradients([dense + held.end_parameters(class.first, class.last), expert])
         };
-        let states = |alike: &Alike| {
+        let states = |alike: &EqualStages| {
             let rank = held.rank(alike.first as u64);
             rank.weights + rank.gradients + rank.optimiser + rank.unsharded
         };
         Self {
             shards: layout.classes.iter().map(shards).collect(),
             offloaded: layout.classes.iter().map(offloaded).collect(),
-            once: layout.alike.iter().map(|alike| run.once(&held, alike.first as u64)).collect(),
+            once: layout.alike.iter().map(|alike| run.tail_work(&held, alike.first as u64)).collect(),
             states: layout.alike.iter().map(states).collect(),
         }
     }
@@ -271,7 +273,7 @@ pub(super) struct SendKey {
 }
 
 impl SendKey {
-    pub(super) fn of(choice: &Choice) -> Self {
+    pub(super) fn from_choice(choice: &Choice) -> Self {
         Self {
             tensor: choice.tensor,
             context: choice.context,

@@ -351,15 +351,12 @@ impl Pipeline<'_> {
     fn executed(&self, scratch: &mut Scratch) -> Option<()> {
         let seconds = |times: &[f64]| times.iter().map(|&time| Seconds::new(time)).collect::<Vec<_>>();
         let sizes = self.sizes();
+        let [forward, backward, weight] = [self.forward, self.backward, self.weight].map(seconds);
         let times = Times {
-            forward: &seconds(self.forward),
-            backward: &seconds(self.backward),
-            weight: &seconds(self.weight),
-            ahead: &[],
-            each: &[],
             issue: Seconds::new(self.issue),
             send: Seconds::new(self.send),
             sends: self.sends,
+            ..Times::new(&forward, &backward, &weight)
         };
         let orders = schedules::orders(self.kind, &sizes);
         let timeline = schedules::execute(self.kind, &sizes, &orders, &times).ok()?;

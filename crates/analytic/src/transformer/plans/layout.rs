@@ -34,7 +34,7 @@ impl Class {
 
 /// Stages beside each other with the same virtual stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Alike {
+pub(super) struct EqualStages {
     /// The first of them.
     pub(super) first: usize,
     /// How many.
@@ -59,7 +59,7 @@ pub(super) struct Layout {
     /// The classes.
     pub(super) classes: Vec<Class>,
     /// All stages, in order.
-    pub(super) alike: Vec<Alike>,
+    pub(super) alike: Vec<EqualStages>,
 }
 
 impl Layout {
@@ -87,7 +87,7 @@ impl Layout {
             })
             .collect();
         let stage_at = |place: u64| stage_of(kind, pipeline, place);
-        let mut alike: Vec<Alike> = Vec::new();
+        let mut alike: Vec<EqualStages> = Vec::new();
         for stage in 0..pipeline {
             let own: Vec<u64> = (0..places).filter(|&place| stage_at(place) == stage).collect();
             let leaves = |other: u64| u32::from(other < places && stage_at(other) != stage);
@@ -97,7 +97,7 @@ impl Layout {
                 Some(last) if last.classes == own && last.sends == sends => last.count += 1,
                 _ => {
                     let layers = own.iter().map(|&class| classes[class].count()).sum();
-                    alike.push(Alike { first: stage as usize, count: 1, classes: own, layers, sends });
+                    alike.push(EqualStages { first: stage as usize, count: 1, classes: own, layers, sends });
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Many plans of one transformer on the same machines.
 //!
-//! [`Table`] answers what [`Run::step`] and [`Held::rank`](crate::transformer::memory::Held::rank) answer, without
+//! [`Table`] answers what [`Run::step`] and [`MemoryInputs::rank`](crate::transformer::memory::MemoryInputs::rank) answer, without
 //! parts and stages: the time of a step, a lower bound of it, and the memory of the fullest rank. What depends on few
 //! properties of a plan is computed once for each of their combinations (`costs`), and stages that are alike are
 //! looked at once (`layout`). Nothing is allocated for a plan whose costs are known, except by schedules without a
@@ -11,12 +11,12 @@ mod ends;
 mod layout;
 
 use super::Split;
-use super::memory::Held;
+use super::memory::MemoryInputs;
 use super::stages::Run;
 use super::stagewise::{Stagewise, stagewise};
 use costs::{LayerCosts, LayerKey, Passes, SendKey, StateCosts, StateKey};
 use ends::{Pipeline, Scratch};
-use layout::{Alike, Layout};
+use layout::{EqualStages, Layout};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -148,7 +148,7 @@ impl<K: Copy + Eq + Hash, V> Memo<K, V> {
 
 /// Where the costs of a plan are.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct CostIndices {
     layout: usize,
     layers: usize,
     states: usize,
@@ -188,7 +188,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn find(&mut self, choice: &Choice) -> Found {
+    fn find(&mut self, choice: &Choice) -> CostIndices {
         let run = self.run;
         let (pipeline, chunks) = (choice.pipeline, choice.chunks);
         let key = (pipeline, chunks, choice.is_folded(), choice.recompute.layers);
@@ -196,27 +196,27 @@ impl<'a> Table<'a> {
             .layouts
             .place(key, || Layout::new(run.shape, choice.schedule, [pipeline, chunks], choice.recompute));
         let own = || choice.plan(run.plan);
-        let layers = self.layers.place(LayerKey::of(choice), || {
+        let layers = self.layers.place(LayerKey::from_choice(choice), || {
             let plan = own();
-            LayerCosts::of(&Run { plan: &plan, division: choice.division(), ..run })
+            LayerCosts::from_run(&Run { plan: &plan, division: choice.division(), ..run })
         });
-        let states = self.states.place(StateKey::of(choice), || {
+        let states = self.states.place(StateKey::from_choice(choice), || {
             let plan = own();
             let run = Run { plan: &plan, division: choice.division(), ..run };
-            StateCosts::of(&run, &self.layouts.values[layout])
+            StateCosts::from_run(&run, &self.layouts.values[layout])
         });
-        let send = self.sends.place(SendKey::of(choice), || {
+        let send = self.sends.place(SendKey::from_choice(choice), || {
             let plan = own();
             let (time, _) = Run { plan: &plan, division: choice.division(), ..run }.send();
             (time.get(), plan.stage_sends())
         });
-        Found { layout, layers, states, send }
+        CostIndices { layout, layers, states, send }
     }
 
     /// What the tensors of the fullest rank take.
     pub fn memory(&mut self, choice: &Choice) -> Bytes {
         let found = self.find(choice);
-        let held = Held {
+        let held = MemoryInputs {
             split: choice.split(),
             micro_batch: choice.micro_batch,
             micro_batches: choice.micro_batches,
@@ -237,7 +237,7 @@ impl<'a> Table<'a> {
         }
         let key = choice.without_sharding();
         if self.activations.0 != Some(key) {
-            let held = Held { sharding: Sharding::None, sharding_group: None, ..held };
+            let held = MemoryInputs { sharding: Sharding::None, sharding_group: None, ..held };
             self.activations.0 = Some(key);
             self.activations.1.clear();
             self.activations.1.extend(alike.iter().map(|alike| {
@@ -251,7 +251,7 @@ impl<'a> Table<'a> {
     }
 
     /// Computes the times of every class of virtual stages.
-    fn time_classes(&mut self, found: Found, micro_batches: u64) {
+    fn time_classes(&mut self, found: CostIndices, micro_batches: u64) {
         let (layout, layers) = (&self.layouts.values[found.layout], &self.layers.values[found.layers]);
         let states = &self.states.values[found.states];
         self.classes.clear();
@@ -265,7 +265,7 @@ impl<'a> Table<'a> {
     }
 
     /// A micro-batch on all virtual stages of a stage.
-    fn sum(&self, alike: &Alike) -> Passes {
+    fn sum(&self, alike: &EqualStages) -> Passes {
         let mut sum = Passes::default();
         for &class in &alike.classes {
             sum.add(&self.classes[class], 1.0);

@@ -3,8 +3,7 @@
 //! Stages are worked off in turn as far as their next operations can start, so that the cost is proportional to the
 //! number of operations.
 
-use super::receives::asked_after;
-use super::{Kind, Operation, Order, Sends, Sizes, place_of, stage_of};
+use super::{Operation, Order, PassKind, Sends, Sizes, place_of, stage_of};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
@@ -29,6 +28,22 @@ pub struct Times<'a> {
     pub send: Seconds,
     /// How stages send.
     pub sends: Sends,
+}
+
+impl<'a> Times<'a> {
+    /// Durations by virtual stage, with sends that take no time.
+    pub const fn new(forward: &'a [Seconds], backward: &'a [Seconds], weight: &'a [Seconds]) -> Self {
+        Self {
+            forward,
+            backward,
+            weight,
+            ahead: &[],
+            each: &[],
+            issue: Seconds::ZERO,
+            send: Seconds::ZERO,
+            sends: Sends::Asynchronous,
+        }
+    }
 }
 
 /// When the operations of all stages start.
@@ -126,15 +141,15 @@ pub fn execute(
                 let issued = end + times.issue.get();
                 let slot = ends.slot(place, operation);
                 let next = match operation.kind {
-                    Kind::Forward => {
+                    PassKind::Forward => {
                         ends.forward[slot] = issued;
                         Some(place + 1).filter(|&next| next < places)
                     }
-                    Kind::Backward => {
+                    PassKind::Backward => {
                         ends.backward[slot] = issued;
                         place.checked_sub(1)
                     }
-                    Kind::Weight => None,
+                    PassKind::Weight => None,
                 };
                 let sends = next.is_some_and(|next| stage_at(kind, stages, next) != stage);
                 let blocked = sends && times.sends == Sends::Blocking;
@@ -167,23 +182,23 @@ fn stage_at(kind: ScheduleKind, stages: usize, place: usize) -> usize {
     stage_of(kind, stages as u64, place as u64) as usize
 }
 
-fn duration(times: &Times<'_>, kind: Kind, place: usize, (stage, index): (usize, usize)) -> f64 {
+fn duration(times: &Times<'_>, kind: PassKind, place: usize, (stage, index): (usize, usize)) -> f64 {
     if let Some(each) = times.each.get(stage) {
         return each.get(index).map_or(0.0, |time| time.get());
     }
     let list = match kind {
-        Kind::Forward => times.forward,
-        Kind::Backward => times.backward,
-        Kind::Weight => times.weight,
+        PassKind::Forward => times.forward,
+        PassKind::Backward => times.backward,
+        PassKind::Weight => times.weight,
     };
     list.get(place).map_or(0.0, |time| time.get())
 }
 
 /// What is computed right before an operation, whatever it waits for.
-fn ahead(times: &Times<'_>, kind: Kind, place: usize) -> f64 {
+fn ahead(times: &Times<'_>, kind: PassKind, place: usize) -> f64 {
     match kind {
-        Kind::Backward => times.ahead.get(place).map_or(0.0, |time| time.get()),
-        Kind::Forward | Kind::Weight => 0.0,
+        PassKind::Backward => times.ahead.get(place).map_or(0.0, |time| time.get()),
+        PassKind::Forward | PassKind::Weight => 0.0,
     }
 }
 
@@ -210,11 +225,11 @@ fn ready(
         false => end.max(ask) + send,
     };
     match operation.kind {
-        Kind::Forward => match place.checked_sub(1) {
+        PassKind::Forward => match place.checked_sub(1) {
             Some(from) => arrival(ends.forward[ends.slot(from, operation)], from),
             None => 0.0,
         },
-        Kind::Backward => {
+        PassKind::Backward => {
             let own = ends.forward[ends.slot(place, operation)];
             match place + 1 {
                 from if from < places => {
@@ -224,6 +239,59 @@ fn ready(
                 _ => own,
             }
         }
-        Kind::Weight => ends.backward[ends.slot(place, operation)],
+        PassKind::Weight => ends.backward[ends.slot(place, operation)],
+    }
+}
+
+// When stages ask for what they need, if a plan of all stages says so.
+//
+// PyTorch goes through the orders of all stages in turn, one operation of each, and notes a receive on its stage when it
+// comes to the operation that sends (`_add_send_recv` of `torch.distributed.pipelining`).
+
+/// For every operation of every stage, the number of the stage's operations before which it asks for what this one
+/// waits for; nothing is asked for where an operation waits for its own stage.
+pub(super) fn asked_after(kind: ScheduleKind, sizes: &Sizes, orders: &[Order]) -> Vec<Vec<usize>> {
+    let (stages, m) = (orders.len(), sizes.micro_batches as usize);
+    let places = stages * sizes.chunks as usize;
+    let place = |stage: usize, operation: &Operation| {
+        place_of(kind, stages as u32, stage as u32, operation.chunk) as usize
+    };
+    let slot = |place: usize, operation: &Operation| place * m + operation.micro_batch as usize;
+    // Operations of a stage that precede the receive, by the virtual stage and micro-batch that sends.
+    let mut forward = vec![None; places * m];
+    let mut backward = vec![None; places * m];
+    let mut next = vec![0; stages];
+    let mut asked: Vec<Vec<usize>> = orders.iter().map(|order| vec![0; order.len()]).collect();
+    loop {
+        let mut moved = false;
+        for stage in 0..stages {
+            let Some(operation) = orders[stage].get(next[stage]) else { continue };
+            let here = place(stage, operation);
+            // What it waits for, by the virtual stage that gives it.
+            let source = match operation.kind {
+                PassKind::Forward => here.checked_sub(1).map(|from| forward[slot(from, operation)]),
+                PassKind::Backward if here + 1 < places => Some(backward[slot(here + 1, operation)]),
+                PassKind::Backward | PassKind::Weight => None,
+            };
+            match source {
+                Some(None) => continue,
+                Some(Some(after)) => asked[stage][next[stage]] = after,
+                None => {}
+            }
+            next[stage] += 1;
+            moved = true;
+            let (sent, to) = match operation.kind {
+                PassKind::Forward => (&mut forward, Some(here + 1).filter(|&to| to < places)),
+                PassKind::Backward => (&mut backward, here.checked_sub(1)),
+                PassKind::Weight => continue,
+            };
+            if let Some(to) = to {
+                let receiver = stage_of(kind, stages as u64, to as u64) as usize;
+                sent[slot(here, operation)] = Some(next[receiver]);
+            }
+        }
+        if !moved {
+            return asked;
+        }
     }
 }

@@ -61,7 +61,7 @@ fn ends_by<E>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Deadlock, Sends, Times, execute, has_chunks, is_split, orders};
+    use super::super::{Deadlock, Times, execute, has_chunks, is_split, orders};
     use super::*;
     use stepcast_core::quantity::Seconds;
     use stepcast_core::strategy::ScheduleKind::{self, *};
@@ -76,16 +76,8 @@ mod tests {
             (0..places).map(|place| Seconds::new(from + 0.25 * (place % 3) as f64)).collect()
         };
         let weight = if is_split(kind) { times(1.0) } else { vec![Seconds::ZERO; places] };
-        let times = Times {
-            forward: &times(1.0),
-            backward: &times(1.5),
-            weight: &weight,
-            ahead: &[],
-            each: &[],
-            issue: Seconds::ZERO,
-            send: Seconds::new(0.125),
-            sends: Sends::Asynchronous,
-        };
+        let (forward, backward) = (times(1.0), times(1.5));
+        let times = Times { send: Seconds::new(0.125), ..Times::new(&forward, &backward, &weight) };
         let timeline = execute(kind, &sizes, &orders(kind, &sizes), &times)?;
         Ok(timeline.last_end.into_iter().map(Seconds::get).collect())
     }

@@ -1,31 +1,23 @@
 //! Pipeline schedules as data: the order of operations of every stage.
 //!
-//! Every schedule is a function from its sizes to an [`Order`] for each stage, in a file of its own; [`execute()`] runs
-//! any of them. Forward of virtual stage q waits for that of q−1; backward waits for its own forward and for the
-//! backward of q+1; with a split backward, the gradients of weights wait for those of inputs. The closed forms of
-//! [`closed`] are special cases with conditions.
+//! Every schedule is a function from its sizes to an [`Order`] for each stage (`orders`), its only definition. [`execute()`]
+//! runs any of them, and so does the event engine; the recurrences of `plans` are a fast twin of [`execute()`]. Forward of virtual stage q waits for that of q−1; backward waits for its own forward and for the
+//! backward of q+1; with a split backward, the gradients of weights wait for those of inputs.
 
-pub mod closed;
 mod execute;
-mod gpipe;
-mod interleaved;
 mod long;
-mod looped_bfs;
-mod one_f_one_b;
-mod receives;
-mod split;
-mod zb_h1;
-mod zbv;
+mod orders;
 
 pub use execute::{Deadlock, Timeline, Times, execute};
 pub use long::{ends_of_any, is_long, is_too_large};
+pub use orders::order;
 pub use stepcast_core::strategy::Sends;
 
 use stepcast_core::strategy::ScheduleKind;
 
 /// What an operation computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PassKind {
     /// The forward pass of a chunk.
     Forward,
     /// Its backward pass; with a split backward, the gradients of inputs.
@@ -38,7 +30,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// What it computes.
-    pub kind: Kind,
+    pub kind: PassKind,
     /// Of which micro-batch.
     pub micro_batch: u32,
     /// Of which of the stage's chunks.
@@ -46,7 +38,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    const fn new(kind: Kind, micro_batch: u32, chunk: u32) -> Self {
+    const fn new(kind: PassKind, micro_batch: u32, chunk: u32) -> Self {
         Self { kind, micro_batch, chunk }
     }
 }
@@ -65,19 +57,6 @@ pub struct Sizes {
     pub chunks: u32,
     /// q: micro-batches of a group, at least p, for interleaved schedules; p unless set.
     pub group: Option<u32>,
-}
-
-/// The order of operations of `stage`.
-pub fn order(kind: ScheduleKind, sizes: &Sizes, stage: u32) -> Order {
-    match kind {
-        ScheduleKind::Gpipe => gpipe::order(sizes),
-        ScheduleKind::OneFOneB => one_f_one_b::order(sizes, stage),
-        ScheduleKind::Interleaved => interleaved::order(sizes, stage),
-        ScheduleKind::ZbH1 => zb_h1::order(sizes, stage),
-        ScheduleKind::LoopedBfs => looped_bfs::order(sizes),
-        ScheduleKind::InterleavedZeroBubble => interleaved::zero_bubble(sizes, stage),
-        ScheduleKind::Zbv => zbv::order(sizes, stage),
-    }
 }
 
 /// The orders of all stages.
@@ -130,10 +109,14 @@ pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64
 
 /// The same by counting along an order.
 pub fn count_in_flight(order: &[Operation]) -> u64 {
-    let last = if order.iter().any(|op| op.kind == Kind::Weight) { Kind::Weight } else { Kind::Backward };
+    let last = if order.iter().any(|op| op.kind == PassKind::Weight) {
+        PassKind::Weight
+    } else {
+        PassKind::Backward
+    };
     let (mut now, mut most) = (0_u64, 0);
     for operation in order {
-        if operation.kind == Kind::Forward {
+        if operation.kind == PassKind::Forward {
             now += 1;
             most = most.max(now);
         } else if operation.kind == last {

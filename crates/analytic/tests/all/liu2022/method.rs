@@ -4,7 +4,7 @@ use super::{near, relative};
 use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, osf};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::speed::Speed;
@@ -68,10 +68,10 @@ fn equal_workers_are_osf() {
         ] {
             let expected = osf(&pass, &curve, &schedule);
             let prediction = predict(&self::scenario(EQUAL, &[&sets[..], fusion].concat()));
-            let copying = prediction.part("host-to-device").get();
+            let copying = prediction.part(PartKind::HostToDevice).get();
             relative(prediction.iteration.get() - copying, expected.iteration().get(), 1e-9, "iteration");
-            relative(prediction.part("compute").get(), expected.computing.get(), 1e-9, "compute");
-            let exposed = prediction.part("exposed communication").get();
+            relative(prediction.part(PartKind::Compute).get(), expected.computing.get(), 1e-9, "compute");
+            let exposed = prediction.part(PartKind::ExposedCommunication).get();
             near(exposed, expected.exposed().get(), 1e-9, "exposed");
             let (computing, all) = (expected.computing.get() + copying, prediction.iteration.get());
             relative(prediction.scaling_factor, computing / all, 1e-9, "scaling factor");
@@ -85,7 +85,7 @@ fn equal_workers_are_osf() {
 #[test]
 fn one_worker_computes_only() {
     let prediction = predict(&scenario(&EQUAL.replace("count = 32", "count = 1"), &[]));
-    assert_eq!(prediction.part("exposed communication"), Seconds::ZERO);
+    assert_eq!(prediction.part(PartKind::ExposedCommunication), Seconds::ZERO);
     relative(prediction.scaling_factor, 1.0, 1e-15, "scaling factor");
     assert_eq!(prediction.bottleneck, Bottleneck::Compute);
 }
@@ -149,7 +149,7 @@ fn refuses_what_it_does_not_model() {
 fn accumulated_batches_are_exchanged_once_and_sixteen_bits_are_half_the_bytes() {
     let once = predict(&scenario(EQUAL, &[]));
     let four = predict(&scenario(EQUAL, &["strategy.accumulation=4"]));
-    let exposed = |prediction: &Prediction| prediction.part("exposed communication").get();
+    let exposed = |prediction: &Prediction| prediction.part(PartKind::ExposedCommunication).get();
     relative(exposed(&four), exposed(&once), 1e-9, "exposed");
     let computing = once.iteration.get() - exposed(&once);
     relative(four.iteration.get(), 4.0 * computing + exposed(&once), 1e-9, "step");
@@ -164,7 +164,7 @@ fn accumulated_batches_are_exchanged_once_and_sixteen_bits_are_half_the_bytes() 
 fn a_slow_input_pipeline_limits_a_machine() {
     let fed = predict(&scenario(EQUAL, &["input.rate=100 samples/s"]));
     let free = predict(&scenario(EQUAL, &[]));
-    let exposed = fed.part("exposed communication").get();
+    let exposed = fed.part(PartKind::ExposedCommunication).get();
     // Every worker is a machine of its own: 32 samples at 100 samples/s.
     relative(fed.iteration.get() - exposed, 0.32, 1e-9, "computing and waiting");
     assert!(fed.iteration > free.iteration);

@@ -7,7 +7,7 @@ use stepcast_analytic::transformer::{Split, Transformer};
 use stepcast_core::machine::catalog;
 use stepcast_core::method::Method;
 use stepcast_core::precision::Precision;
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::prior::Priors;
 use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::Mask;
@@ -60,12 +60,12 @@ fn the_host_is_a_floor() {
         Transformer.predict(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
     };
     let [narrow, wider] = ["512", "768"].map(|hidden| shape(hidden, ""));
-    assert!(narrow.part("host").get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
+    assert!(narrow.part(PartKind::Host).get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
     assert!((narrow.iteration / wider.iteration - 1.0).abs() < 1e-9);
     let compiled = shape("512", "compiled = true\n");
     assert!(compiled.iteration < narrow.iteration * 0.6, "{} {}", compiled.iteration, narrow.iteration);
     let large = predict(&["strategy.plan.micro-batch=8", "strategy.plan.global-batch=8"]);
-    assert!(large.breakdown.iter().all(|part| part.name != "host"), "{:?}", large.breakdown);
+    assert!(large.breakdown.iter().all(|part| part.kind != PartKind::Host), "{:?}", large.breakdown);
 }
 
 /// A device with a share of its own computes at one rate; without, it takes longer for small matrices.
@@ -73,7 +73,7 @@ fn the_host_is_a_floor() {
 fn a_given_share_replaces_what_is_assumed() {
     let given = predict(&["cluster.workers.efficiency=0.5"]);
     let twice = predict(&["cluster.workers.efficiency=1"]);
-    let compute = |prediction: &Prediction| prediction.part("compute").get();
+    let compute = |prediction: &Prediction| prediction.part(PartKind::Compute).get();
     assert!(compute(&given) > compute(&twice));
     let assumed = predict(&[]);
     assert!((compute(&assumed) / compute(&given) - 1.0).abs() > 1e-3);
@@ -93,7 +93,7 @@ fn flash(device: &str, width: u64) -> f64 {
     let work = Work { sequence: 16384, batch: 1, mask: Mask::Causal };
     let shard = Shard::new(&shape, plan, &Split::WHOLE, [false, false], None, work);
     let start = Priors::shipped().unwrap().transformer.kernel;
-    parts(device).layer(&shard).core[0].device.get() - start
+    (parts(device).layer(&shard).core[0].device - start).get()
 }
 
 /// A narrow head costs as many exponentials on an A100 as on an H200, whose tensor units are 2.6 times as fast: there it

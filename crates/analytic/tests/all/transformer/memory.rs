@@ -4,7 +4,7 @@ use super::flops::recomputed;
 use super::{near, number, of_kind, shape, truth};
 use serde_json::Value;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::{Allowance, Held};
+use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
@@ -15,8 +15,13 @@ const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// What Korthikanti measured with: unfused attention, dropout, 16 bits.
-fn korthikanti(shape: &Transformer, split: Split, micro_batch: u64, recompute: Recompute) -> Held<'_> {
-    Held {
+fn korthikanti(
+    shape: &Transformer,
+    split: Split,
+    micro_batch: u64,
+    recompute: Recompute,
+) -> MemoryInputs<'_> {
+    MemoryInputs {
         shape,
         split,
         micro_batch,
@@ -93,7 +98,7 @@ fn figure_1_of_korthikanti() {
         let schedule = if v > 1 { ScheduleKind::Interleaved } else { ScheduleKind::OneFOneB };
         let activations = |sequence_parallel: bool, recompute: Recompute| {
             let split = Split { tensor: t, sequence_parallel, pipeline: p, chunks: v, ..Split::WHOLE };
-            let held = Held {
+            let held = MemoryInputs {
                 schedule,
                 micro_batches: number(&case, "micro_batches"),
                 ..korthikanti(&shape, split, b, recompute)
@@ -135,7 +140,7 @@ fn table_1_of_zero() {
 }
 
 /// The arguments of a run; what is absent is usual.
-fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
+fn held<'a>(shape: &'a Transformer, run: &Value) -> MemoryInputs<'a> {
     let count = |key: &str| run[key].as_u64().unwrap_or(1);
     let chunks = count("v");
     let schedule = match run["schedule"].as_str() {
@@ -143,7 +148,7 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
         None if chunks > 1 => ScheduleKind::Interleaved,
         None => ScheduleKind::OneFOneB,
     };
-    Held {
+    MemoryInputs {
         shape,
         split: Split {
             tensor: count("t"),
@@ -234,7 +239,8 @@ fn stages_have_the_golden_parameters() {
 fn given_stages_hold_the_given_layers() {
     let shape = stepcast_core::model::transformer::zoo::find("deepseek-v3").unwrap();
     let split = Split { pipeline: 4, ..Split::WHOLE };
-    let held = Held { stage_layers: &[2, 20, 20, 19], ..korthikanti(&shape, split, 1, Recompute::None) };
+    let held =
+        MemoryInputs { stage_layers: &[2, 20, 20, 19], ..korthikanti(&shape, split, 1, Recompute::None) };
     let layers: Vec<_> = (0..4).map(|stage| held.layers(stage)).collect();
     assert_eq!(layers.iter().map(|layers| layers.dense).collect::<Vec<_>>(), [2, 1, 0, 0]);
     assert_eq!(layers.iter().map(|layers| layers.dense + layers.expert).sum::<u64>(), 61);

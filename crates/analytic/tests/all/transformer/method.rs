@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::transformer::flops::{self, Work};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Prediction, Verdict};
+use stepcast_core::prediction::{PartKind, Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Attention, Mask, Recompute};
@@ -27,7 +27,10 @@ fn one_device_only_computes() {
     let update = shape.parameters() as f64 * (2.0 + 4.0 + 24.0) / (0.5 * 3.35e12);
     let expected = computing + update;
     assert!((one.iteration.get() / expected - 1.0).abs() < 1e-12, "{} {expected}", one.iteration);
-    assert_eq!(one.breakdown.iter().map(|part| part.name).collect::<Vec<_>>(), ["compute", "recompute"]);
+    assert_eq!(
+        one.breakdown.iter().map(|part| part.kind.name()).collect::<Vec<_>>(),
+        ["compute", "recompute"]
+    );
 }
 
 /// With a network that costs nothing, tensor parallelism divides computing, and replicas multiply throughput.
@@ -44,7 +47,7 @@ fn free_communication_scales() {
     ];
     let with = |more: &[&str]| predict(&[&free[..], more].concat());
     let [one, eight] = ["strategy.plan.tensor=1", "strategy.plan.tensor=8"].map(|tensor| with(&[tensor]));
-    let compute = |prediction: &Prediction| prediction.part("compute").get();
+    let compute = |prediction: &Prediction| prediction.part(PartKind::Compute).get();
     // All ranks together do the same work; only the update of norms is repeated.
     assert!(
         (one.iteration.get() / eight.iteration.get() - 1.0).abs() < 1e-4,
@@ -137,13 +140,13 @@ fn offloading_saves_memory_and_costs_time() {
     let scenario = scenario(&plan).unwrap();
     let width = f64::from(scenario.strategy.precision.width());
     let expected = parameters * ((4.0 + width) / 25e9 + 30.0 * 8.0 / 100e9);
-    let found = optimiser.part("offload").get();
+    let found = optimiser.part(PartKind::Offload).get();
     assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
     let activations = with(&["strategy.plan.offload=[\"activations\"]"]);
     assert!(memory(&activations).activations < memory(&usual).activations * 0.1);
     assert!(activations.iteration >= usual.iteration);
     let slow = with(&["strategy.plan.offload=[\"activations\"]", "strategy.plan.host-link=1 GB/s"]);
-    assert!(slow.part("offload") > activations.part("offload"));
+    assert!(slow.part(PartKind::Offload) > activations.part(PartKind::Offload));
 }
 
 #[test]

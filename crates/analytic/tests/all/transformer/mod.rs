@@ -4,7 +4,6 @@ mod compute;
 mod flops;
 mod memory;
 mod method;
-mod pipeline;
 mod plans;
 mod schedules;
 mod stagewise;

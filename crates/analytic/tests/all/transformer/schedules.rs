@@ -1,8 +1,10 @@
-//! Schedules against a slow simulation, closed forms and counts, on random sizes and uneven stages.
+//! Schedules against golden pipelines, a slow simulation, closed forms and counts, on random sizes and uneven stages.
 
+use super::{cases, near, number, word};
 use proptest::prelude::*;
+use serde_json::Value;
 use stepcast_analytic::transformer::schedules::{
-    Kind, Operation, Order, Sends, Sizes, Times, closed, count_in_flight, execute, has_chunks, in_flight,
+    Operation, Order, PassKind, Sends, Sizes, Times, count_in_flight, execute, has_chunks, in_flight,
     is_split, order, orders, stage_of,
 };
 use stepcast_core::quantity::Seconds;
@@ -42,13 +44,13 @@ fn relaxed(kind: ScheduleKind, sizes: &Sizes, orders: &[Order], times: &Times<'_
     };
     let duration = |stage: usize, op: &Operation| {
         let list = match op.kind {
-            Kind::Forward => times.forward,
-            Kind::Backward => times.backward,
-            Kind::Weight => times.weight,
+            PassKind::Forward => times.forward,
+            PassKind::Backward => times.backward,
+            PassKind::Weight => times.weight,
         };
         list[place(stage, op) as usize].get()
     };
-    let find = |kind_of: Kind, micro_batch: u32, at: u64| -> (usize, usize) {
+    let find = |kind_of: PassKind, micro_batch: u32, at: u64| -> (usize, usize) {
         let stage = stage_of(kind, p, at) as usize;
         let matches =
             |op: &Operation| op.kind == kind_of && op.micro_batch == micro_batch && place(stage, op) == at;
@@ -65,30 +67,30 @@ fn relaxed(kind: ScheduleKind, sizes: &Sizes, orders: &[Order], times: &Times<'_
                     let before = &orders[stage][index - 1];
                     let from = place(stage, before);
                     let next = match before.kind {
-                        Kind::Forward => Some(from + 1).filter(|&next| next < places),
-                        Kind::Backward => from.checked_sub(1),
-                        Kind::Weight => None,
+                        PassKind::Forward => Some(from + 1).filter(|&next| next < places),
+                        PassKind::Backward => from.checked_sub(1),
+                        PassKind::Weight => None,
                     };
                     let leaves = next.is_some_and(|next| stage_of(kind, p, next) != stage as u64);
                     let blocked = times.sends == Sends::Blocking && leaves;
                     let end = start[stage][index - 1] + duration(stage, before);
                     earliest = end + if blocked { send } else { 0.0 };
                 }
-                let mut wait = |kind_of: Kind, from: u64| {
+                let mut wait = |kind_of: PassKind, from: u64| {
                     let (other, position) = find(kind_of, op.micro_batch, from);
                     let end = start[other][position] + duration(other, &orders[other][position]);
                     earliest = earliest.max(end + if other == stage { 0.0 } else { send });
                 };
                 match op.kind {
-                    Kind::Forward if at > 0 => wait(Kind::Forward, at - 1),
-                    Kind::Forward => {}
-                    Kind::Backward => {
-                        wait(Kind::Forward, at);
+                    PassKind::Forward if at > 0 => wait(PassKind::Forward, at - 1),
+                    PassKind::Forward => {}
+                    PassKind::Backward => {
+                        wait(PassKind::Forward, at);
                         if at + 1 < places {
-                            wait(Kind::Backward, at + 1);
+                            wait(PassKind::Backward, at + 1);
                         }
                     }
-                    Kind::Weight => wait(Kind::Backward, at),
+                    PassKind::Weight => wait(PassKind::Backward, at),
                 }
                 if earliest > start[stage][index] {
                     start[stage][index] = earliest;
@@ -156,11 +158,9 @@ proptest! {
         let (forward, backward, weight) =
             (seconds(&case.forward), seconds(&case.backward), seconds(&case.weight));
         let times = Times {
-            forward: &forward,
-            backward: &backward,
-            weight: &weight, ahead: &[], each: &[], issue: Seconds::ZERO,
             send: Seconds::new(f64::from(case.send)),
             sends: if case.blocking { Sends::Blocking } else { Sends::Asynchronous },
+            ..Times::new(&forward, &backward, &weight)
         };
         let timeline = execute(case.kind, &case.sizes, &orders, &times).unwrap();
         let slow = relaxed(case.kind, &case.sizes, &orders, &times);
@@ -177,9 +177,9 @@ proptest! {
             _ => chunk as usize * orders.len() + stage,
         };
         let duration = |stage: usize, op: &Operation| match op.kind {
-            Kind::Forward => forward[place(stage, op.chunk)],
-            Kind::Backward => backward[place(stage, op.chunk)],
-            Kind::Weight => weight[place(stage, op.chunk)],
+            PassKind::Forward => forward[place(stage, op.chunk)],
+            PassKind::Backward => backward[place(stage, op.chunk)],
+            PassKind::Weight => weight[place(stage, op.chunk)],
         };
         let each: Vec<Vec<Seconds>> = orders.iter().enumerate()
             .map(|(stage, order)| order.iter().map(|op| duration(stage, op)).collect())
@@ -213,12 +213,11 @@ proptest! {
         let places = (stages * chunks) as usize;
         let all = |time: u32| seconds(&vec![time; places]);
         let (forward, backward, weight) = (all(f), all(b), all(w));
-        let send = Seconds::ZERO;
-        let times = Times { forward: &forward, backward: &backward, weight: &weight, ahead: &[], each: &[], issue: Seconds::ZERO, send, sends: Sends::Asynchronous };
+        let times = Times::new(&forward, &backward, &weight);
         let of_stage = |time: u32| Seconds::new(f64::from(time * chunks));
         let weight_of_stage = if is_split(kind) { of_stage(w) } else { Seconds::ZERO };
-        let equal = closed::Equal { forward: of_stage(f), backward: of_stage(b), weight: weight_of_stage };
-        if let Some(closed) = closed::equal_stages(kind, &sizes, &equal) {
+        let equal = Equal { forward: of_stage(f), backward: of_stage(b), weight: weight_of_stage };
+        if let Some(closed) = equal_stages(kind, &sizes, &equal) {
             let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
             prop_assert!((step.get() - closed.get()).abs() < 1e-9 * step.get(), "{} {}", step, closed);
         }
@@ -236,9 +235,9 @@ proptest! {
         let sizes = Sizes { stages: forward.len() as u32, micro_batches, chunks: 1, group: None };
         let (forward, backward) = (seconds(&forward), seconds(&backward));
         let send = Seconds::new(f64::from(send));
-        let times = Times { forward: &forward, backward: &backward, weight: &[], ahead: &[], each: &[], issue: Seconds::ZERO, send, sends: Sends::Asynchronous };
+        let times = Times { send, ..Times::new(&forward, &backward, &[]) };
         let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
-        prop_assert_eq!(step, closed::gpipe(micro_batches, &forward, &backward, send));
+        prop_assert_eq!(step, unequal_gpipe(micro_batches, &forward, &backward, send));
     }
 }
 
@@ -248,21 +247,9 @@ fn conditions_of_closed_forms_matter() {
     let kind = ScheduleKind::ZbH1;
     let sizes = Sizes { stages: 4, micro_batches: 12, chunks: 1, group: None };
     let [f, b, w] = [2.0, 2.0, 3.0].map(Seconds::new);
-    assert_eq!(
-        closed::equal_stages(kind, &sizes, &closed::Equal { forward: f, backward: b, weight: w }),
-        None
-    );
+    assert_eq!(equal_stages(kind, &sizes, &Equal { forward: f, backward: b, weight: w }), None);
     let (forward, backward, weight) = ([f; 4], [b; 4], [w; 4]);
-    let times = Times {
-        forward: &forward,
-        backward: &backward,
-        weight: &weight,
-        ahead: &[],
-        each: &[],
-        issue: Seconds::ZERO,
-        send: Seconds::ZERO,
-        sends: Sends::Asynchronous,
-    };
+    let times = Times::new(&forward, &backward, &weight);
     let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
     let formula = (f + b) * 15.0 + w * 9.0;
     assert!(step > formula, "{step} {formula}");
@@ -275,16 +262,7 @@ fn zbv_has_a_smaller_bubble_than_zb_h1() {
     let two = [Seconds::new(2.0); 4];
     let step = |kind, chunks, times: &[Seconds]| {
         let sizes = Sizes { stages: 4, micro_batches: 12, chunks, group: None };
-        let times = Times {
-            forward: times,
-            backward: times,
-            weight: times,
-            ahead: &[],
-            each: &[],
-            issue: Seconds::ZERO,
-            send: Seconds::ZERO,
-            sends: Sends::Asynchronous,
-        };
+        let times = Times::new(times, times, times);
         execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step.get()
     };
     let (zbv, h1) = (step(ScheduleKind::Zbv, 2, &one), step(ScheduleKind::ZbH1, 1, &two));
@@ -299,18 +277,9 @@ fn orders_that_wait_for_each_other_are_found() {
     let mut orders = orders(kind, &sizes);
     orders[0].reverse();
     let one = [Seconds::new(1.0); 2];
-    let times = Times {
-        forward: &one,
-        backward: &one,
-        weight: &[],
-        ahead: &[],
-        each: &[],
-        issue: Seconds::ZERO,
-        send: Seconds::ZERO,
-        sends: Sends::Asynchronous,
-    };
+    let times = Times::new(&one, &one, &[]);
     let stuck = execute(kind, &sizes, &orders, &times).unwrap_err();
-    assert_eq!((stuck.stage, stuck.operation.kind), (0, Kind::Backward));
+    assert_eq!((stuck.stage, stuck.operation.kind), (0, PassKind::Backward));
     assert_eq!(order(kind, &sizes, 1).len(), 2);
 }
 
@@ -320,16 +289,7 @@ fn orders_that_wait_for_each_other_are_found() {
 fn sends_on_demand_are_exposed() {
     let sizes = Sizes { stages: 2, micro_batches: 5, chunks: 1, group: None };
     let (three, none) = (seconds(&[3, 3]), seconds(&[0, 0]));
-    let times = Times {
-        forward: &three,
-        backward: &none,
-        weight: &[],
-        ahead: &[],
-        each: &[],
-        issue: Seconds::ZERO,
-        send: Seconds::new(2.0),
-        sends: Sends::OnDemand,
-    };
+    let times = Times { send: Seconds::new(2.0), sends: Sends::OnDemand, ..Times::new(&three, &none, &[]) };
     let orders = orders(ScheduleKind::Gpipe, &sizes);
     let timeline = execute(ScheduleKind::Gpipe, &sizes, &orders, &times).unwrap();
     let starts: Vec<f64> = timeline.start[1].iter().take(5).map(|start| start.get()).collect();
@@ -337,4 +297,146 @@ fn sends_on_demand_are_exposed() {
     let issue = Times { issue: Seconds::new(1.0), ..times };
     let timeline = execute(ScheduleKind::Gpipe, &sizes, &orders, &issue).unwrap();
     assert_eq!(timeline.start[1][4].get(), 30.0);
+}
+
+/// Times of one stage, all its chunks together, the same for all stages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Equal {
+    /// F: forward.
+    forward: Seconds,
+    /// B: backward; with a split backward, the gradients of inputs.
+    backward: Seconds,
+    /// W: gradients of weights; zero if the backward is not split.
+    weight: Seconds,
+}
+
+/// The step time of equal stages without sends; none where no closed form holds.
+///
+/// ```text
+/// GPipe, 1F1B   (m+p−1)(F+B+W)
+/// interleaved   m(F+B+W) + (p−1)(F+B+W)/v          if m is a multiple of p and groups have p micro-batches
+/// ZB-H1         (m+p−1)(F+B) + max(m−p+1, 1)·W     if W ≤ min(F, B)
+/// ```
+///
+/// For m ≥ p the last is m(F+B+W) + (p−1)(F+B−W), usually quoted without its conditions (Qi 2023).
+fn equal_stages(kind: ScheduleKind, sizes: &Sizes, times: &Equal) -> Option<Seconds> {
+    let (p, m, v) = (f64::from(sizes.stages), f64::from(sizes.micro_batches), f64::from(sizes.chunks.max(1)));
+    let Equal { forward, backward, weight } = *times;
+    let all = forward + backward + weight;
+    match kind {
+        ScheduleKind::Gpipe | ScheduleKind::OneFOneB => Some(all * (m + p - 1.0)),
+        ScheduleKind::Interleaved => {
+            let whole = sizes.micro_batches.is_multiple_of(sizes.stages);
+            let usual = sizes.group.is_none_or(|group| group == sizes.stages);
+            (whole && usual).then(|| all * m + all * ((p - 1.0) / v))
+        }
+        ScheduleKind::ZbH1 => {
+            let holds = weight <= forward.min(backward);
+            holds.then(|| (forward + backward) * (m + p - 1.0) + weight * (m - p + 1.0).max(1.0))
+        }
+        ScheduleKind::LoopedBfs | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv => None,
+    }
+}
+
+/// The step time of GPipe with unequal stages and asynchronous sends:
+/// ΣF + (m−1)·max F + ΣB + (m−1)·max B + 2(p−1)·latency.
+fn unequal_gpipe(micro_batches: u32, forward: &[Seconds], backward: &[Seconds], send: Seconds) -> Seconds {
+    let sum = |times: &[Seconds]| Seconds::new(times.iter().map(|time| time.get()).sum());
+    let most = |times: &[Seconds]| times.iter().copied().fold(Seconds::ZERO, Seconds::max);
+    let more = f64::from(micro_batches.saturating_sub(1));
+    let hops = 2.0 * forward.len().saturating_sub(1) as f64;
+    sum(forward) + most(forward) * more + sum(backward) + most(backward) * more + send * hops
+}
+
+const GOLDEN: &str = include_str!("../../../../../validation/transformer/pipeline.json");
+
+fn times(value: &Value) -> Vec<Seconds> {
+    let list = value.as_array().into_iter().flatten();
+    list.map(|time| Seconds::new(time.as_f64().unwrap())).collect()
+}
+
+fn whole(times: &[Seconds]) -> Vec<Value> {
+    times.iter().map(|time| Value::from(time.get() as u64)).collect()
+}
+
+/// "F3" or, with chunks, "F3.1".
+fn written(operation: &Operation, chunks: u32) -> String {
+    let kind = match operation.kind {
+        PassKind::Forward => "F",
+        PassKind::Backward => "B",
+        PassKind::Weight => "W",
+    };
+    match chunks {
+        1 => format!("{kind}{}", operation.micro_batch),
+        _ => format!("{kind}{}.{}", operation.micro_batch, operation.chunk),
+    }
+}
+
+#[test]
+fn pipelines_are_the_golden_ones() {
+    let cases = cases(GOLDEN);
+    assert_eq!(cases.len(), 45);
+    let (mut with_orders, mut with_closed_form) = (0, 0);
+    for case in cases {
+        let id = case["id"].as_str().unwrap();
+        let kind: ScheduleKind = word(&case["schedule"]);
+        let sizes = Sizes {
+            stages: number(&case, "stages") as u32,
+            micro_batches: number(&case, "micro_batches") as u32,
+            chunks: number(&case, "chunks") as u32,
+            group: case["group"].as_u64().map(|group| group as u32),
+        };
+        let (forward, backward, weight) =
+            (times(&case["forward"]), times(&case["backward"]), times(&case["weight"]));
+        let send = Seconds::new(case["p2p"].as_f64().unwrap());
+        let sends = if case["p2p_mode"] == "async" { Sends::Asynchronous } else { Sends::Blocking };
+        let of = Times { send, sends, ..Times::new(&forward, &backward, &weight) };
+        let orders = orders(kind, &sizes);
+        let timeline = execute(kind, &sizes, &orders, &of).unwrap();
+        let expect = &case["expect"];
+        assert_eq!(timeline.step.get() as u64, number(expect, "step"), "{id}: step");
+        assert_eq!(expect["busy"], Value::from(whole(&timeline.busy)), "{id}: busy");
+        let idle: Vec<Seconds> = (0..orders.len()).map(|stage| timeline.idle(stage)).collect();
+        assert_eq!(expect["idle"], Value::from(whole(&idle)), "{id}: idle");
+        near(timeline.bubble(), &expect["bubble_fraction"], id);
+        let first: Vec<Seconds> = timeline.start.iter().map(|starts| starts[0]).collect();
+        assert_eq!(expect["first_start"], Value::from(whole(&first)), "{id}: first start");
+        assert_eq!(expect["last_end"], Value::from(whole(&timeline.last_end)), "{id}: last end");
+        let peaks: Vec<u64> = orders.iter().map(|order| count_in_flight(order)).collect();
+        assert_eq!(expect["peak_in_flight"], Value::from(peaks), "{id}: peak");
+        if let Some(expected) = expect["order"].as_array() {
+            with_orders += 1;
+            for (stage, (order, starts)) in orders.iter().zip(&timeline.start).enumerate() {
+                let order: Vec<String> =
+                    order.iter().map(|operation| written(operation, sizes.chunks)).collect();
+                assert_eq!(expected[stage], order.join(" "), "{id}: order of stage {stage}");
+                assert_eq!(expect["start"][stage], Value::from(whole(starts)), "{id}: starts of {stage}");
+            }
+        }
+        if let Some(expected) = expect["closed_form"].as_f64() {
+            with_closed_form += 1;
+            let of_stage = |times: &[Seconds]| {
+                let first = times.first().copied().unwrap_or(Seconds::ZERO);
+                first * f64::from(sizes.chunks)
+            };
+            let closed = match send > Seconds::ZERO {
+                true => Some(unequal_gpipe(sizes.micro_batches, &forward, &backward, send)),
+                false => {
+                    let equal = Equal {
+                        forward: of_stage(&forward),
+                        backward: of_stage(&backward),
+                        weight: of_stage(&weight),
+                    };
+                    equal_stages(kind, &sizes, &equal)
+                }
+            };
+            let closed = closed.unwrap_or_else(|| panic!("{id}: no closed form"));
+            assert!(
+                (closed.get() - expected).abs() < 1e-9 * expected,
+                "{id}: {closed} instead of {expected}"
+            );
+        }
+    }
+    assert_eq!(with_orders, 16);
+    assert!(with_closed_form >= 20, "{with_closed_form}");
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::process::Command;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::Held;
+use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::schedules::{Sends, Sizes, Times, execute, orders};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Seconds;
@@ -111,16 +111,8 @@ impl Row {
         let sizes =
             Sizes { stages: pipeline as u32, micro_batches: micro_batches as u32, chunks: 1, group: None };
         let send = Seconds::new(1e3 * 2.0 * states as f64 / (800.0 * GIB / 8.0 / 4.0));
-        let times = Times {
-            forward: &forward,
-            backward: &backward,
-            weight: &[],
-            ahead: &ahead,
-            each: &[],
-            issue: Seconds::ZERO,
-            send,
-            sends: Sends::Blocking,
-        };
+        let times =
+            Times { ahead: &ahead, send, sends: Sends::Blocking, ..Times::new(&forward, &backward, &[]) };
         let timeline = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap();
         let updates = stage(time("update_layer_ms"), time("update_embed_ms"), time("update_head_ms"));
         let update = updates.into_iter().fold(0.0, f64::max);
@@ -129,7 +121,7 @@ impl Row {
 
     /// Parameters of the first stage.
     fn parameters(&self) -> u64 {
-        let held = Held {
+        let held = MemoryInputs {
             shape: &self.shape,
             split: self.split,
             micro_batch: self.micro_batch,

@@ -195,13 +195,13 @@ fn a_mistyped_name_gets_the_nearest_one() {
     let error = device("Quadro RTX5000").unwrap_err();
     assert_eq!(error.key, crate::fault::KeyPath::root());
     assert_eq!(error.reason, "\"Quadro RTX5000\" is not a device of the catalog");
-    assert_eq!(error.remedy, "did you mean \"quadro-rtx-8000\"? run `stepcast devices` for the list");
-    assert_eq!(device("abacus").unwrap_err().remedy, "run `stepcast devices` for the list");
+    assert_eq!(error.remedy.to_string(), "did you mean \"quadro-rtx-8000\"? see the list of devices");
+    assert_eq!(device("abacus").unwrap_err().remedy.to_string(), "see the list of devices");
 
     let error = network("10-GbBE").unwrap_err();
     assert_eq!(error.reason, "\"10-GbBE\" is not a network of the catalog");
     let remedy = "did you mean \"10gbe\"? write a rate such as \"100 Gbit/s\", or one of 1gbe, 10gbe,";
-    assert!(error.remedy.starts_with(remedy), "{}", error.remedy);
+    assert!(error.remedy.to_string().starts_with(remedy), "{}", error.remedy);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn names_are_found_as_people_and_programs_write_them() {
     ] {
         assert_eq!(name(short), name(id), "{short}");
     }
-    let remedy = device("max-q").unwrap_err().remedy;
+    let remedy = device("max-q").unwrap_err().remedy.to_string();
     assert_eq!(remedy, "use one of rtx-2070-max-q, rtx-2080-max-q, rtx-2080-super-max-q");
     assert_eq!(network("10-GbE"), network("10gbe"));
     assert_eq!(machine("p4d.24xlarge"), machine("p4d"));
@@ -257,7 +257,7 @@ fn every_machine_consists_of_known_parts() {
 fn a_damaged_list_is_an_error_not_a_panic() {
     let error = read::<Network>("networks.toml", "[1gbe]\nname = 1").unwrap_err();
     assert!(error.to_string().starts_with("the built-in catalog networks.toml cannot be read: "), "{error}");
-    let error =
-        find::<Network>(Err(error), &IndexMap::new(), "network", "1gbe", |_| String::new()).unwrap_err();
+    let error = find::<Network>(Err(error), &IndexMap::new(), "network", "1gbe", |_| Remedies::default())
+        .unwrap_err();
     assert!(error.remedy.contains("damaged"), "{}", error.remedy);
 }

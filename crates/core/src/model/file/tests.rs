@@ -11,7 +11,7 @@ fn parse(layers: &str) -> ModelFile {
 /// The path, reason and remedy of the error for these layers.
 fn fault(layers: &str) -> (String, String, String) {
     let fault = parse(layers).build().unwrap_err();
-    (fault.key.to_string(), fault.reason, fault.remedy)
+    (fault.key.to_string(), fault.reason, fault.remedy.to_string())
 }
 
 #[test]

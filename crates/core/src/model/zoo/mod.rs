@@ -33,6 +33,7 @@ mod yolo;
 mod zeng2023;
 
 use super::{Activation, Builder, Conv2d, LayerId, Model, ShapeError, transformer};
+use crate::fault::{NameList, Remedies, Remedy};
 use crate::suggest;
 
 /// A model of the zoo.
@@ -67,7 +68,7 @@ pub struct UnknownModel {
     /// The requested name.
     pub name: String,
     /// What to do about it: similar names.
-    pub remedy: String,
+    pub remedy: Remedies,
     /// Why a listed model does not build: a bug in the zoo, or a sequence that it cannot have.
     pub fault: Option<Box<ShapeError>>,
 }
@@ -137,12 +138,12 @@ pub fn build(name: &str) -> Result<Model, UnknownModel> {
 pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownModel> {
     let unknown = |remedy, fault| UnknownModel { name: name.to_owned(), remedy, fault };
     let entry = find(name).ok_or_else(|| unknown(remedy(name), None))?;
-    entry.build_for(sequence).map_err(|fault| unknown(fault.remedy.clone(), Some(Box::new(fault))))
+    entry.build_for(sequence).map_err(|fault| unknown(fault.remedy.as_str().into(), Some(Box::new(fault))))
 }
 
 /// Models whose names are like one that is not in the zoo.
-pub fn remedy(name: &str) -> String {
-    suggest::variants(name, names(), "run `stepcast models` for the list")
+pub fn remedy(name: &str) -> Remedies {
+    suggest::variants(name, names(), Remedy::ListNames { list: NameList::Models })
 }
 
 /// A convolution, a batch normalisation and an optional non-linearity, with their names.

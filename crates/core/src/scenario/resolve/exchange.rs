@@ -1,9 +1,9 @@
 //! Resolves the exchange of gradients: fusion, collectives, curves.
 
 use super::below;
-use crate::fault::Fault;
+use crate::fault::{Fault, NameList, Remedy};
 use crate::files::Files;
-use crate::fitted::artefact::{self, Artefact, Kind};
+use crate::fitted::artefact::{self, Artefact, ArtefactKind};
 use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
 use crate::keys::{not_negative, positive};
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
@@ -67,7 +67,7 @@ fn curve(
 fn fitted_curve(path: &str, files: &dyn Files) -> Result<TransferModel, Fault> {
     match artefact::load(path, files)? {
         Artefact::Transfer(model) => Ok(model),
-        other => Err(artefact::unwanted(path, other.kind(), &[Kind::Transfer])),
+        other => Err(artefact::unwanted(path, other.kind(), &[ArtefactKind::Transfer])),
     }
 }
 
@@ -175,11 +175,11 @@ fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Fault> {
 /// The fault that a gradient is listed in the place of another.
 fn misplaced(name: &str, position: usize, gradients: &[Gradient]) -> Fault {
     let wrong = |reason, remedy| Fault::in_key("buckets", reason, remedy);
-    let in_order = || "name every gradient once, in the order in which they are ready".to_owned();
+    let in_order = || "name every gradient once, in the order in which they are ready".into();
     match gradients.iter().position(|gradient| gradient.name == name) {
         None => {
             let names = gradients.iter().map(|gradient| gradient.name.as_str());
-            let remedy = suggest::remedy(name, names, "`stepcast fuse --json` prints all names");
+            let remedy = suggest::remedy(name, names, Remedy::ListNames { list: NameList::Gradients });
             wrong(format!("there is no gradient \"{name}\""), remedy)
         }
         Some(place) if place < position => {

@@ -7,7 +7,7 @@ mod together;
 
 pub(super) use machines::cluster;
 
-use super::{Scenario, ScenarioFile, oyama2016, simulate, uncertain, zeng2023};
+use super::{Scenario, ScenarioFile, uncertain};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::Given;
@@ -52,9 +52,7 @@ impl ScenarioFile {
                 "add a layer with weights; a profile needs downlink transfers",
             ));
         }
-        let methods = self.methods;
-        let oyama2016 = oyama2016::resolve(methods.oyama2016.unwrap_or_default(), strategy.precision, files)
-            .map_err(below("methods.oyama2016"))?;
+        let methods = self.methods.resolve(strategy.precision, files).map_err(below("methods"))?;
         Ok(Scenario {
             source,
             counting,
@@ -68,11 +66,7 @@ impl ScenarioFile {
             planning: self.plan.map(|plan| plan.resolve(files)).transpose().map_err(below("plan"))?,
             failures: self.failures.map(|it| it.resolve(files)).transpose().map_err(below("failures"))?,
             energy: self.energy.map(|energy| energy.resolve(files)).transpose().map_err(below("energy"))?,
-            zeng2023: zeng2023::resolve(methods.zeng2023.unwrap_or_default(), files)
-                .map_err(below("methods.zeng2023"))?,
-            oyama2016,
-            simulate: simulate::resolve(methods.simulate.unwrap_or_default(), files)
-                .map_err(below("methods.simulate"))?,
+            methods,
             priors: Priors::shipped()?,
         })
     }

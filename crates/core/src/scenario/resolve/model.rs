@@ -1,7 +1,7 @@
 //! Resolves the model: from the zoo, custom, a transformer, from an ONNX file, or a profile.
 
 use super::below;
-use crate::fault::{Fault, KeyPath};
+use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::files::Files;
 use crate::model::transformer::{Transformer, hugging_face};
 use crate::model::{Builder, Counting, Model, zoo};
@@ -59,7 +59,7 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
         trained(ModelSource::Transformer { name, shape }, Workload::of(&model, counting))
     } else if let Some(path) = section.config {
         let remedy = "name a `config.json` of Hugging Face, relative to the scenario";
-        let text = files.text(&path).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault });
+        let text = files.text(&path).map_err(|fault| Fault { remedy: remedy.into(), ..fault });
         let text = text.map_err(below("config"))?;
         let (name, shape) = hugging_face::read(&text).map_err(below("config"))?;
         let shape = Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape };
@@ -80,8 +80,13 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
     } else {
         Err(Fault::new(
             "no model is named",
-            "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` or `[model.transformer]` \
-             table, a `config`, an `onnx` file or a `profile`",
+            [
+                Remedy::set("model.zoo", "vgg16"),
+                Remedy::advice(
+                    "add a `[model.custom]` or `[model.transformer]` table, a `config`, an `onnx` file or a `profile`",
+                ),
+                Remedy::ListNames { list: NameList::Models },
+            ],
         ))
     }
 }

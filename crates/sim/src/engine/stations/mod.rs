@@ -1,17 +1,21 @@
 //! What serves the chunks of several lanes: pools, links, TCP connections, and delays without any queue.
 
-pub(super) mod delays;
 pub(crate) mod links;
-pub(super) mod pool;
 pub(super) mod pools;
 pub(crate) mod tcp;
 
 use super::lane::Station;
-use super::sample::Sampler;
+use super::steps::Sampler;
+use crate::engine::lane::Job;
+use crate::engine::observe::Observer;
+use crate::engine::schedule::Slot;
+use crate::engine::state::Engine;
+use crate::graph::OpId;
 use crate::program::Program;
-use delays::Delays;
 use links::Links;
 use pools::Pools;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use tcp::Tcp;
 
 /// All stations that lanes share.
@@ -35,5 +39,64 @@ impl Stations {
             tcp_lanes: (0..program.lanes.len() as u32).filter(is_tcp).collect(),
             delays: Delays::default(),
         }
+    }
+}
+
+/// An operation under way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Delayed {
+    until: f64,
+    sequence: u64,
+    worker: u32,
+    op: OpId,
+    lane: u32,
+    since: f64,
+}
+
+impl Eq for Delayed {}
+
+impl PartialOrd for Delayed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Delayed {
+    /// The one that ends first is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.until.total_cmp(&self.until).then(other.sequence.cmp(&self.sequence))
+    }
+}
+
+/// All such operations under way.
+#[derive(Debug, Clone, Default)]
+pub(in crate::engine) struct Delays {
+    under_way: BinaryHeap<Delayed>,
+}
+
+impl Delays {
+    fn next(&self) -> Option<(f64, u64)> {
+        self.under_way.peek().map(|next| (next.until, next.sequence))
+    }
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// An operation begins, whatever else is under way on its lane.
+    pub(in crate::engine) fn delay(&mut self, lane: u32, job: Job) {
+        let sequence = self.schedule.next_sequence();
+        let (since, until) = (self.now, self.now + job.remaining);
+        let delays = &mut self.stations.delays;
+        delays.under_way.push(Delayed { until, sequence, worker: job.worker, op: job.op, lane, since });
+        self.schedule.set_or_remove(Slot::Delays, delays.next());
+    }
+
+    /// The operation that ends first has ended.
+    pub(in crate::engine) fn delay_ended(&mut self) {
+        let delays = &mut self.stations.delays;
+        let Some(ended) = delays.under_way.pop() else { return };
+        self.schedule.set_or_remove(Slot::Delays, delays.next());
+        self.observer.chunk(ended.worker, ended.op, ended.lane, ended.since, self.now);
+        self.completions.push(ended.worker, ended.op);
+        self.release_successors();
     }
 }

@@ -1,9 +1,8 @@
 //! The graph of a pipeline's step.
 
-use super::list::{Amount, List};
-use super::{Mark, Phase, Pipeline, Role, Task, Traffic};
-use crate::graph::OpId;
-use crate::program::{Program, ProgramError};
+use super::{Costs, Mark, Phase, Pipeline, Role, Task, Traffic, Work};
+use crate::graph::{LocalLane, OpId, OpSpec, StepGraph};
+use crate::program::{Program, ProgramError, StepWork};
 
 /// A program, and what its operations are.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +11,57 @@ pub struct Built {
     pub program: Program,
     /// By operation.
     pub marks: Vec<Mark>,
+    /// By operation: for traffic and hosts beside something else, the operations that end it.
+    pub beside: Vec<Vec<OpId>>,
+}
+
+/// What follows from the times of one kind of replica.
+struct Derived {
+    /// By virtual stage and phase: its time, if nothing else uses the links.
+    total: Vec<[f64; Phase::COUNT]>,
+    /// By virtual stage and phase: the time of its host.
+    host: Vec<[f64; Phase::COUNT]>,
+    /// By stage: its passes of one micro-batch that may hide weights.
+    forward: Vec<f64>,
+    /// By stage: its passes of one micro-batch that may hide gradients.
+    backward: Vec<f64>,
+    /// By stage: the update, as far as its device does not wait for its host in a step meanwhile.
+    update: Vec<f64>,
+}
+
+impl Derived {
+    fn new(pipeline: &Pipeline, costs: &Costs, gradients: Phase) -> Self {
+        let device: Vec<_> =
+            costs.passes.iter().map(|passes| passes.each_ref().map(|pass| pass.work.alone())).collect();
+        let mut host: Vec<_> =
+            costs.passes.iter().map(|passes| passes.each_ref().map(|pass| pass.host)).collect();
+        let mut update: Vec<f64> = costs.tails.iter().map(|tail| tail.update).collect();
+        if let ([device], [host]) = (&device[..], &mut host[..]) {
+            // A host whose device is alone in its pipeline is ahead in one pass as far as it falls behind in another.
+            let (work, issue): (f64, f64) = (device.iter().sum(), host.iter().sum());
+            *host = device.map(|time| time * issue / work.max(f64::MIN_POSITIVE));
+            let starved = (issue - work).max(0.0) * f64::from(pipeline.micro_batches);
+            update[0] = (update[0] - starved).max(0.0);
+        }
+        let mut total = device;
+        let (mut forward, mut backward) = (vec![0.0; pipeline.stages()], vec![0.0; pipeline.stages()]);
+        for (place, &stage) in pipeline.stage_of.iter().enumerate() {
+            for (time, host) in total[place].iter_mut().zip(host[place]) {
+                *time = time.max(host);
+            }
+            forward[stage as usize] += total[place][Phase::Forward as usize];
+            backward[stage as usize] += total[place][gradients as usize];
+        }
+        Self { total, host, forward, backward, update }
+    }
+
+    fn total(&self, task: &Task) -> f64 {
+        self.total[task.place as usize][task.phase as usize]
+    }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 /// How far a stage is.
@@ -23,8 +73,10 @@ struct Stage {
     free: Vec<OpId>,
     /// What ends the last pass.
     last: Vec<OpId>,
-    /// Gradients that are under way.
+    /// Gradients that are under way, one after the other.
     gradients: Vec<OpId>,
+    /// Weights that are under way, one after the other.
+    weights: Vec<OpId>,
     /// The last pass that the host has issued.
     issued: Option<OpId>,
 }
@@ -57,7 +109,7 @@ impl Arrivals {
 }
 
 /// All operations of a step.
-pub(super) fn operations(pipeline: &Pipeline) -> Result<List<'_>, ProgramError> {
+pub(super) fn operations(pipeline: &Pipeline) -> Result<Built, ProgramError> {
     let places = pipeline.stage_of.len();
     let micro_batches = pipeline.micro_batches as usize;
     let mut list = List::new(pipeline);
@@ -71,11 +123,11 @@ pub(super) fn operations(pipeline: &Pipeline) -> Result<List<'_>, ProgramError> 
                 let Some(before) = arrivals.before(task) else { break };
                 let mut after = state.free.clone();
                 after.extend(before);
-                let ended = pass(&mut list, pipeline, stage, state, task, after);
+                let ended = list.pass(stage, state, task, after)?;
                 state.free.clone_from(&ended);
                 state.last.clone_from(&ended);
                 if task.phase != Phase::Weight {
-                    let handed = hand_over(&mut list, pipeline, stage, state, task, ended);
+                    let handed = list.hand_over(stage, state, task, ended);
                     let slot = arrivals.slot(task.phase, task.place as usize, task.micro_batch);
                     arrivals.after[slot] = Some(handed);
                 }
@@ -90,158 +142,345 @@ pub(super) fn operations(pipeline: &Pipeline) -> Result<List<'_>, ProgramError> 
     if let Some(stage) = (0..stages.len()).find(|&stage| stages[stage].done < pipeline.orders[stage].len()) {
         return Err(ProgramError(format!("stage {stage} of the pipeline waits for itself")));
     }
-    tails(&mut list, &stages);
-    Ok(list)
+    list.tails(&stages);
+    let graph = StepGraph::new(&list.specs, pipeline.local_lanes()?)?;
+    let kinds = pipeline.costs.len();
+    let steps = (0..kinds).map(|kind| {
+        vec![StepWork {
+            work: list.amounts.iter().skip(kind).step_by(kinds).copied().collect(),
+            sources: graph.sources().to_vec(),
+            rank: Vec::new(),
+            share: 1.0,
+        }]
+    });
+    let steps = steps.collect();
+    Ok(Built { program: Program::new(graph, steps), marks: list.marks, beside: list.beside })
 }
 
-/// Adds a pass with its traffic, and returns what ends it.
-fn pass(
-    list: &mut List<'_>,
-    pipeline: &Pipeline,
-    stage: usize,
-    state: &mut Stage,
-    task: &Task,
-    after: Vec<OpId>,
-) -> Vec<OpId> {
-    let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
-    let traffic = |kind, exposed| mark(Role::Traffic { kind, exposed });
-    let order = &pipeline.orders[stage];
-    let same = |other: &Task| other.phase == task.phase && other.place == task.place;
-    let named = |kind: Traffic| {
-        let letter = task.phase.letter();
-        move |list: &List<'_>| format!("{} {}", kind.name(), list.name(letter, task))
-    };
-    let mut ended = Vec::new();
-    for (index, kind) in Traffic::OF_A_PASS.into_iter().enumerate() {
-        let amount = Amount::Hidden(*task, index);
-        ended.extend(list.transfer(named(kind), (stage, kind), &after, traffic(kind, false), amount));
-    }
-    if task.phase == Phase::Forward && task.micro_batch == 0 {
-        let (kind, amount) = (Traffic::Weights, Amount::HiddenWeights(*task, stage));
-        ended.extend(list.transfer(named(kind), (stage, kind), &after, traffic(kind, false), amount));
-    }
-    if task.phase != Phase::Forward && !order[state.done + 1..].iter().any(same) {
-        state.gradients.extend(hidden_gradients(list, pipeline, stage, task, &after));
-    }
-    let issue_after = match pipeline.stages() {
-        1 => state.issued.into_iter().collect(),
-        _ => after.clone(),
-    };
-    let mut begin = after;
-    if list.exists(Amount::Recompute(*task)) {
-        let name = list.name('R', task);
-        let lane = Pipeline::computing(stage);
-        begin = vec![list.add(name, lane, begin, mark(Role::Recompute), Amount::Recompute(*task))];
-    }
-    let name = list.name(task.phase.letter(), task);
-    let role = mark(Role::Pass(task.phase));
-    let mut last = list.add(name, Pipeline::computing(stage), begin, role, Amount::Compute(*task));
-    for (index, kind) in Traffic::OF_A_PASS.into_iter().enumerate() {
-        let amount = Amount::Exposed(*task, index);
-        let sent = list.transfer(named(kind), (stage, kind), &[last], traffic(kind, true), amount);
-        last = sent.unwrap_or(last);
-    }
-    ended.push(last);
-    if list.exists(Amount::Host(*task)) {
-        let name = list.name('H', task);
-        let role = mark(Role::Host { last });
-        let issued = list.add(name, pipeline.waiting(), issue_after, role, Amount::Host(*task));
-        state.issued = Some(issued);
-        ended.push(issued);
-    }
-    ended
+/// Operations as they are added, in an order in which each follows what it waits for.
+struct List<'a> {
+    pipeline: &'a Pipeline,
+    /// By kind of replica.
+    derived: Vec<Derived>,
+    /// The phase that computes gradients of weights.
+    gradients: Phase,
+    specs: Vec<OpSpec>,
+    marks: Vec<Mark>,
+    beside: Vec<Vec<OpId>>,
+    /// Seconds by operation and kind of replica.
+    amounts: Vec<f64>,
+    /// By stage: where its replicas met last.
+    met: Vec<Option<OpId>>,
+    /// By virtual stage: its number among those of its stage, if there are several.
+    chunk: Vec<Option<usize>>,
 }
 
-/// Adds gradients that are reduced beside a virtual stage's last pass, from its first bucket on.
-fn hidden_gradients(
-    list: &mut List<'_>,
-    pipeline: &Pipeline,
-    stage: usize,
-    task: &Task,
-    after: &[OpId],
-) -> Option<OpId> {
-    let (kind, amount) = (Traffic::Gradients, Amount::HiddenGradients(*task, stage));
-    if !list.exists(amount) {
-        return None;
-    }
-    let mark = Mark { role: Role::Wait, stage: stage as u32, micro_batch: Some(task.micro_batch) };
-    let bucket = Amount::FirstBucket(*task, stage);
-    let first = list.add("first bucket".to_owned(), pipeline.waiting(), after.to_vec(), mark, bucket);
-    let mark = Mark { role: Role::Traffic { kind, exposed: false }, ..mark };
-    let name = |list: &List<'_>| format!("gradients {}", list.name(task.phase.letter(), task));
-    list.transfer(name, (stage, kind), &[first], mark, amount)
-}
-
-/// Sends the result of a pass to another stage, if it goes to one, and returns what its receiver waits for.
-fn hand_over(
-    list: &mut List<'_>,
-    pipeline: &Pipeline,
-    stage: usize,
-    state: &mut Stage,
-    task: &Task,
-    ended: Vec<OpId>,
-) -> Vec<OpId> {
-    let place = task.place as usize;
-    let (kind, next) = match task.phase {
-        Phase::Forward => (Traffic::SendForward, pipeline.stage_of.get(place + 1)),
-        _ => {
-            let before = place.checked_sub(1).and_then(|before| pipeline.stage_of.get(before));
-            (Traffic::SendBackward, before)
+impl<'a> List<'a> {
+    fn new(pipeline: &'a Pipeline) -> Self {
+        let several = pipeline.stage_of.len() > pipeline.stages();
+        let before = |place: usize| {
+            let stage = pipeline.stage_of[place];
+            pipeline.stage_of[..place].iter().filter(|&&other| other == stage).count()
+        };
+        let is_split = pipeline.orders.iter().flatten().any(|task| task.phase == Phase::Weight);
+        let gradients = if is_split { Phase::Weight } else { Phase::Backward };
+        Self {
+            derived: pipeline.costs.iter().map(|costs| Derived::new(pipeline, costs, gradients)).collect(),
+            pipeline,
+            gradients,
+            specs: Vec::new(),
+            marks: Vec::new(),
+            beside: Vec::new(),
+            amounts: Vec::new(),
+            met: vec![None; pipeline.stages()],
+            chunk: (0..pipeline.stage_of.len()).map(|place| several.then(|| before(place))).collect(),
         }
-    };
-    if next.is_none_or(|&next| next as usize == stage) {
-        return ended;
     }
-    let exposed = pipeline.blocking;
-    let role = Role::Traffic { kind, exposed };
-    let mark = Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
-    let name = |list: &List<'_>| format!("send {}", list.name(task.phase.letter(), task));
-    match list.transfer(name, (stage, kind), &ended, mark, Amount::Send(stage)) {
-        Some(send) => {
-            if exposed {
-                state.free = vec![send];
+
+    /// The name of a pass: F3, or F3.1 for chunk 1.
+    fn name(&self, letter: char, task: &Task) -> String {
+        match self.chunk[task.place as usize] {
+            Some(chunk) => format!("{letter}{}.{chunk}", task.micro_batch),
+            None => format!("{letter}{}", task.micro_batch),
+        }
+    }
+
+    /// An amount for each kind of replica.
+    fn each(&self, of: impl Fn(&Costs, &Derived) -> f64) -> Vec<f64> {
+        self.pipeline.costs.iter().zip(&self.derived).map(|(costs, derived)| of(costs, derived)).collect()
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        lane: LocalLane,
+        mut after: Vec<OpId>,
+        mark: Mark,
+        amounts: &[f64],
+    ) -> OpId {
+        after.sort_unstable();
+        after.dedup();
+        self.specs.push(OpSpec { name, lane, after, releases: None });
+        self.marks.push(mark);
+        self.beside.push(Vec::new());
+        self.amounts.extend(amounts);
+        self.specs.len() as OpId - 1
+    }
+
+    /// Adds traffic if there is any, behind a meeting of the replicas if all take part.
+    fn transfer(
+        &mut self,
+        name: impl FnOnce(&Self) -> String,
+        kind: Traffic,
+        after: &[OpId],
+        mark: Mark,
+        amounts: &[f64],
+    ) -> Option<OpId> {
+        if amounts.iter().all(|amount| *amount <= 0.0) {
+            return None;
+        }
+        let mut after = after.to_vec();
+        let stage = mark.stage as usize;
+        if self.pipeline.joint[kind as usize] && self.pipeline.replicas.len() > 1 {
+            after.extend(self.met[stage]);
+            let waiting = Mark { role: Role::Wait, ..mark };
+            let nothing = vec![0.0; amounts.len()];
+            let met = self.add("meeting".to_owned(), Pipeline::meeting(stage), after, waiting, &nothing);
+            self.met[stage] = Some(met);
+            after = vec![met];
+        }
+        let name = name(self);
+        Some(self.add(name, Pipeline::traffic(stage, kind), after, mark, amounts))
+    }
+
+    /// Adds a pass with its traffic, and returns what ends it.
+    fn pass(
+        &mut self,
+        stage: usize,
+        state: &mut Stage,
+        task: &Task,
+        after: Vec<OpId>,
+    ) -> Result<Vec<OpId>, ProgramError> {
+        let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
+        let (place, phase) = (task.place as usize, task.phase as usize);
+        let order = &self.pipeline.orders[stage];
+        let is_again = |other: &Task| other.phase == task.phase && other.place == task.place;
+        if task.phase == self.gradients && !order[state.done + 1..].iter().any(is_again) {
+            self.hidden_gradients(stage, state, task, &after);
+        }
+        let issue_after = match self.pipeline.stage_of.len() {
+            1 => state.issued.into_iter().collect(),
+            _ => after.clone(),
+        };
+        let pipeline = self.pipeline;
+        let works: Vec<&Work> = pipeline.costs.iter().map(|costs| &costs.passes[place][phase].work).collect();
+        let device = self.work(stage, task, &works, after)?;
+        let mut ended = device.clone();
+        if task.phase == Phase::Forward && task.micro_batch == 0 {
+            ended.extend(self.hidden_weights(stage, state, task, &device));
+        }
+        let host = self.each(|_, derived| derived.host[place][phase]);
+        if host.iter().any(|time| *time > 0.0) {
+            let name = self.name('H', task);
+            let issued = self.add(name, pipeline.waiting(), issue_after, mark(Role::Host), &host);
+            self.beside[issued as usize] = device;
+            state.issued = Some(issued);
+            ended.push(issued);
+        }
+        Ok(ended)
+    }
+
+    /// Adds the work of a pass, given for each kind of replica, and returns what ends it.
+    fn work(
+        &mut self,
+        stage: usize,
+        task: &Task,
+        works: &[&Work],
+        after: Vec<OpId>,
+    ) -> Result<Vec<OpId>, ProgramError> {
+        let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
+        let children = works[0].children().len();
+        let is_alike = |work: &&Work| {
+            std::mem::discriminant(*work) == std::mem::discriminant(works[0])
+                && work.children().len() == children
+        };
+        if !works.iter().all(is_alike) {
+            return Err(ProgramError("replicas have passes of different structure".to_owned()));
+        }
+        let child = |index: usize| works.iter().map(|work| &work.children()[index]).collect::<Vec<_>>();
+        let amounts: Vec<f64> = works.iter().map(|work| work.alone()).collect();
+        if amounts.iter().all(|amount| *amount <= 0.0) {
+            return Ok(after);
+        }
+        let (letter, role) = match works[0] {
+            Work::Compute(_) => (task.phase.letter(), Role::Pass(task.phase)),
+            Work::Recompute(_) => ('R', Role::Recompute),
+            Work::Traffic(kind, _) => {
+                let letter = task.phase.letter();
+                let name = |list: &Self| format!("{} {}", kind.name(), list.name(letter, task));
+                let mark = mark(Role::Traffic { kind: *kind, overlapped: false });
+                let sent = self.transfer(name, *kind, &after, mark, &amounts);
+                return Ok(sent.map_or(after, |sent| vec![sent]));
             }
-            vec![send]
-        }
-        None => ended,
+            Work::InTurn(_) => {
+                return (0..children)
+                    .try_fold(after, |after, index| self.work(stage, task, &child(index), after));
+            }
+            Work::Beside(_) => {
+                let main = self.work(stage, task, &child(0), after.clone())?;
+                let mut ended = main.clone();
+                for index in 1..children {
+                    let (works, first) = (child(index), self.specs.len());
+                    if works.iter().all(|work| work.alone() <= 0.0) {
+                        continue;
+                    }
+                    ended.extend(self.work(stage, task, &works, after.clone())?);
+                    for op in first..self.specs.len() {
+                        if let Role::Traffic { overlapped, .. } = &mut self.marks[op].role {
+                            *overlapped = true;
+                            self.beside[op].clone_from(&main);
+                        }
+                    }
+                }
+                return Ok(ended);
+            }
+        };
+        let name = self.name(letter, task);
+        Ok(vec![self.add(name, Pipeline::computing(stage), after, mark(role), &amounts)])
     }
-}
 
-/// Adds gradients, update and weights of every stage.
-fn tails(list: &mut List<'_>, stages: &[Stage]) {
-    let mark = |stage: usize, role| Mark { role, stage: stage as u32, micro_batch: None };
-    let traffic = |stage: usize, kind| ((stage, kind), mark(stage, Role::Traffic { kind, exposed: true }));
-    let mut reduced: Vec<Vec<OpId>> = Vec::with_capacity(stages.len());
-    for (stage, state) in stages.iter().enumerate() {
-        let after: Vec<OpId> = state.last.iter().chain(&state.gradients).copied().collect();
-        let (place, mark) = traffic(stage, Traffic::Gradients);
-        let named = |_: &List<'_>| "gradients".to_owned();
-        let sent = list.transfer(named, place, &after, mark, Amount::Gradients(stage));
-        reduced.push(sent.map_or(after, |sent| vec![sent]));
+    /// Adds gradients that travel beside the last pass of a virtual stage that computes them, the first of the stage
+    /// when their first bucket is there. In equal buckets, this is as if each were sent when it is there: either the first
+    /// or the last decides.
+    fn hidden_gradients(&mut self, stage: usize, state: &mut Stage, task: &Task, after: &[OpId]) {
+        let overlapped = self.each(|costs, derived| {
+            let tail = &costs.tails[stage];
+            let all = if tail.gradients.overlapped { tail.gradients.time } else { 0.0 };
+            all * (1.0 - 1.0 / tail.parts()) * share(derived.total(task), derived.backward[stage])
+        });
+        if overlapped.iter().all(|time| *time <= 0.0) {
+            return;
+        }
+        let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
+        let mut after = after.to_vec();
+        if state.gradients.is_empty() {
+            let bucket = self.each(|costs, derived| derived.backward[stage] / costs.tails[stage].parts());
+            let (name, lane) = ("first bucket".to_owned(), self.pipeline.waiting());
+            after = vec![self.add(name, lane, after, mark(Role::Wait), &bucket)];
+        }
+        after.extend(state.gradients.last());
+        let name = |list: &Self| format!("gradients {}", list.name(task.phase.letter(), task));
+        let (kind, overlap) =
+            (Traffic::Gradients, mark(Role::Traffic { kind: Traffic::Gradients, overlapped: true }));
+        state.gradients.extend(self.transfer(name, kind, &after, overlap, &overlapped));
     }
-    // Both ends wait for each other.
-    if let Some(last) = stages.len().checked_sub(1) {
-        let both: Vec<OpId> =
-            if last == 0 { reduced[0].clone() } else { [&reduced[0][..], &reduced[last][..]].concat() };
-        let ends = if last == 0 { vec![0] } else { vec![0, last] };
-        for stage in ends {
-            let (place, mark) = traffic(stage, Traffic::Gradients);
-            let named = |_: &List<'_>| "tied embedding".to_owned();
-            if let Some(tied) = list.transfer(named, place, &both, mark, Amount::Tied(stage)) {
-                reduced[stage] = vec![tied];
+
+    /// Adds weights that travel from the beginning of a step on, of which a virtual stage needs its part for its first
+    /// forward pass: all but those of the last bucket before it computes that bucket.
+    fn hidden_weights(
+        &mut self,
+        stage: usize,
+        state: &mut Stage,
+        task: &Task,
+        device: &[OpId],
+    ) -> Option<OpId> {
+        let overlapped = self.each(|costs, derived| {
+            let tail = &costs.tails[stage];
+            let all = if tail.weights.overlapped { tail.weights.time } else { 0.0 };
+            all * (1.0 - 1.0 / tail.parts()) * share(derived.total(task), derived.forward[stage])
+        });
+        if overlapped.iter().all(|time| *time <= 0.0) {
+            return None;
+        }
+        let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
+        let after = match state.weights.last() {
+            Some(&last) => last,
+            None => {
+                let bucket = self.each(|costs, derived| derived.forward[stage] / costs.tails[stage].parts());
+                let (name, lane) = ("last bucket".to_owned(), self.pipeline.waiting());
+                self.add(name, lane, Vec::new(), mark(Role::Wait), &bucket)
+            }
+        };
+        let name = |list: &Self| format!("weights {}", list.name(task.phase.letter(), task));
+        let (kind, overlap) =
+            (Traffic::Weights, mark(Role::Traffic { kind: Traffic::Weights, overlapped: true }));
+        let sent = self.transfer(name, kind, &[after], overlap, &overlapped)?;
+        self.beside[sent as usize] = device.to_vec();
+        state.weights.push(sent);
+        Some(sent)
+    }
+
+    /// Sends the result of a pass to another stage, if it goes to one, and returns what its receiver waits for.
+    fn hand_over(&mut self, stage: usize, state: &mut Stage, task: &Task, ended: Vec<OpId>) -> Vec<OpId> {
+        let (pipeline, place) = (self.pipeline, task.place as usize);
+        let (kind, next) = match task.phase {
+            Phase::Forward => (Traffic::SendForward, pipeline.stage_of.get(place + 1)),
+            _ => {
+                let before = place.checked_sub(1).and_then(|before| pipeline.stage_of.get(before));
+                (Traffic::SendBackward, before)
+            }
+        };
+        if next.is_none_or(|&next| next as usize == stage) {
+            return ended;
+        }
+        let role = Role::Traffic { kind, overlapped: !pipeline.blocking };
+        let mark = Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
+        let name = |list: &Self| format!("send {}", list.name(task.phase.letter(), task));
+        let time = self.each(|costs, _| costs.sends[stage]);
+        match self.transfer(name, kind, &ended, mark, &time) {
+            Some(send) => {
+                if pipeline.blocking {
+                    state.free = vec![send];
+                }
+                vec![send]
+            }
+            None => ended,
+        }
+    }
+
+    /// Adds traffic after the last pass of a stage, and returns what ends it.
+    fn tail(&mut self, name: &str, stage: usize, kind: Traffic, after: Vec<OpId>, time: &[f64]) -> Vec<OpId> {
+        let role = Role::Traffic { kind, overlapped: false };
+        let mark = Mark { role, stage: stage as u32, micro_batch: None };
+        let sent = self.transfer(|_| name.to_owned(), kind, &after, mark, time);
+        sent.map_or(after, |sent| vec![sent])
+    }
+
+    /// Adds gradients, update and weights of every stage.
+    fn tails(&mut self, stages: &[Stage]) {
+        // What is left when passes have hidden what they can: everything, or one bucket.
+        let left = |exchange: super::Exchange, buckets: f64| match exchange.overlapped {
+            true => exchange.time / buckets,
+            false => exchange.time,
+        };
+        let mut reduced: Vec<Vec<OpId>> = Vec::with_capacity(stages.len());
+        for (stage, state) in stages.iter().enumerate() {
+            for &op in &state.gradients {
+                self.beside[op as usize].clone_from(&state.last);
+            }
+            let after: Vec<OpId> = state.last.iter().chain(&state.gradients).copied().collect();
+            let time = self.each(|costs, _| left(costs.tails[stage].gradients, costs.tails[stage].parts()));
+            reduced.push(self.tail("gradients", stage, Traffic::Gradients, after, &time));
+        }
+        // Both ends wait for each other.
+        if let Some(last) = stages.len().checked_sub(1) {
+            let both = [&reduced[0][..], &reduced[last][..]].concat();
+            for stage in if last == 0 { vec![0] } else { vec![0, last] } {
+                let time = self.each(|costs, _| costs.tails[stage].tied);
+                if time.iter().any(|time| *time > 0.0) {
+                    reduced[stage] =
+                        self.tail("tied embedding", stage, Traffic::Gradients, both.clone(), &time);
+                }
             }
         }
-    }
-    for (stage, after) in reduced.into_iter().enumerate() {
-        let lane = Pipeline::computing(stage);
-        let role = mark(stage, Role::Update);
-        let mut update = list.add("update".to_owned(), lane, after, role, Amount::Update(stage));
-        let (place, on_host) = traffic(stage, Traffic::Offload);
-        let named = |_: &List<'_>| "update by the host".to_owned();
-        let sent = list.transfer(named, place, &[update], on_host, Amount::Offload(stage));
-        update = sent.unwrap_or(update);
-        let (place, mark) = traffic(stage, Traffic::Weights);
-        let named = |_: &List<'_>| "weights".to_owned();
-        list.transfer(named, place, &[update], mark, Amount::Weights(stage));
+        for (stage, after) in reduced.into_iter().enumerate() {
+            let mark = Mark { role: Role::Update, stage: stage as u32, micro_batch: None };
+            let time = self.each(|_, derived| derived.update[stage]);
+            let update = self.add("update".to_owned(), Pipeline::computing(stage), after, mark, &time);
+            let time = self.each(|costs, _| costs.tails[stage].offload);
+            let after = self.tail("update by the host", stage, Traffic::Offload, vec![update], &time);
+            let time = self.each(|costs, _| left(costs.tails[stage].weights, costs.tails[stage].parts()));
+            self.tail("weights", stage, Traffic::Weights, after, &time);
+        }
     }
 }

@@ -5,21 +5,18 @@
 //! its local lanes are the computing unit and the kinds of traffic of every stage, and its graph holds the operations of
 //! all stages. Replicas meet where they exchange something.
 //!
-//! A pass computes; traffic that the framework hides begins with it, traffic that it waits for follows one after the
-//! other. The host issues its kernels meanwhile. The next pass of the stage begins when all of it has ended. A host whose
-//! device is alone in its pipeline issues pass after pass and runs ahead of it; where stages wait for each other, it
-//! begins to issue a pass with the pass. Where links are apart, traffic takes its own time
-//! whatever else is under way: the step is then that of `analytic::transformer::step`, to rounding. Where they are shared,
-//! kinds of traffic of one stage and level of the network divide its rate, and computing beside them may be slower.
+//! A pass is [`Work`]: computing in turn, with traffic in turn or beside it. The engine finds out what of that traffic
+//! its stage waits for; nobody tells it. The host issues the kernels of a pass meanwhile. The next pass of the stage
+//! begins when all of it has ended. Where links are apart, traffic takes its own time whatever else is under way. Where
+//! they are shared, kinds of traffic of one stage and level of the network divide its rate, and computing beside them may
+//! be slower.
 
 mod build;
 mod lanes;
-mod list;
 
 pub use build::Built;
 
-use crate::graph::OpId;
-use crate::program::{LaneSpread, Program, ProgramError};
+use crate::program::{LaneSpread, ProgramError};
 
 /// What a stage computes for a micro-batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +32,15 @@ pub enum Phase {
 impl Phase {
     /// Number of phases.
     pub const COUNT: usize = 3;
+
+    /// The letter of its passes.
+    const fn letter(self) -> char {
+        match self {
+            Self::Forward => 'F',
+            Self::Backward => 'B',
+            Self::Weight => 'W',
+        }
+    }
 }
 
 /// Kinds of traffic of a stage.
@@ -107,54 +113,105 @@ pub struct Task {
     pub place: u32,
 }
 
-/// Seconds of one pass of a virtual stage.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Cost {
-    /// Computing again what was not kept, before the rest.
-    pub recompute: f64,
+/// What a pass does: a series-parallel graph of computing and traffic, in seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
     /// Computing.
-    pub compute: f64,
-    /// Of the host, to issue it.
-    pub host: f64,
-    /// By kind of a pass: traffic that follows.
-    pub exposed: [f64; Traffic::OF_A_PASS.len()],
-    /// By kind of a pass: traffic beside it.
-    pub hidden: [f64; Traffic::OF_A_PASS.len()],
+    Compute(f64),
+    /// Computing again what was not kept.
+    Recompute(f64),
+    /// Traffic of a kind.
+    Traffic(Traffic, f64),
+    /// One after the other.
+    InTurn(Vec<Work>),
+    /// The first, and the others beside it. It ends when all of them have ended.
+    Beside(Vec<Work>),
 }
 
-impl Cost {
-    /// From its beginning to its end, if all that is hidden fits: the larger of device and host.
-    pub fn total(&self) -> f64 {
-        (self.recompute + self.compute + self.exposed.iter().sum::<f64>()).max(self.host)
+impl Work {
+    /// The same with all times multiplied.
+    #[must_use]
+    pub fn scaled(&self, by: f64) -> Self {
+        let all = |list: &[Self]| list.iter().map(|work| work.scaled(by)).collect();
+        match self {
+            Self::Compute(time) => Self::Compute(time * by),
+            Self::Recompute(time) => Self::Recompute(time * by),
+            Self::Traffic(kind, time) => Self::Traffic(*kind, time * by),
+            Self::InTurn(list) => Self::InTurn(all(list)),
+            Self::Beside(list) => Self::Beside(all(list)),
+        }
     }
+
+    /// Its time if nothing else uses the links.
+    pub fn alone(&self) -> f64 {
+        match self {
+            Self::Compute(time) | Self::Recompute(time) | Self::Traffic(_, time) => *time,
+            Self::InTurn(list) => list.iter().map(Self::alone).sum(),
+            Self::Beside(list) => list.iter().map(Self::alone).fold(0.0, f64::max),
+        }
+    }
+
+    fn children(&self) -> &[Self] {
+        match self {
+            Self::InTurn(list) | Self::Beside(list) => list,
+            _ => &[],
+        }
+    }
+}
+
+/// One pass of a virtual stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pass {
+    /// What the device and its links do.
+    pub work: Work,
+    /// Seconds of the host to issue it.
+    pub host: f64,
+}
+
+impl Default for Pass {
+    fn default() -> Self {
+        Self { work: Work::Compute(0.0), host: 0.0 }
+    }
+}
+
+/// Traffic of a stage once in a step, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Exchange {
+    /// All of it.
+    pub time: f64,
+    /// Whether all but one of its buckets may travel beside passes.
+    pub overlapped: bool,
 }
 
 /// Seconds of what a stage does once in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tail {
-    /// Layers of the stage, which share gradients and weights equally.
-    pub layers: f64,
-    /// Gradients, after the last pass.
-    pub gradients: f64,
-    /// Gradients, beside the last backward passes.
-    pub hidden_gradients: f64,
+    /// Buckets in which gradients and weights are sent.
+    pub buckets: f64,
+    /// Gradients, beside the last passes that compute them or after these.
+    pub gradients: Exchange,
     /// The gradients of a tied embedding, between the first and the last stage.
     pub tied: f64,
     /// Update of the weights.
     pub update: f64,
     /// Update by the host, with what goes there and comes back.
     pub offload: f64,
-    /// Weights, after the update.
-    pub weights: f64,
-    /// Weights, beside the first forward passes of the next step.
-    pub hidden_weights: f64,
+    /// Weights, after the update or beside the first forward passes of the next step.
+    pub weights: Exchange,
+}
+
+impl Tail {
+    /// Buckets, at least one.
+    fn parts(&self) -> f64 {
+        self.buckets.max(1.0)
+    }
 }
 
 /// All times of one kind of replica, in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
     /// By virtual stage and phase.
-    pub passes: Vec<[Cost; Phase::COUNT]>,
+    pub passes: Vec<[Pass; Phase::COUNT]>,
     /// By stage: one send to another.
     pub sends: Vec<f64>,
     /// By stage.
@@ -208,20 +265,17 @@ pub enum Role {
     Pass(Phase),
     /// Computing again, before a backward pass.
     Recompute,
-    /// Traffic that its stage waits for, or that runs beside its computing.
+    /// Traffic.
     Traffic {
         /// Its kind.
         kind: Traffic,
-        /// Whether the stage waits for it.
-        exposed: bool,
+        /// Whether it travels beside something else, so that the stage may not wait for it.
+        overlapped: bool,
     },
     /// The update of the weights.
     Update,
     /// The host issues a pass.
-    Host {
-        /// What ends the pass on its device.
-        last: OpId,
-    },
+    Host,
     /// A wait for other replicas or for a first bucket.
     Wait,
 }
@@ -240,16 +294,13 @@ pub struct Mark {
 impl Pipeline {
     /// The program, and what its operations are.
     pub fn build(&self) -> Result<Built, ProgramError> {
-        let list = build::operations(self)?;
-        let graph = crate::graph::StepGraph::new(&list.specs, self.local_lanes()?)?;
-        let steps = self.costs.iter().map(|costs| vec![list.work(costs, &graph)]).collect();
-        let mut program = Program::new(graph, steps);
-        self.connect(&mut program);
+        let mut built = build::operations(self)?;
+        self.connect(&mut built.program);
         if self.jitter > 0.0 {
-            let lanes = (0..program.graph.local_lanes()).map(|lane| self.is_computing(lane)).collect();
-            program.spread = Some(LaneSpread { jitter: self.jitter, devices: self.ranks, lanes });
+            let lanes = (0..built.program.graph.local_lanes()).map(|lane| self.is_computing(lane)).collect();
+            built.program.spread = Some(LaneSpread { jitter: self.jitter, devices: self.ranks, lanes });
         }
-        Ok(Built { program, marks: list.marks })
+        Ok(built)
     }
 }
 

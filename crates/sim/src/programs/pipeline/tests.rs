@@ -13,15 +13,15 @@ fn one_f_one_b(stages: u32, micro_batches: u32, [forward, backward]: [f64; 2]) -
         }
         order
     };
-    let cost = |compute| Cost { compute, ..Cost::default() };
+    let pass = |compute| Pass { work: Work::Compute(compute), host: 0.0 };
     Pipeline {
         stage_of: (0..stages).collect(),
         orders: (0..stages).map(order).collect(),
         micro_batches,
         costs: vec![Costs {
-            passes: vec![[cost(forward), cost(backward), Cost::default()]; stages as usize],
+            passes: vec![[pass(forward), pass(backward), Pass::default()]; stages as usize],
             sends: vec![0.0; stages as usize],
-            tails: vec![Tail { layers: 1.0, ..Tail::default() }; stages as usize],
+            tails: vec![Tail::default(); stages as usize],
         }],
         replicas: vec![0],
         blocking: false,
@@ -51,7 +51,9 @@ fn equal_stages_take_the_closed_form() {
 fn traffic_beside_traffic_shares_a_link() {
     // Tensor and context traffic, 0.4 s each, beside 0.5 s of computing.
     let mut pipeline = one_f_one_b(1, 1, [0.5, 0.0]);
-    pipeline.costs[0].passes[0][0].hidden = [0.4, 0.4, 0.0, 0.0, 0.0];
+    let sent = |kind| Work::Traffic(kind, 0.4);
+    pipeline.costs[0].passes[0][0].work =
+        Work::Beside(vec![Work::Compute(0.5), sent(Traffic::Tensor), sent(Traffic::Context)]);
     assert!((step(&pipeline) - 0.5).abs() < 1e-12);
     pipeline.links = Links::Shared { slowdown: 0.0 };
     assert!((step(&pipeline) - 0.8).abs() < 1e-12);
@@ -63,21 +65,39 @@ fn traffic_beside_traffic_shares_a_link() {
 #[test]
 fn computing_beside_traffic_is_slower_by_the_factor() {
     let mut pipeline = one_f_one_b(1, 1, [0.5, 0.0]);
-    pipeline.costs[0].passes[0][0].hidden = [0.2, 0.0, 0.0, 0.0, 0.0];
+    pipeline.costs[0].passes[0][0].work =
+        Work::Beside(vec![Work::Compute(0.5), Work::Traffic(Traffic::Tensor, 0.2)]);
     pipeline.links = Links::Shared { slowdown: 0.25 };
     // 0.2 s of traffic take 0.25 s, in which 0.2 s are computed.
     assert!((step(&pipeline) - 0.55).abs() < 1e-12, "{}", step(&pipeline));
+}
+
+/// n buckets of gradients G beside a backward pass B take max(B + G/n, B/n + G): the last is left, or they do not fit.
+/// So do weights W beside a forward pass F.
+#[test]
+fn buckets_are_hidden_as_far_as_they_fit() {
+    for time in [0.5, 1.0, 4.0] {
+        let mut pipeline = one_f_one_b(1, 3, [1.0, 2.0]);
+        let exchange = Exchange { time, overlapped: true };
+        pipeline.costs[0].tails[0] = Tail { buckets: 4.0, gradients: exchange, ..Tail::default() };
+        let expected = 7.0 + (2.0 + time / 4.0).max(2.0 / 4.0 + time);
+        assert!((step(&pipeline) - expected).abs() < 1e-12, "{time}");
+        pipeline.costs[0].tails[0] = Tail { buckets: 4.0, weights: exchange, ..Tail::default() };
+        let expected = 8.0 + (1.0 + time / 4.0).max(1.0 / 4.0 + time);
+        assert!((step(&pipeline) - expected).abs() < 1e-12, "{time}: {}", step(&pipeline));
+    }
 }
 
 #[test]
 fn replicas_wait_for_the_slowest_where_they_exchange() {
     let mut pipeline = one_f_one_b(2, 4, [1.0, 2.0]);
     let mut slow = pipeline.costs[0].clone();
-    slow.passes[1][0].compute = 1.5;
+    slow.passes[1][0].work = Work::Compute(1.5);
     pipeline.costs.push(slow);
     for costs in &mut pipeline.costs {
         for tail in &mut costs.tails {
-            (tail.gradients, tail.update) = (0.25, 0.5);
+            tail.gradients.time = 0.25;
+            tail.update = 0.5;
         }
     }
     let mut alone = pipeline.clone();

@@ -1,6 +1,6 @@
 //! Measures SPRINT's threads: how long iterations are, where threads wait, and which gradients enter which update.
 
-use super::program::Operations;
+use super::Operations;
 use super::{Exchange, Sprint};
 use crate::engine::observe::Observer;
 

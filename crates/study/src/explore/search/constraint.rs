@@ -4,7 +4,7 @@ use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
@@ -109,11 +109,10 @@ impl Constraint {
 
     /// Reads `minibatch<=1024`, `deadline<=2h`, `memory` or `any-memory`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
         let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16, kinds<=1 or any-memory";
         let text = text.trim();
         if text.is_empty() {
-            return wrong("the constraint is empty".to_owned(), like);
+            return refuse("the constraint is empty".to_owned(), like);
         }
         if text == ANY_MEMORY {
             return Ok(Self { bound: 1.0, text: text.to_owned(), ..Self::memory() });
@@ -126,13 +125,13 @@ impl Constraint {
         };
         let Some(&(_, figure)) = FIGURES.iter().find(|(known, _)| *known == name) else {
             let names = FIGURES.map(|(name, _)| name);
-            let remedy = suggest::remedy(name, names, &format!("the figures are {}", names.join(", ")));
-            return wrong(format!("\"{name}\" cannot be bounded"), &remedy);
+            let remedy = suggest::remedy(name, names, format!("the figures are {}", names.join(", ")));
+            return refuse(format!("\"{name}\" cannot be bounded"), remedy);
         };
         let constraint = |bound| Ok(Self { figure, at_least, bound, text: text.to_owned() });
         if figure == Figure::Memory {
             if !bound.is_empty() {
-                return wrong(
+                return refuse(
                     "memory is bounded by the devices".to_owned(),
                     "write memory, without a number",
                 );
@@ -140,21 +139,21 @@ impl Constraint {
             return Ok(Self::memory());
         }
         if bound.is_empty() {
-            return wrong(format!("{text} has no bound"), like);
+            return refuse(format!("{text} has no bound"), like);
         }
         let value = if figure.is_time() {
             match bound.parse::<Seconds>() {
                 Ok(time) => time.get(),
-                Err(error) => return wrong(error.reason, &error.remedy),
+                Err(error) => return refuse(error.reason, error.remedy),
             }
         } else {
             match bound.parse::<f64>() {
                 Ok(number) => number,
-                Err(_) => return wrong(format!("\"{bound}\" is no number"), like),
+                Err(_) => return refuse(format!("\"{bound}\" is no number"), like),
             }
         };
         if !(value.is_finite() && value >= 0.0) {
-            return wrong(format!("the bound must be zero or more, and is {bound}"), like);
+            return refuse(format!("the bound must be zero or more, and is {bound}"), like);
         }
         constraint(value)
     }
@@ -263,6 +262,10 @@ impl Tally {
             nearest: self.nearest.filter(|_| figure != Figure::Memory && !self.unseen).map(near),
         }
     }
+}
+
+fn refuse<T>(reason: String, remedy: impl Into<Remedies>) -> Result<T, Fault> {
+    Err(Fault::new(reason, remedy))
 }
 
 #[cfg(test)]

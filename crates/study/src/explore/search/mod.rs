@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::SamplesPerSec;
 use tracker::Tracker;
@@ -136,7 +136,8 @@ pub fn search(
 ) -> Result<SearchReport, Fault> {
     let all = variants.grid().points();
     if all < 2 {
-        let remedy = "add --vary KEY=VALUES, or --devices with prices";
+        let devices = Remedy::option_to(RequestOption::Devices, "with prices");
+        let remedy = [Remedy::option(RequestOption::Vary, "KEY=VALUES"), devices];
         return Err(Fault::new("there is nothing to choose from", remedy));
     }
     let Ok(points) = u64::try_from(all) else {
@@ -164,7 +165,13 @@ pub fn search(
     {
         let long = cost::duration(share(all) * cost::UNASKED as f64).human();
         let reason = format!("to try all {points} configurations would take a core about {long}");
-        let remedy = format!("use --how bound or heuristic, or --budget {points} to try them all the same");
+        let all = Remedy::GiveOption {
+            option: RequestOption::Budget,
+            value: Some(points.to_string()),
+            purpose: "to try them all the same".to_owned(),
+        };
+        let [bound, heuristic] = ["bound", "heuristic"].map(|how| Remedy::option(RequestOption::How, how));
+        let remedy = [bound, heuristic, all];
         return Err(Fault::new(reason, remedy));
     }
     let mut follower = Follower { wanted, tell };
@@ -173,7 +180,8 @@ pub fn search(
         SearchStrategy::Exhaustive => exhaustive::search(variants, choice, goal, points, watch),
         SearchStrategy::Bound if !bound::applies(variants, choice) => {
             let reason = "there are bounds for closed forms of bulk-synchronous parameter servers only";
-            let remedy = "use --method layerwise or zeng2023, or --how heuristic";
+            let heuristic = Remedy::option(RequestOption::How, "heuristic");
+            let remedy = [Remedy::method("layerwise"), Remedy::method("zeng2023"), heuristic];
             return Err(Fault::new(reason, remedy));
         }
         SearchStrategy::Bound => bound::search(variants, choice, goal, budget, watch),

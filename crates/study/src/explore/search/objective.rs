@@ -4,7 +4,7 @@ use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
@@ -66,7 +66,8 @@ impl Objective {
             let device = unpriced.map_or("worker", |group| &group.device.name);
             let reason =
                 format!("minimising {} needs prices, and there is none for the {device}", self.name());
-            let remedy = "add `[price]` with `worker-hour`, a `price` to every group, or --price DEVICE=2.5";
+            let advice = Remedy::advice("add `[price]` with `worker-hour`, or a `price` to every group");
+            let remedy = [advice, Remedy::option(RequestOption::Price, "DEVICE=2.5")];
             return Err(Fault::in_key("price", reason, remedy));
         }
         Ok(())
@@ -81,7 +82,7 @@ impl FromStr for Objective {
         found.map(|(_, objective)| *objective).ok_or_else(|| {
             let names = Self::ALL.map(|(name, _)| name);
             let list = format!("use {}", names.join(", "));
-            format!("there is no objective \"{text}\"; {}", suggest::remedy(text, names, &list))
+            format!("there is no objective \"{text}\"; {}", suggest::remedy(text, names, list))
         })
     }
 }

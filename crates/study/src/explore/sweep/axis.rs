@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, shown};
 use stepcast_core::scenario::{Edit, full_key};
-use stepcast_core::text::shown;
 
 /// Values in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq)]

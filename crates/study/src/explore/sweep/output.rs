@@ -10,7 +10,7 @@ use super::variants::Variants;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy, RequestOption};
 
 /// A file that rows are appended to.
 #[derive(Debug)]
@@ -56,14 +56,17 @@ impl Output {
         agreement: &Agreement,
         (resume, force): (bool, bool),
     ) -> Result<Self, Fault> {
-        let wrong = |reason: &str, remedy: &str| Fault::new(reason, remedy);
-        let failed = |error: io::Error| wrong(&error.to_string(), "check the path and the room on the disk");
+        let wrong = |reason: &str, remedy: Remedies| Fault::new(reason, remedy);
+        let force_it = || Remedy::option_to(RequestOption::Force, "to write over it");
+        let failed =
+            |error: io::Error| wrong(&error.to_string(), "check the path and the room on the disk".into());
         let print = fingerprint(variants, agreement).map_err(|error| failed(error.into()))?;
         let header = format.header(variants, agreement, &print).map_err(failed)?;
         let exists = path.exists();
         if exists && !resume && !force {
-            let remedy = "choose another name, --resume to go on with it, or --force to write over it";
-            return Err(wrong("it exists already", remedy));
+            let resume = Remedy::option_to(RequestOption::Resume, "to go on with it");
+            let remedy = [Remedy::advice("choose another name"), resume, force_it()];
+            return Err(wrong("it exists already", remedy.into()));
         }
         let mut file = OpenOptions::new()
             .read(true)
@@ -89,11 +92,14 @@ impl Output {
             Begun::Other => {
                 let reason =
                     "it belongs to another sweep: the scenario, the axes, the method or the version differ";
-                return Err(wrong(reason, "choose another name, or --force to write over it"));
+                return Err(wrong(reason, [Remedy::advice("choose another name"), force_it()].into()));
             }
             Begun::Foreign(row) => {
                 let reason = format!("its row {row} is not one that this sweep has written");
-                return Err(wrong(&reason, "remove what was added to it, or --force to write over it"));
+                return Err(wrong(
+                    &reason,
+                    [Remedy::advice("remove what was added to it"), force_it()].into(),
+                ));
             }
         };
         file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;

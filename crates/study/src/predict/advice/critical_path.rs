@@ -72,7 +72,7 @@ impl CriticalPath {
     pub(super) fn of(scenario: &Scenario, prediction: &Prediction, wanted: &CancelCheck<'_>) -> Option<Self> {
         Simulate.applies(scenario).ok()?;
         let predicted = prediction.iteration;
-        let effort = BUDGET * scenario.simulate.budget as f64;
+        let effort = BUDGET * scenario.methods.simulate.budget as f64;
         let excerpt = excerpt(scenario, prediction.simulation.is_none(), effort as u64, wanted).ok()??;
         let step = *typical(&excerpt, predicted)?;
         let path = Walk::new(&excerpt).path(&step);

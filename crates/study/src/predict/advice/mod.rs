@@ -18,7 +18,7 @@ use super::budget::BALANCE;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{CancelCheck, Method};
-use stepcast_core::prediction::{Bottleneck, Prediction, Usage};
+use stepcast_core::prediction::{Bottleneck, PartKind, Prediction, Resource};
 use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
@@ -68,20 +68,18 @@ impl Advice {
     }
 }
 
-fn computing(prediction: &Prediction) -> Seconds {
-    prediction.part("compute") + prediction.part("host-to-device")
-}
-
 fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
     if prediction.transformer.is_some() {
         return stage::sentence(prediction);
     }
     let percent = |time: Seconds| 100.0 * (time / prediction.iteration);
-    let communicating = prediction.iteration - computing(prediction);
-    let link = percent(communicating - prediction.part("start-up"));
-    let waiting = prediction.part("host-to-device");
+    let communicating = prediction.iteration - prediction.computing();
+    let link = percent(communicating - prediction.part(PartKind::StartUp));
+    let waiting = prediction.part(PartKind::HostToDevice);
     match prediction.bottleneck {
-        Bottleneck::Compute if scenario.input.rate.is_some() && waiting > prediction.part("compute") => {
+        Bottleneck::Compute
+            if scenario.input.rate.is_some() && waiting > prediction.part(PartKind::Compute) =>
+        {
             format!(
                 "The input pipeline is the bottleneck: workers wait for their samples {:.0} % of the step.",
                 percent(waiting)
@@ -90,12 +88,12 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
         Bottleneck::Compute => {
             format!(
                 "Computing is the bottleneck: it takes {:.0} % of the step.",
-                percent(computing(prediction))
+                percent(prediction.computing())
             )
         }
-        Bottleneck::ServerLink => match busiest(prediction, "link") {
-            Some((resource, share)) => {
-                format!("The {resource} is the bottleneck: it is busy {:.0} % of the time.", 100.0 * share)
+        Bottleneck::ServerLink => match busiest_link(prediction) {
+            Some((link, share)) => {
+                format!("The {link} is the bottleneck: it is busy {:.0} % of the time.", 100.0 * share)
             }
             None => format!(
                 "The link of {} is the bottleneck: the step waits for it {link:.0} % of the time.",
@@ -109,7 +107,7 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
         }
         Bottleneck::FixedCost => format!(
             "Start-up and latency of transfers are the bottleneck: they take {:.0} % of the step.",
-            percent(prediction.part("start-up"))
+            percent(prediction.part(PartKind::StartUp))
         ),
         Bottleneck::Server => format!(
             "Updating at the servers is the bottleneck: workers wait {:.0} % of the time.",
@@ -121,12 +119,13 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
     }
 }
 
-/// The most heavily used simulated resource of a kind, with its utilisation: "uplink of server 0".
-fn busiest(prediction: &Prediction, kind: &str) -> Option<(String, f64)> {
-    let usage = &prediction.simulation.as_deref()?.usage;
-    let Usage { resource, share } = usage.iter().find(|usage| usage.resource.ends_with(kind))?;
-    let (server, link) = resource.split_once(", ")?;
-    Some((format!("{link} of {server}"), *share))
+/// The most heavily used simulated link of a server, with its utilisation: "uplink of server 0".
+fn busiest_link(prediction: &Prediction) -> Option<(String, f64)> {
+    prediction.simulation.as_deref()?.usage.iter().find_map(|usage| match usage.resource {
+        Resource::Downlink(server) => Some((format!("downlink of server {server}"), usage.share)),
+        Resource::Uplink(server) => Some((format!("uplink of server {server}"), usage.share)),
+        _ => None,
+    })
 }
 
 /// The rate at which computing and communicating take equally long, by bisection over eight decades: more
@@ -141,7 +140,7 @@ fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPe
         Some(match prediction.transformer {
             // Stages also wait for each other, which is not communication.
             Some(_) => prediction.bottleneck == Bottleneck::Compute,
-            None => 2.0 * computing(&prediction).get() >= prediction.iteration.get(),
+            None => 2.0 * prediction.computing().get() >= prediction.iteration.get(),
         })
     };
     let (mut low, mut high) = (-4.0, 4.0);

@@ -1,20 +1,20 @@
 //! What the stage of a plan waits for that ends the step.
 
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::quantity::Seconds;
 
 /// Parts below this share of the step are left out.
 const LEAST: f64 = 0.005;
 
-/// What a part of the breakdown is waited for.
-fn words(part: &str) -> &str {
+/// What the stage waits for in a part of the breakdown.
+fn awaited(part: PartKind) -> &'static str {
     match part {
-        "host" => "its host to issue kernels",
-        "offload" => "its host's memory",
-        "pipeline sends" => "its own sends",
-        "gradients" => "the sum of gradients",
-        "pipeline bubble" => "other stages",
-        other => other,
+        PartKind::Host => "its host to issue kernels",
+        PartKind::Offload => "its host's memory",
+        PartKind::PipelineSends => "its own sends",
+        PartKind::Gradients => "the sum of gradients",
+        PartKind::PipelineBubble => "other stages",
+        other => other.name(),
     }
 }
 
@@ -22,17 +22,19 @@ fn words(part: &str) -> &str {
 pub(super) fn sentence(prediction: &Prediction) -> String {
     let share = |time: Seconds| time / prediction.iteration;
     let percent = |share: f64| format!("{:.0} %", (100.0 * share).max(1.0));
-    let [compute, again] = ["compute", "recompute"].map(|name| share(prediction.part(name)));
-    let waits = prediction.breakdown.iter().filter(|part| !matches!(part.name, "compute" | "recompute"));
-    let mut waits: Vec<(&str, f64)> = waits.map(|part| (part.name, share(part.time))).collect();
+    let [compute, again] = [PartKind::Compute, PartKind::Recompute].map(|kind| share(prediction.part(kind)));
+    let computes = |kind: PartKind| matches!(kind, PartKind::Compute | PartKind::Recompute);
+    let waits = prediction.breakdown.iter().filter(|part| !computes(part.kind));
+    let mut waits: Vec<(PartKind, f64)> = waits.map(|part| (part.kind, share(part.time))).collect();
     waits.retain(|(_, share)| *share >= LEAST);
     waits.sort_by(|a, b| b.1.total_cmp(&a.1));
     let lead = match waits.first() {
-        Some((name, most)) if *most > compute + again => match *name {
-            "pipeline bubble" => "Stages wait for each other most of all".to_owned(),
-            "host" => "The host is the bottleneck".to_owned(),
-            "offload" => "Offloading is the bottleneck".to_owned(),
-            name => {
+        Some((kind, most)) if *most > compute + again => match kind {
+            PartKind::PipelineBubble => "Stages wait for each other most of all".to_owned(),
+            PartKind::Host => "The host is the bottleneck".to_owned(),
+            PartKind::Offload => "Offloading is the bottleneck".to_owned(),
+            kind => {
+                let name = kind.name();
                 let mut letters = name.chars();
                 let first = letters.next().into_iter().flat_map(char::to_uppercase).collect::<String>();
                 let verb = if name.ends_with('s') { "are" } else { "is" };
@@ -45,12 +47,12 @@ pub(super) fn sentence(prediction: &Prediction) -> String {
     if again >= LEAST {
         text.push_str(&format!(" and computes again {}", percent(again)));
     }
-    for (index, (name, share)) in waits.iter().enumerate() {
+    for (index, (kind, share)) in waits.iter().enumerate() {
         let joint = match index {
             0 => ", and waits for",
             _ => ", for",
         };
-        text.push_str(&format!("{joint} {} {}", words(name), percent(*share)));
+        text.push_str(&format!("{joint} {} {}", awaited(*kind), percent(*share)));
     }
     text + "."
 }
@@ -63,20 +65,24 @@ mod tests {
     use stepcast_core::prediction::Part;
     use stepcast_core::scenario::Document;
 
-    fn with(parts: &[(&'static str, f64)]) -> String {
+    fn with(parts: &[(PartKind, f64)]) -> String {
         let text = "[model]\nzoo = \"gpt2\"\n[strategy.plan]\n[[cluster.workers]]\ncount = 1\ndevice = \"h100-sxm5\"";
         let mut prediction =
             Transformer.predict(&Document::new("test", text).scenario(&[]).unwrap()).unwrap();
         prediction.iteration = Seconds::new(parts.iter().map(|part| part.1).sum());
         prediction.breakdown =
-            parts.iter().map(|&(name, time)| Part { name, time: Seconds::new(time) }).collect();
+            parts.iter().map(|&(kind, time)| Part { kind, time: Seconds::new(time) }).collect();
         sentence(&prediction)
     }
 
     #[test]
     fn the_longest_wait_comes_first() {
-        let found =
-            with(&[("compute", 63.0), ("recompute", 21.0), ("gradients", 6.0), ("pipeline bubble", 10.0)]);
+        let found = with(&[
+            (PartKind::Compute, 63.0),
+            (PartKind::Recompute, 21.0),
+            (PartKind::Gradients, 6.0),
+            (PartKind::PipelineBubble, 10.0),
+        ]);
         let expected = "Computing is the bottleneck: the stage that ends the step computes 63 % of it and computes again \
                         21 %, and waits for other stages 10 %, for the sum of gradients 6 %.";
         assert_eq!(found, expected);
@@ -84,19 +90,24 @@ mod tests {
 
     #[test]
     fn what_takes_longest_is_named() {
-        let found =
-            with(&[("compute", 30.0), ("recompute", 0.0), ("tensor parallelism", 69.9), ("gradients", 0.1)]);
+        let found = with(&[
+            (PartKind::Compute, 30.0),
+            (PartKind::Recompute, 0.0),
+            (PartKind::TensorParallelism, 69.9),
+            (PartKind::Gradients, 0.1),
+        ]);
         let expected = "Tensor parallelism is the bottleneck: the stage that ends the step computes 30 % of it, and waits \
                         for tensor parallelism 70 %.";
         assert_eq!(found, expected);
         assert!(
-            with(&[("compute", 4.0), ("recompute", 0.0), ("host", 6.0)])
+            with(&[(PartKind::Compute, 4.0), (PartKind::Recompute, 0.0), (PartKind::Host, 6.0)])
                 .starts_with("The host is the bottleneck")
         );
-        let bubble = with(&[("compute", 4.0), ("recompute", 0.0), ("pipeline bubble", 6.0)]);
+        let bubble =
+            with(&[(PartKind::Compute, 4.0), (PartKind::Recompute, 0.0), (PartKind::PipelineBubble, 6.0)]);
         assert!(bubble.starts_with("Stages wait for each other most of all"), "{bubble}");
         assert_eq!(
-            with(&[("compute", 4.0), ("recompute", 0.0)]),
+            with(&[(PartKind::Compute, 4.0), (PartKind::Recompute, 0.0)]),
             "Computing is the bottleneck: the stage that ends the step computes 100 % of it."
         );
     }

@@ -9,7 +9,7 @@ use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Measurement, Remedies, Remedy};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::{Domain, Group, REPEATS, Residual, SHIFT, doublings_outside};
@@ -48,7 +48,8 @@ pub struct Assumption {
     #[schemars(default)]
     pub figures: Vec<AssumedFigure>,
     /// What to do about it.
-    pub remedy: String,
+    #[serde(flatten)]
+    pub remedy: Remedies,
 }
 
 /// The error of a prediction that rests on assumed figures.
@@ -142,7 +143,9 @@ pub(super) fn assumed(
             Cause::Group(index, _) if !measured::is_measured(scenario, &scenario.priors.groups[*index]) => {
                 scenario.priors.groups[*index].remedy.clone()
             }
-            Cause::Group(..) | Cause::Unexplained(..) => RUN_REMEDY.to_owned(),
+            Cause::Group(..) | Cause::Unexplained(..) => {
+                Remedy::Measure { what: Measurement::RunOnCluster }.into()
+            }
         };
         let effect = cause.effect().abs();
         by_assumption.push(Assumption {
@@ -163,7 +166,6 @@ pub(super) fn assumed(
     }))
 }
 
-const RUN_REMEDY: &str = "measure one run on the cluster and give it to `--calibrate`";
 const BEYOND_DEVICES: &str = "batch or device beyond published runs";
 const BEYOND_CLUSTERS: &str = "size of cluster, model or rate beyond published runs";
 

@@ -6,7 +6,7 @@
 use crate::predict::budget;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR, is_assumed};
+use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR, SpeedSource};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
@@ -60,7 +60,7 @@ pub(super) fn varied(scenario: &Scenario) -> Vec<Varied> {
         }
         None => {
             let groups = &scenario.cluster.groups;
-            let assumed = |index: usize| is_assumed(scenario, &groups[index]);
+            let assumed = |index: usize| SpeedSource::new(scenario, &groups[index]) == SpeedSource::Assumed;
             if (0..groups.len()).any(assumed) {
                 let varied_speed = speed(scenario, ASSUMED_SHARE, ASSUMED_EFFICIENCY_FACTOR, assumed);
                 varied.push(Varied { told_by: Some(ASSUMED), ..varied_speed });

@@ -54,7 +54,7 @@ pub(super) fn values<'a>(scenario: &'a Scenario, group: &Group) -> (Cow<'a, Prio
     match (machines(scenario), first) {
         (Some(own), Some(fitted)) if is_measured(scenario, group) => {
             let mut priors = scenario.priors.as_ref().clone();
-            priors.transformer = own[0].measured(&priors.transformer);
+            priors.transformer = priors.transformer.with_measured(&own[0].transformer);
             (Cow::Owned(priors), Some(&fitted.path))
         }
         _ => (Cow::Borrowed(scenario.priors.as_ref()), None),

@@ -23,7 +23,7 @@ use inputs::Varied;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::compute;
+use stepcast_core::compute::SpeedSource;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Simulation, Warning};
@@ -147,7 +147,8 @@ pub fn of(
 /// contributes.
 fn validated_as(scenario: &Scenario, method: &'static str) -> &'static str {
     let groups = &scenario.cluster.groups;
-    let fitted = groups.iter().all(|group| compute::step_fit(scenario, group).is_some());
+    let is_fitted = |group| matches!(SpeedSource::new(scenario, group), SpeedSource::FittedSteps(_));
+    let fitted = groups.iter().all(is_fitted);
     match scenario.strategy.architecture {
         Architecture::StandAlone if fitted => FITTED_STEPS,
         _ => method,

@@ -65,7 +65,7 @@ pub(super) fn read(mut keys: Keys, text: &str) -> Result<Launched, Fault> {
     launched.replica_batch = batch.map(|batch| batch.saturating_mul(accumulated.unwrap_or(1)));
     if batch.is_none() {
         let what = "the batch is an argument of the trainer: one sequence on every worker is assumed";
-        launched.notes.push(format!("{what}; --set strategy.plan.micro-batch=4 gives another"));
+        launched.notes.push(format!("{what}; `strategy.plan.micro-batch` sets another"));
         launched.replica_batch = Some(accumulated.unwrap_or(1));
     }
     keys.forget(WITHOUT_EFFECT);

@@ -4,8 +4,9 @@ use super::keys::Keys;
 use super::{Group, Launched, shell};
 use serde_json::Value;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{ExpertsSection, MlaSection, Mlp, NormKind, TransformerSection};
+use stepcast_core::model::transformer::{Mlp, NormKind};
 use stepcast_core::precision::Precision;
+use stepcast_core::scenario::{ExpertsSection, MlaSection, TransformerSection};
 use stepcast_core::strategy::{
     Attention, ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };
@@ -216,7 +217,7 @@ fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let padding = padding.saturating_mul(launched.plan.tensor.unwrap_or(1)).max(1);
     if vocabulary.is_none() {
         let what = format!("the vocabulary is that of the tokeniser: the {GPT2} tokens of GPT-2 are assumed");
-        launched.notes.push(format!("{what}; --set model.transformer.vocabulary=128256 gives another"));
+        launched.notes.push(format!("{what}; `model.transformer.vocabulary` sets another"));
     }
     // Two thirds of four times the width, in multiples of 64.
     let usual = if swiglu { hidden.saturating_mul(8) / 3 / 64 * 64 } else { hidden.saturating_mul(4) };

@@ -18,12 +18,14 @@ use super::{Folder, Request};
 use keys::Keys;
 use serde_json::Value;
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::keys::NameOr;
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
-use stepcast_core::model::transformer::{TransformerSection, hugging_face, zoo};
+use stepcast_core::model::transformer::{hugging_face, zoo};
 use stepcast_core::precision::Precision;
-use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
+use stepcast_core::scenario::{
+    ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile, TransformerSection,
+};
 use stepcast_core::strategy::{Architecture, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
 
@@ -167,11 +169,17 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
     let given = |beginning: &str| overrides.iter().any(|change| change.key().starts_with(beginning));
     if !["cluster.workers.device", "cluster.workers.0", "cluster.machine"].iter().any(|key| given(key)) {
         let reason = format!("a launch file of {framework} does not say on what it runs");
-        return Err(Fault::new(reason, "name it: --machine dgx-h100, or --device a100"));
+        let device = Remedy::option(RequestOption::Device, "a100");
+        return Err(Fault::new(reason, [Remedy::option(RequestOption::Machine, "dgx-h100"), device]));
     }
     let workers = workers(overrides).or(launched.workers).ok_or_else(|| {
         let reason = "it does not say how many workers there are";
-        Fault::new(reason, "give them: --workers 4x8 for four machines of eight")
+        let remedy = Remedy::GiveOption {
+            option: RequestOption::Workers,
+            value: Some("4x8".to_owned()),
+            purpose: "for four machines of eight".to_owned(),
+        };
+        Fault::new(reason, remedy)
     })?;
     let file = ScenarioFile {
         model: model(&launched, overrides)?,
@@ -216,7 +224,12 @@ fn model(launched: &Launched, overrides: &[Edit]) -> Result<ModelSection, Fault>
         Some(name) => format!("the shape of its model, {}, is not known", printable(name)),
         None => "it does not say what is trained".to_owned(),
     };
-    Err(Fault::new(reason, "name the model: --model llama3-8b, or --model config.json of Hugging Face"))
+    let config = Remedy::GiveOption {
+        option: RequestOption::Model,
+        value: Some("config.json".to_owned()),
+        purpose: "of Hugging Face".to_owned(),
+    };
+    Err(Fault::new(reason, [Remedy::option(RequestOption::Model, "llama3-8b"), config]))
 }
 
 fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSection {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::explore::plan::emit::{Framework, Launch};
+use stepcast_core::fault::Note;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
@@ -151,6 +152,10 @@ fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
     count
 }
 
+fn note_texts(notes: &[Note]) -> String {
+    notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn what_is_emitted_for_megatron_is_read_alike() {
     for model in ["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "deepseek-v3"] {
@@ -206,7 +211,7 @@ fn uneven_stages_are_read_alike() {
             assert_eq!(read.stage_layers, Some(layers.to_vec()), "{text}");
             let apart = Plan { stage_recompute: Some(vec![4, 2, 0, 0]), ..plan.clone() };
             let refused = Launch { plan: &apart, ..launch }.emit(framework).unwrap_err();
-            assert!(refused.remedy.contains("plan.per-stage=false"), "{refused}");
+            assert!(refused.remedy.contains("plan.per-stage = false"), "{refused}");
             found += 1;
         }
         assert_eq!(found, expected, "{framework:?}");
@@ -261,7 +266,7 @@ fn a_script_with_strange_flags_names_them() {
     let shape = read.source.transformer().unwrap();
     // 50257 tokens in whole multiples of 128 for each of four ranks.
     assert_eq!((shape.vocabulary, shape.mlp_width, shape.positions), (50_688, 16_384, 2048));
-    let notes = request.take_notes().join("\n");
+    let notes = note_texts(&request.take_notes());
     assert!(notes.contains("left out: --fp8-margin.") && notes.contains("vocabulary"), "{notes}");
 }
 
@@ -278,7 +283,7 @@ fn torchtitan_fills_ranks_and_stages_in_its_own_way() {
     assert_eq!(plan.stage_layers, Some(vec![8, 9, 8, 7]));
     assert_eq!((plan.sharding, plan.global_batch), (Sharding::Keep, Some(16)));
     assert_eq!(read.data.unwrap().samples, 160);
-    assert!(request.take_notes().join("\n").contains("compile.enable"));
+    assert!(note_texts(&request.take_notes()).contains("compile.enable"));
 }
 
 #[test]
@@ -291,7 +296,7 @@ fn accelerate_asks_for_the_batch_of_the_trainer() {
     assert_eq!(read.cluster.workers_per_node(), 8);
     assert_eq!(read.cluster.nodes.as_ref().unwrap().ports, Some(8));
     assert_eq!(read.strategy.plan.as_ref().unwrap().sharding, Sharding::Zero3);
-    let notes = request.take_notes().join("\n");
+    let notes = note_texts(&request.take_notes());
     assert!(notes.contains("argument of the trainer") && notes.contains("fsdp_offload_params"), "{notes}");
     let given = format!("{text}# per_device_train_batch_size=4, gradient_accumulation_steps=2");
     let plan = scenario(&given, &texts).strategy.plan.unwrap();
@@ -310,7 +315,7 @@ fn deepspeed_leaves_what_is_open_to_flags() {
     let plan = read.strategy.plan.as_ref().unwrap();
     assert_eq!((plan.global_batch, plan.bucket), (Some(16), Some(500_000_000)));
     assert_eq!(read.strategy.precision, Precision::Fp16);
-    assert!(request.take_notes().join("\n").contains("zero_optimization.offload_param.device"));
+    assert!(note_texts(&request.take_notes()).contains("zero_optimization.offload_param.device"));
 }
 
 #[test]
@@ -318,11 +323,11 @@ fn what_is_missing_is_asked_for() {
     let launch =
         "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --micro-batch-size 1 --seq-length 64";
     let refused = |content: &str, texts: &[&str]| request(content, texts).unwrap_err().to_string();
-    assert!(refused(launch, &[]).contains("--machine dgx-h100"));
-    assert!(refused(launch, &["cluster.workers.device=a100"]).contains("--workers 4x8"));
+    assert!(refused(launch, &[]).contains("dgx-h100"));
+    assert!(refused(launch, &["cluster.workers.device=a100"]).contains("4x8"));
     let without = "{\"zero_optimization\": {\"stage\": 3}}";
     let texts = ["cluster.workers.device=a100", "cluster.workers.count=8"];
-    assert!(refused(without, &texts).contains("--model llama3-8b"));
+    assert!(refused(without, &texts).contains("llama3-8b"));
     assert!(refused("{\"zero_optimization\": {\"stage\": \"x\"}}", &texts).contains("not a whole number"));
     let unknown = "[training]\nseq_len = 64\n[model]\nname = \"nobody\"\nflavor = \"9B\"";
     assert!(refused(unknown, &texts).contains("nobody 9B"));

@@ -5,7 +5,7 @@ mod training;
 
 pub(crate) use training::{assumptions, messages, training};
 
-use super::excerpt::Named;
+use super::excerpt::NamedProgram;
 use super::measure::{Measured, Measurement, Recorder, measure, observe};
 use super::summary::{batches, groups, mean, spread};
 use super::{Recording, about, broken};
@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::prediction::{
-    Bottleneck, Communication, Part, Prediction, Simulation, Spread, Usage, samples_per_step,
+    Bottleneck, Communication, Part, PartKind, Prediction, Resource, Simulation, Spread, Usage,
+    samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -73,11 +74,11 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let observer = || Exchanges::new(training.roles(), 0);
     let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
     let measured =
-        measure(&program, &batches, &scenario.simulate, observer, watch, |measured| {
-            match measured.is_last {
-                true => ControlFlow::Continue(()),
-                false => watch(Progress::Estimate(&predicted(measured))),
-            }
+        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| match measured
+            .is_last
+        {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
         })?;
     Ok(predicted(&measured))
 }
@@ -102,8 +103,8 @@ fn prediction(
     let mut lengths: Vec<f64> = runs.iter().flat_map(|figures| figures.lengths.iter().copied()).collect();
     let nothing = Spread { low: 0.0, median: 0.0, high: 0.0 };
     let mut usage = vec![
-        Usage { resource: "workers".to_owned(), share: computing },
-        Usage { resource: "all-reduce".to_owned(), share: exchanging },
+        Usage { resource: Resource::Workers, share: computing },
+        Usage { resource: Resource::AllReduce, share: exchanging },
     ];
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
     let simulation = Simulation {
@@ -121,8 +122,10 @@ fn prediction(
         end: measured.end(),
     };
     let busy = iteration * computing;
-    let breakdown =
-        vec![Part { name: "compute", time: busy }, Part { name: "waiting", time: iteration - busy }];
+    let breakdown = vec![
+        Part { kind: PartKind::Compute, time: busy },
+        Part { kind: PartKind::Waiting, time: iteration - busy },
+    ];
     let bottleneck = if computing >= exchanging { Bottleneck::Compute } else { Bottleneck::WorkerLink };
     let mut warnings = assumptions(scenario);
     warnings.extend(estimate.warning());
@@ -170,9 +173,9 @@ fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
 }
 
 /// The program of a scenario.
-pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let training = training(scenario).map_err(inapplicable)?;
-    Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
+    Ok(NamedProgram { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
 pub(super) fn timeline(
@@ -183,7 +186,7 @@ pub(super) fn timeline(
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();
-    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let about = about(scenario, training.profile_operations());
     Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
 }

@@ -5,7 +5,7 @@ mod figures;
 mod placement;
 mod replay;
 
-use super::excerpt::Named;
+use super::excerpt::NamedProgram;
 use super::measure::{Measured, measure, observe};
 use super::summary::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
@@ -18,7 +18,9 @@ use stepcast_analytic::servers;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
-use stepcast_core::prediction::{Bottleneck, Part, Prediction, Simulation, Usage, Warning, samples_per_step};
+use stepcast_core::prediction::{
+    Bottleneck, Part, PartKind, Prediction, Resource, Simulation, Usage, Warning, samples_per_step,
+};
 use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
@@ -33,12 +35,12 @@ const FEW_STEPS: usize = 10;
 const LOCK_STEP: f64 = 0.75;
 
 pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
-    let prepared = Prepared::of(scenario)?;
+    let prepared = Prepared::new(scenario)?;
     let predicted = |measured: &Measured<'_, Steps>| prepared.prediction(scenario, measured);
     let measured = measure(
         &prepared.program,
         &prepared.batches,
-        &scenario.simulate,
+        &scenario.methods.simulate,
         Steps::default,
         watch,
         |measured| match measured.is_last {
@@ -50,9 +52,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
 }
 
 /// The program of a scenario.
-pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
-    let Prepared { program, lanes, .. } = Prepared::of(scenario)?;
-    Ok(Named { program, lane_names: lanes.names() })
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
+    let Prepared { program, lanes, .. } = Prepared::new(scenario)?;
+    Ok(NamedProgram { program, lane_names: lanes.names() })
 }
 
 /// The first `steps` steps of every worker of one run.
@@ -61,9 +63,9 @@ pub(super) fn timeline(
     steps: u64,
     wanted: &CancelCheck<'_>,
 ) -> Result<Recording, Stopped> {
-    let prepared = Prepared::of(scenario)?;
+    let prepared = Prepared::new(scenario)?;
     let mut observed = Timeline::default();
-    observe(&prepared.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&prepared.program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
         lane_names: prepared.lanes.names(),
         program: prepared.program,
@@ -87,7 +89,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(scenario: &Scenario) -> Result<Self, Fault> {
+    fn new(scenario: &Scenario) -> Result<Self, Fault> {
         let mut warnings = Vec::new();
         let profile = profile(scenario, &mut warnings);
         warnings.extend(servers::assumption(scenario));
@@ -163,8 +165,8 @@ impl Prepared {
             end: measured.end(),
         };
         let breakdown = vec![
-            Part { name: "compute", time: compute },
-            Part { name: "waiting", time: iteration - compute },
+            Part { kind: PartKind::Compute, time: compute },
+            Part { kind: PartKind::Waiting, time: iteration - compute },
         ];
         let mut warnings = self.warnings.clone();
         warnings.extend(estimate.warning());
@@ -187,11 +189,16 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
         1 => {
             let message = format!(
                 "the profile has a single step: others are made from it, computing times spread by {:.0} %",
-                100.0 * scenario.simulate.jitter
+                100.0 * scenario.methods.simulate.jitter
             );
             warnings.push(Warning { code: "single-step", message });
             let groups = scenario.cluster.groups.len();
-            Cow::Owned(jittered(profile, groups, scenario.simulate.jitter, scenario.simulate.seed))
+            Cow::Owned(jittered(
+                profile,
+                groups,
+                scenario.methods.simulate.jitter,
+                scenario.methods.simulate.seed,
+            ))
         }
         steps if steps < FEW_STEPS => {
             let message = format!(
@@ -227,7 +234,7 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
     let busiest = simulation.usage.first()?;
     let asynchronous =
         matches!(scenario.strategy.synchronisation, Synchronisation::Async | Synchronisation::Ssp(1..));
-    let fair = scenario.simulate.transport == scenario::SharingRule::Fair;
+    let fair = scenario.methods.simulate.transport == scenario::SharingRule::Fair;
     (asynchronous && fair && scenario.cluster.workers() > 1 && busiest.share < LOCK_STEP).then(|| Warning {
         code: "lock-step",
         message: format!(
@@ -240,15 +247,17 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
 
 fn usage(lanes: LocalLanes, runs: &[Figures]) -> Vec<Usage> {
     let mut usage =
-        vec![Usage { resource: "workers".to_owned(), share: mean(runs, |figures| figures.workers_busy) }];
+        vec![Usage { resource: Resource::Workers, share: mean(runs, |figures| figures.workers_busy) }];
     for server in 0..usize::from(lanes.servers) {
-        for (direction, name) in ["downlink", "uplink"].into_iter().enumerate() {
+        for (direction, resource) in
+            [Resource::Downlink(server), Resource::Uplink(server)].into_iter().enumerate()
+        {
             let share = mean(runs, |figures| figures.links_used[2 * server + direction]);
-            usage.push(Usage { resource: format!("server {server}, {name}"), share });
+            usage.push(Usage { resource, share });
         }
     }
     usage.push(Usage {
-        resource: "server computing".to_owned(),
+        resource: Resource::ServerComputing,
         share: mean(runs, |figures| figures.servers_busy),
     });
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));

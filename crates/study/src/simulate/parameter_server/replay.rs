@@ -46,7 +46,7 @@ fn is_served(scenario: &Scenario) -> bool {
 pub(super) fn hides(scenario: &Scenario) -> f64 {
     let servers = &scenario.cluster.servers;
     match servers.overlap.unwrap_or(servers.copies == 1) {
-        true if is_served(scenario) => scenario.priors.servers.hides,
+        true if is_served(scenario) => scenario.priors.servers.hideable_backward,
         true => 1.0,
         false => 0.0,
     }
@@ -92,7 +92,7 @@ fn is_colocated(scenario: &Scenario) -> bool {
 /// Seconds of a server's software for each operation that pushes gradients: it receives them, and sends the parameters
 /// to which they are added.
 fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
-    let service = Service::of_scenario(scenario)?;
+    let service = Service::from_scenario(scenario)?;
     let copies = f64::from(scenario.cluster.servers.copies);
     let duplex = match scenario.strategy.synchronisation {
         Synchronisation::Async | Synchronisation::Ssp(_) => scenario.priors.servers.duplex,
@@ -126,7 +126,7 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
     let mut workers = Vec::with_capacity(cluster.workers() as usize);
     let mut machines = 0;
     for (index, group) in cluster.groups.iter().enumerate() {
-        let machine = Machine::of(scenario, index);
+        let machine = Machine::new(scenario, index);
         let (port, slowness) = (payload(scenario, machine.rate), slowness(scenario, index));
         for worker in 0..group.count {
             let machine = shared.then_some(machines + worker / machine.workers);
@@ -136,7 +136,7 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
     }
     let servers = simulated_servers(scenario);
     let server_port = server_port(scenario);
-    let options = scenario.simulate;
+    let options = scenario.methods.simulate;
     Replay {
         profile,
         workers,

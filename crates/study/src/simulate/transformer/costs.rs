@@ -1,111 +1,275 @@
-//! What a micro-batch and a step cost on every stage, from the closed form: computing, traffic that a stage waits for,
-//! and traffic beside computing.
+//! What a micro-batch and a step are on every stage, as work for the engine.
 //!
-//! The closed form knows what is exposed of every kind of traffic. What is hidden is the rest: its traffic if nothing were
-//! sent beside computing, less what is exposed.
+//! Durations of single operations and messages are those of `analytic`; which of them the framework begins beside which
+//! others is its [overlaps](stepcast_core::strategy::Overlaps). What is hidden and what shows, the engine finds out.
+//!
+//! Layers of a virtual stage that are alike are one piece of work, many times as long: while they take turns with the same
+//! traffic, either computing or traffic is the longer one for all of them.
 
-use stepcast_analytic::transformer::schedules::{self, Sizes};
-use stepcast_analytic::transformer::spent::{Pass, Spent};
-use stepcast_analytic::transformer::stages::Run;
-use stepcast_analytic::transformer::step::StageStep;
-use stepcast_analytic::transformer::tail::Tail;
+use stepcast_analytic::transformer::schedules::{self, PassKind, Sizes};
+use stepcast_analytic::transformer::spent::Spent;
+use stepcast_analytic::transformer::stages::{LayerWork, Run};
+use stepcast_analytic::transformer::step::{StageTraffic, StageWork};
 use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::pipeline::{self, Cost, Phase, Task, Traffic};
+use stepcast_sim::pipeline::Work::{Beside, Compute, InTurn, Recompute, Traffic};
+use stepcast_sim::pipeline::{Exchange, Pass, Phase, Tail, Task, Traffic as Kind, Work};
 
-/// Traffic below this share of what is exposed is rounding.
-const ROUNDING: f64 = 1e-9;
-
-/// The closed form of one set of devices, on all stages.
+/// The work of one set of devices, on all stages.
 #[derive(Debug, Clone)]
-pub(super) struct Closed {
+pub(super) struct StepWork {
     /// By virtual stage.
-    pub(super) passes: Vec<[Cost; Phase::COUNT]>,
+    pub(super) passes: Vec<[Pass; Phase::COUNT]>,
     /// By stage.
-    pub(super) tails: Vec<pipeline::Tail>,
+    pub(super) tails: Vec<Tail>,
     /// One send between stages.
     pub(super) send: f64,
 }
 
-impl Closed {
-    /// The times of `scenario` on its slowest device and port.
-    pub(super) fn of(scenario: &Scenario) -> Result<Self, Fault> {
+impl StepWork {
+    /// The work of `scenario` on its slowest device and port.
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, Fault> {
         let (shape, plan) = planned(scenario)?;
         let run = run(scenario, &shape, plan)?;
-        let in_turn = plan.without_overlap();
-        let alone = Run { plan: &in_turn, ..run };
-        let (exposed, all) = (run.places(), alone.places());
-        let (step, alone) = (stages(&run)?, stages(&alone)?);
-        let tail = |(index, (stage, alone)): (usize, (&StageStep, &StageStep))| {
-            tail(stage, &alone.tail, run.tied(index as u64))
-        };
         Ok(Self {
-            passes: exposed.iter().zip(&all).map(|(exposed, all)| passes(exposed, all)).collect(),
-            tails: step.iter().zip(&alone).enumerate().map(tail).collect(),
+            passes: run.stage_works().iter().map(|work| passes(&run, work)).collect(),
+            tails: (0..plan.pipeline).map(|stage| tail(&run, stage)).collect(),
             send: run.send().0.get(),
         })
     }
 }
 
-fn stages(run: &Run<'_>) -> Result<Vec<StageStep>, Fault> {
-    let stuck =
-        |_| Fault::in_key("strategy.plan.schedule", "a stage waits for itself", "use another schedule");
-    Ok(run.step().map_err(stuck)?.stages)
-}
-
-/// What is left of `all` beside `exposed`.
-fn hidden(exposed: Seconds, all: Seconds) -> f64 {
-    let left = (all - exposed).get();
-    if left > ROUNDING * all.get() { left } else { 0.0 }
-}
-
-fn cost(exposed: &Spent, all: &Spent) -> Cost {
-    let kinds = |spent: &Spent| [spent.tensor, spent.context, spent.expert, spent.sharded, spent.offload];
-    let mut cost = Cost {
-        recompute: exposed.recompute.get(),
-        compute: exposed.compute.get(),
-        host: exposed.host.get(),
-        exposed: kinds(exposed).map(Seconds::get),
-        hidden: [0.0; Traffic::OF_A_PASS.len()],
-    };
-    for (to, (exposed, all)) in cost.hidden.iter_mut().zip(kinds(exposed).into_iter().zip(kinds(all))) {
-        *to = hidden(exposed, all);
+fn tail(run: &Run<'_>, stage: u64) -> Tail {
+    let (held, overlaps) = (run.held(), run.overlaps());
+    let work = run.tail_work(&held, stage);
+    let layers = held.layers(stage);
+    Tail {
+        buckets: work.buckets(layers.dense + layers.expert),
+        gradients: Exchange { time: work.gradients.get(), overlapped: overlaps.gradients },
+        tied: work.tied.get(),
+        update: work.update.get(),
+        offload: work.offload.get(),
+        weights: Exchange { time: work.weights.get(), overlapped: overlaps.weights },
     }
-    cost
 }
 
-/// The passes of a virtual stage. With a split backward, sharded weights, gradients and what the host's memory holds
-/// travel beside both parts of it. The weights with which the backward pass begins may take longer than all of it: they
-/// were fetched before.
-fn passes(exposed: &Pass, all: &Pass) -> [Cost; Phase::COUNT] {
-    let forward = cost(&exposed.forward, &all.forward);
-    let mut backward = cost(&exposed.backward, &all.backward);
-    let mut weight = cost(&exposed.weight, &all.weight);
-    let (first, second) = (backward.total(), weight.total());
-    for kind in [Traffic::Sharded as usize, Traffic::Offload as usize] {
-        let all = backward.hidden[kind].min(first + second);
-        backward.hidden[kind] = all;
-        if second > 0.0 {
-            backward.hidden[kind] = all * first / (first + second);
-            weight.hidden[kind] += all - backward.hidden[kind];
+/// The passes of a virtual stage.
+fn passes(run: &Run<'_>, stage: &StageWork) -> [Pass; Phase::COUNT] {
+    let is_split = schedules::is_split(run.plan.schedule_kind());
+    let StageTraffic { unit, units, offload, ends, outside } = stage.traffic;
+    let units = Units { count: units as f64, gather: unit[0].get(), reduce: unit[1].get(), run };
+    let [activations, gradients] = offload.map(Seconds::get);
+    let host = |index: usize| {
+        let layers = stage.layers.iter().map(|(layer, count)| layer.host[index] * *count as f64);
+        layers.sum::<Seconds>().get()
+    };
+    let sum = |of: &dyn Fn(&LayerWork) -> Vec<Work>| {
+        InTurn(stage.layers.iter().map(|(layer, count)| InTurn(of(layer)).scaled(*count as f64)).collect())
+    };
+    let whole = |work: Work,
+                 offloaded: f64,
+                 host: f64,
+                 of: fn(&stepcast_analytic::transformer::spent::Pass) -> &Spent| {
+        let work = together(work, Traffic(Kind::Offload, offloaded), run.overlaps().prefetch);
+        let ends: Vec<&Spent> = ends.iter().flatten().map(of).collect();
+        let more = ends
+            .iter()
+            .flat_map(|spent| [Compute(spent.compute.get()), Traffic(Kind::Tensor, spent.tensor.get())]);
+        let issue: f64 = ends.iter().map(|spent| spent.host.get()).sum();
+        Pass { work: merged([work].into_iter().chain(more).collect()), host: host + issue }
+    };
+    let forward = units.forward(sum(&|layer| forward(run, layer)));
+    let forward = whole(forward, activations, host(0), |pass| &pass.forward);
+    let input = sum(&|layer| input(run, layer));
+    let weight = sum(&|layer| weight(run, layer));
+    if is_split {
+        let backward = whole(units.input(input), activations, host(1) + outside.get(), |pass| &pass.backward);
+        let weight = whole(units.weight(weight), gradients, host(2), |pass| &pass.weight);
+        return [forward, backward, weight];
+    }
+    let both = units.backward(InTurn(vec![input, weight]));
+    let host = host(1) + host(2) + outside.get();
+    let backward = whole(both, activations.max(gradients), host, |pass| &pass.backward);
+    [forward, backward, Pass::default()]
+}
+
+/// `main` and `other`, which begin together if the framework does so.
+fn together(main: Work, other: Work, overlapped: bool) -> Work {
+    if overlapped { Beside(vec![main, other]) } else { InTurn(vec![main, other]) }
+}
+
+/// The forward pass of a layer: keys and values travel around the ring beside attention.
+fn forward(run: &Run<'_>, layer: &LayerWork) -> Vec<Work> {
+    let [beside, _] = run.beside_ring(&layer.computed).map(Seconds::get);
+    let [there, ..] = layer.context.map(Seconds::get);
+    let compute = layer.computed.forward.device.get();
+    let mut work = around(run, Compute, compute, beside, there);
+    work.extend([
+        Traffic(Kind::Tensor, layer.tensor.forward.get()),
+        Traffic(Kind::Expert, layer.expert[0].get()),
+    ]);
+    work
+}
+
+/// Computing, of which `attention` may hide what travels around the ring.
+fn around(run: &Run<'_>, of: fn(f64) -> Work, compute: f64, attention: f64, ring: f64) -> Vec<Work> {
+    if run.plan.context == 1 {
+        return vec![of(compute)];
+    }
+    let attention = attention.min(compute);
+    let ring = Traffic(Kind::Context, ring);
+    vec![of(compute - attention), together(of(attention), ring, run.hides_context())]
+}
+
+/// What is computed again and the gradients of inputs of a layer. Gathers of saved inputs run beside these.
+fn input(run: &Run<'_>, layer: &LayerWork) -> Vec<Work> {
+    let [forward, backward] = run.beside_ring(&layer.computed).map(Seconds::get);
+    let [_, back, again] = layer.context.map(Seconds::get);
+    let mut work = around(run, Recompute, layer.again.get(), forward, again);
+    let input = around(run, Compute, layer.computed.input.device.get(), backward, back);
+    match run.hides_tensor() && run.plan.tensor > 1 {
+        true => {
+            let gathers = Traffic(Kind::Tensor, layer.tensor.gathers.get());
+            work.push(together(InTurn(input), gathers, true));
+        }
+        false => work.extend(input),
+    }
+    work.push(Traffic(Kind::Tensor, layer.tensor.backward.get()));
+    if !run.hides_tensor() {
+        work.push(Traffic(Kind::Tensor, layer.tensor.sums.get()));
+    }
+    work.push(Traffic(Kind::Expert, layer.expert[1].get()));
+    work
+}
+
+/// The gradients of weights of a layer. Sums of the gradients of inputs run beside them.
+fn weight(run: &Run<'_>, layer: &LayerWork) -> Vec<Work> {
+    let compute = Compute(layer.computed.weight.device.get());
+    match run.hides_tensor() && run.plan.tensor > 1 {
+        true => vec![together(compute, Traffic(Kind::Tensor, layer.tensor.sums.get()), true)],
+        false if run.hides_tensor() => vec![compute],
+        false => vec![compute, Traffic(Kind::Tensor, layer.tensor.gathers.get())],
+    }
+}
+
+/// Layers whose weights or gradients are sharded, each a unit: its weights are gathered before it computes, its gradients
+/// reduced afterwards; ahead and behind, beside the computing of its neighbours, if the framework does so.
+struct Units<'a> {
+    count: f64,
+    gather: f64,
+    reduce: f64,
+    run: &'a Run<'a>,
+}
+
+impl Units<'_> {
+    fn sent(&self, time: f64) -> Work {
+        Traffic(Kind::Sharded, time)
+    }
+
+    /// `count` of the units of `work`, beside traffic.
+    fn some(&self, work: &Work, count: f64, time: f64) -> Work {
+        together(work.scaled(count / self.count), self.sent(time), true)
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.run.overlaps().prefetch
+    }
+
+    fn forward(&self, work: Work) -> Work {
+        let (n, gather) = (self.count, self.gather);
+        if gather <= 0.0 || n < 1.0 {
+            return work;
+        }
+        if !self.is_ahead() {
+            return InTurn(vec![work, self.sent(n * gather)]);
+        }
+        let others = self.some(&work, n - 1.0, (n - 1.0) * gather);
+        InTurn(vec![self.sent(gather), others, work.scaled(1.0 / n)])
+    }
+
+    /// Gradients of inputs and of weights together. The weights with which they begin were fetched before.
+    fn backward(&self, work: Work) -> Work {
+        let (n, gather, reduce) = (self.count, self.gather, self.reduce);
+        if gather + reduce <= 0.0 || n < 1.0 {
+            return work;
+        }
+        if !self.is_ahead() {
+            return InTurn(vec![work, self.sent(n * (gather + reduce))]);
+        }
+        if gather <= 0.0 || n < 2.0 {
+            return self.reduced(work);
+        }
+        InTurn(vec![
+            self.some(&work, 1.0, gather),
+            self.some(&work, n - 2.0, (n - 2.0) * (gather + reduce)),
+            self.some(&work, 1.0, reduce),
+            self.sent(reduce),
+        ])
+    }
+
+    /// Gradients of inputs alone, which need the weights.
+    fn input(&self, work: Work) -> Work {
+        let (n, gather) = (self.count, self.gather);
+        if gather <= 0.0 || n < 1.0 {
+            return work;
+        }
+        if !self.is_ahead() {
+            return InTurn(vec![work, self.sent(n * gather)]);
+        }
+        InTurn(vec![self.some(&work, n - 1.0, (n - 1.0) * gather), work.scaled(1.0 / n)])
+    }
+
+    /// Gradients of weights alone, which are reduced.
+    fn weight(&self, work: Work) -> Work {
+        if self.reduce <= 0.0 || self.count < 1.0 {
+            return work;
+        }
+        if !self.is_ahead() {
+            return InTurn(vec![work, self.sent(self.count * self.reduce)]);
+        }
+        self.reduced(work)
+    }
+
+    /// Work of which each unit is reduced beside the next.
+    fn reduced(&self, work: Work) -> Work {
+        let (n, reduce) = (self.count, self.reduce);
+        let others = self.some(&work, n - 1.0, (n - 1.0) * reduce);
+        InTurn(vec![work.scaled(1.0 / n), others, self.sent(reduce)])
+    }
+}
+
+/// Work in turn, with what is alike at its beginning and in traffic made one piece: all that stands by itself is first
+/// computed again, then computed, then sent, kind by kind.
+fn merged(list: Vec<Work>) -> Work {
+    let mut flat = Vec::new();
+    flatten(InTurn(list), &mut flat);
+    let mut again = 0.0;
+    let mut compute = 0.0;
+    let mut sent = [0.0; Kind::COUNT];
+    let mut rest = Vec::new();
+    for work in flat {
+        match work {
+            Recompute(time) => again += time,
+            Compute(time) => compute += time,
+            Traffic(kind, time) => sent[kind as usize] += time,
+            Beside(list) => {
+                rest.push(Beside(list.into_iter().map(|work| merged(vec![work])).collect()));
+            }
+            InTurn(_) => {}
         }
     }
-    [forward, backward, weight]
+    let mut all = vec![Recompute(again), Compute(compute)];
+    all.extend(rest);
+    all.extend(Kind::OF_A_PASS.into_iter().map(|kind| Traffic(kind, sent[kind as usize])));
+    InTurn(all)
 }
 
-fn tail(stage: &StageStep, alone: &Tail, tied: Seconds) -> pipeline::Tail {
-    let tail = &stage.tail;
-    pipeline::Tail {
-        layers: (stage.layers.dense + stage.layers.expert) as f64,
-        gradients: (tail.gradients - tied).max(Seconds::ZERO).get(),
-        hidden_gradients: hidden(tail.gradients, alone.gradients),
-        tied: tied.get(),
-        update: tail.update.get(),
-        offload: tail.offload.get(),
-        weights: tail.weights.get(),
-        hidden_weights: hidden(tail.weights, alone.weights),
+fn flatten(work: Work, flat: &mut Vec<Work>) {
+    match work {
+        InTurn(list) => list.into_iter().for_each(|work| flatten(work, flat)),
+        other => flat.push(other),
     }
 }
 
@@ -126,9 +290,9 @@ pub(super) fn orders(run: &Run<'_>) -> (Vec<u32>, Vec<Vec<Task>>) {
             (0..).zip(&stage_of).filter(|(_, on)| **on == stage).map(|(place, _)| place).collect();
         let task = |operation: &schedules::Operation| Task {
             phase: match operation.kind {
-                schedules::Kind::Forward => Phase::Forward,
-                schedules::Kind::Backward => Phase::Backward,
-                schedules::Kind::Weight => Phase::Weight,
+                PassKind::Forward => Phase::Forward,
+                PassKind::Backward => Phase::Backward,
+                PassKind::Weight => Phase::Weight,
             },
             micro_batch: operation.micro_batch,
             place: places[operation.chunk as usize],

@@ -1,9 +1,9 @@
 //! Where the time of every stage goes, as the first replica shows it.
 
 use crate::simulate::measure::Recorder;
-use stepcast_core::prediction::Part;
+use stepcast_core::prediction::{Part, PartKind};
 use stepcast_core::quantity::Seconds;
-use stepcast_sim::pipeline::{Mark, Role, Traffic};
+use stepcast_sim::pipeline::{Built, Role, Traffic};
 use stepcast_sim::{Observer, StepRecord, Steps};
 
 /// Seconds of one stage, summed over steps.
@@ -14,8 +14,8 @@ pub(super) struct StageTimes {
     pub(super) update: f64,
     /// Waiting for the host.
     pub(super) host: f64,
-    /// Offloading after the last pass.
-    offloaded: f64,
+    /// Of the traffic that the stage waits for, what does not belong to its passes.
+    after_passes: f64,
     /// By kind: traffic that the stage waits for.
     pub(super) exposed: [f64; Traffic::COUNT],
     /// End of its last pass, from the beginning of the step.
@@ -31,8 +31,7 @@ impl StageTimes {
 
     /// Passes and what they wait for.
     fn busy(&self) -> f64 {
-        let tail = self.exposed(Traffic::Gradients) + self.exposed(Traffic::Weights) + self.offloaded;
-        self.compute + self.recompute + self.host + self.exposed.iter().sum::<f64>() - tail
+        self.compute + self.recompute + self.host + self.exposed.iter().sum::<f64>() - self.after_passes
     }
 
     fn add(&mut self, other: &Self, scale: f64) {
@@ -40,7 +39,7 @@ impl StageTimes {
         self.recompute += scale * other.recompute;
         self.update += scale * other.update;
         self.host += scale * other.host;
-        self.offloaded += scale * other.offloaded;
+        self.after_passes += scale * other.after_passes;
         for (to, from) in self.exposed.iter_mut().zip(other.exposed) {
             *to += scale * from;
         }
@@ -51,7 +50,7 @@ impl StageTimes {
 
 /// Observes the stages of the first replica.
 pub(super) struct Stages<'a> {
-    marks: &'a [Mark],
+    built: &'a Built,
     steps: Steps,
     /// By operation: when it ended in the step under way, if it has.
     done: Vec<Option<f64>>,
@@ -62,12 +61,12 @@ pub(super) struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    pub(super) fn new(marks: &'a [Mark], stages: usize) -> Self {
+    pub(super) fn new(built: &'a Built, stages: usize) -> Self {
         let nothing = vec![StageTimes::default(); stages];
         Self {
-            marks,
+            built,
             steps: Steps::default(),
-            done: vec![None; marks.len()],
+            done: vec![None; built.marks.len()],
             now: nothing.clone(),
             sum: nothing,
             counted: 0,
@@ -97,7 +96,12 @@ impl Observer for Stages<'_> {
             return;
         }
         self.done[op as usize] = Some(until);
-        let mark = &self.marks[op as usize];
+        let mark = &self.built.marks[op as usize];
+        // How long the stage waited for what ran beside its passes: from their end, if they have ended.
+        let beside = &self.built.beside[op as usize];
+        let ended = beside.iter().map(|&other| self.done[other as usize]);
+        let ended = ended.reduce(|a, b| Some(a?.max(b?))).flatten();
+        let waited = ended.map_or(0.0, |ended| until - ended.max(since));
         let stage = &mut self.now[mark.stage as usize];
         let time = until - since;
         let is_pass = match mark.role {
@@ -113,19 +117,16 @@ impl Observer for Stages<'_> {
                 stage.update += time;
                 false
             }
-            Role::Host { last } => {
-                // The device waits if it has done all of the pass that was issued.
-                let waited = self.done[last as usize].map(|done| until - done);
-                stage.host += waited.unwrap_or(0.0);
-                waited.is_some()
+            Role::Host => {
+                stage.host += waited;
+                ended.is_some()
             }
-            Role::Traffic { kind, exposed } => {
-                let of_pass = mark.micro_batch.is_some();
-                if exposed {
-                    stage.exposed[kind as usize] += time;
-                    stage.offloaded += if kind == Traffic::Offload && !of_pass { time } else { 0.0 };
-                }
-                exposed && of_pass && Traffic::OF_A_PASS.contains(&kind)
+            Role::Traffic { kind, overlapped } => {
+                let shown = if overlapped { waited } else { time };
+                stage.exposed[kind as usize] += shown;
+                let of_pass = mark.micro_batch.is_some() && kind != Traffic::Gradients;
+                stage.after_passes += if of_pass { 0.0 } else { shown };
+                of_pass && Traffic::OF_A_PASS.contains(&kind)
             }
             Role::Wait => false,
         };
@@ -168,20 +169,20 @@ pub(super) fn slowest(stages: &[StageTimes]) -> usize {
 pub(super) fn breakdown(stage: &StageTimes, iteration: Seconds) -> Vec<Part> {
     let sends = stage.exposed(Traffic::SendForward) + stage.exposed(Traffic::SendBackward);
     let times = [
-        ("compute", stage.compute + stage.update),
-        ("recompute", stage.recompute),
-        ("host", stage.host),
-        ("tensor parallelism", stage.exposed(Traffic::Tensor)),
-        ("context parallelism", stage.exposed(Traffic::Context)),
-        ("expert parallelism", stage.exposed(Traffic::Expert)),
-        ("sharded weights", stage.exposed(Traffic::Sharded) + stage.exposed(Traffic::Weights)),
-        ("offload", stage.exposed(Traffic::Offload)),
-        ("pipeline sends", sends),
-        ("gradients", stage.exposed(Traffic::Gradients)),
+        (PartKind::Compute, stage.compute + stage.update),
+        (PartKind::Recompute, stage.recompute),
+        (PartKind::Host, stage.host),
+        (PartKind::TensorParallelism, stage.exposed(Traffic::Tensor)),
+        (PartKind::ContextParallelism, stage.exposed(Traffic::Context)),
+        (PartKind::ExpertParallelism, stage.exposed(Traffic::Expert)),
+        (PartKind::ShardedWeights, stage.exposed(Traffic::Sharded) + stage.exposed(Traffic::Weights)),
+        (PartKind::Offload, stage.exposed(Traffic::Offload)),
+        (PartKind::PipelineSends, sends),
+        (PartKind::Gradients, stage.exposed(Traffic::Gradients)),
     ];
     let known: f64 = times.iter().map(|(_, time)| time).sum();
     let rest = (iteration.get() - known).max(0.0);
-    let all = times.into_iter().chain([("pipeline bubble", rest)]).enumerate();
+    let all = times.into_iter().chain([(PartKind::PipelineBubble, rest)]).enumerate();
     let shown = all.filter(|(index, (_, time))| *index < 2 || *time > 0.0);
-    shown.map(|(_, (name, time))| Part { name, time: Seconds::new(time) }).collect()
+    shown.map(|(_, (kind, time))| Part { kind, time: Seconds::new(time) }).collect()
 }

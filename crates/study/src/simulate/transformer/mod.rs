@@ -18,9 +18,11 @@ use figures::{StageTimes, Stages, breakdown, bubble, slowest};
 use pipeline::{Training, training};
 use std::ops::ControlFlow;
 use stepcast_analytic::transformer::{Transformer, planned};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{Method, Progress, Stopped, Watch};
-use stepcast_core::prediction::{Bottleneck, Prediction, Simulation, Spread, Usage, Warning};
+use stepcast_core::prediction::{
+    Bottleneck, PartKind, Prediction, Resource, Simulation, Spread, Usage, Warning,
+};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Sends;
@@ -35,7 +37,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     let division = plan.divide(&shape, scenario.cluster.workers())?;
     if matches!(plan.stage_sends(), Sends::OnDemand | Sends::Planned) || plan.issue_time > Seconds::ZERO {
         let reason = "the engine does not know receives that are posted late, nor the time to issue messages";
-        let remedy = "use `--method transformer`, or remove `sends` and `issue-time`";
+        let remedy = [Remedy::method("transformer"), Remedy::advice("remove `sends` and `issue-time`")];
         return Err(Fault::in_key("strategy.plan.sends", reason, remedy));
     }
     let passes = division.micro_batches.saturating_mul(plan.pipeline * plan.virtual_stages);
@@ -43,11 +45,12 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
         return Ok(());
     }
     let reason = format!("{passes} passes of micro-batches through stages are too many to simulate");
-    Err(Fault::in_key("strategy.plan", reason, "use `--method transformer`, or a smaller `global-batch`"))
+    let remedy = [Remedy::method("transformer"), Remedy::advice("use a smaller `global-batch`")];
+    Err(Fault::in_key("strategy.plan", reason, remedy))
 }
 
 /// What runs show.
-struct Shown {
+struct StepFigures {
     throughput: f64,
     interval: [f64; 2],
     run_spread: Option<f64>,
@@ -64,30 +67,31 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let training = training(scenario)?;
     let built = training.pipeline.build().map_err(broken)?;
     let stages = training.pipeline.orders.len();
-    let observer = || Stages::new(&built.marks, stages);
-    if scenario.simulate.jitter <= 0.0 {
+    let observer = || Stages::new(&built, stages);
+    if scenario.methods.simulate.jitter <= 0.0 {
         let mut observed = observer();
         let wanted = || watch(Progress::Working);
-        let time = observe(&built.program, scenario.simulate.seed, 1, &mut observed, &wanted)?;
+        let time = observe(&built.program, scenario.methods.simulate.seed, 1, &mut observed, &wanted)?;
         return Ok(prediction(closed, &training, single(&training, &observed, time)));
     }
     let each = training.samples as f64 / built.program.workers() as f64;
     let batches = vec![each; built.program.workers()];
     let predicted =
         |measured: &Measured<'_, Stages<'_>>| prediction(closed.clone(), &training, shown(measured));
-    let measured = measure(&built.program, &batches, &scenario.simulate, observer, watch, |measured| {
-        match measured.is_last {
-            true => ControlFlow::Continue(()),
-            false => watch(Progress::Estimate(&predicted(measured))),
-        }
-    })?;
+    let measured =
+        measure(&built.program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
+            match measured.is_last {
+                true => ControlFlow::Continue(()),
+                false => watch(Progress::Estimate(&predicted(measured))),
+            }
+        })?;
     Ok(predicted(&measured))
 }
 
 /// One step stands for all.
-fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
+fn single(training: &Training, observed: &Stages<'_>, time: f64) -> StepFigures {
     let throughput = training.samples as f64 / time;
-    Shown {
+    StepFigures {
         throughput,
         interval: [throughput; 2],
         run_spread: None,
@@ -100,7 +104,7 @@ fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
     }
 }
 
-fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
+fn shown(measured: &Measured<'_, Stages<'_>>) -> StepFigures {
     let estimate = &measured.estimate;
     let mut lengths = Vec::new();
     let mut stages: Vec<StageTimes> = Vec::new();
@@ -114,7 +118,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
             stages = observed.mean();
         }
     }
-    Shown {
+    StepFigures {
         throughput: estimate.throughput,
         interval: estimate.interval(),
         run_spread: spread_of_logarithms(&estimate.rates),
@@ -127,22 +131,22 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
     }
 }
 
-/// The prediction: what the closed form says of memory, with the times that were simulated.
-fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Prediction {
+/// The prediction: memory and counts as for the closed form, with the times that were simulated.
+fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Prediction {
     let throughput = SamplesPerSec::new(shown.throughput);
     let iteration = throughput.time_for(training.samples as f64);
     let faster = closed.iteration / iteration;
     let slowest = &shown.stages[slowest(&shown.stages)];
     let parts = breakdown(slowest, iteration);
-    let of = |names: &[&str]| -> Seconds {
-        parts.iter().filter(|part| names.contains(&part.name)).map(|part| part.time).sum()
+    let of = |kinds: &[PartKind]| -> Seconds {
+        parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.time).sum()
     };
-    let compute = of(&["compute", "recompute"]);
-    let exposed = iteration - compute - of(&["host", "pipeline bubble"]);
+    let compute = of(&[PartKind::Compute, PartKind::Recompute]);
+    let exposed = iteration - compute - of(&[PartKind::Host, PartKind::PipelineBubble]);
     let nothing = Spread { low: 0.0, median: 0.0, high: 0.0 };
     let mut lengths = shown.lengths;
     let usage = |(index, stage): (usize, &StageTimes)| Usage {
-        resource: format!("stage {index}"),
+        resource: Resource::Stage(index),
         share: (stage.compute + stage.recompute + stage.update) / iteration.get(),
     };
     let mut usage: Vec<Usage> = shown.stages.iter().enumerate().map(usage).collect();
@@ -167,7 +171,7 @@ fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Predicti
         report.mfu *= faster;
         report.hfu *= faster;
         report.bubble = bubble(&shown.stages);
-        report.exposed = parts.iter().filter(|part| is_link(part.name)).cloned().collect();
+        report.exposed = parts.iter().filter(|part| part.kind.is_link()).cloned().collect();
         for (stage, times) in report.stages.iter_mut().zip(&shown.stages) {
             stage.end = Seconds::new(times.end);
         }
@@ -189,11 +193,6 @@ fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Predicti
         transformer: report,
         ..closed
     }
-}
-
-/// Whether a part of the breakdown is traffic.
-fn is_link(name: &str) -> bool {
-    !matches!(name, "compute" | "recompute" | "host" | "pipeline bubble")
 }
 
 fn too_many(stands_for: u64) -> Warning {

@@ -1,6 +1,6 @@
 //! From a scenario with a plan to what the engine runs.
 
-use super::costs::{Closed, orders};
+use super::costs::{StepWork, orders};
 use super::replicas::{Replicas, Span, on};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -32,12 +32,13 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     let (shape, plan) = planned(scenario)?;
     let run = run(scenario, &shape, plan)?;
     let ranks = plan.tensor * plan.context;
-    let replicas = Replicas::of(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
+    let replicas = Replicas::new(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
     let (stage_of, orders) = orders(&run);
     let costs = costs(scenario, &replicas, &stage_of)?;
-    let jitter = scenario.simulate.jitter;
+    let jitter = scenario.methods.simulate.jitter;
     let passes: usize = orders.iter().map(Vec::len).sum();
-    let affordable = scenario.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
+    let affordable =
+        scenario.methods.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
     let (simulated, stands_for) = simulated(&replicas.count, jitter, affordable);
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let pipeline = Pipeline {
@@ -73,22 +74,24 @@ fn simulated(count: &[u64], jitter: f64, affordable: u64) -> (Vec<usize>, u64) {
 
 /// The times of every kind of replica. What replicas exchange goes at the pace of the slowest of them.
 fn costs(scenario: &Scenario, replicas: &Replicas, stage_of: &[u32]) -> Result<Vec<Costs>, Fault> {
-    let mut closed: BTreeMap<Span, Closed> = BTreeMap::new();
+    let mut works: BTreeMap<Span, StepWork> = BTreeMap::new();
     for &span in replicas.kinds.iter().flatten().chain(&replicas.together) {
-        if let Entry::Vacant(open) = closed.entry(span) {
+        if let Entry::Vacant(open) = works.entry(span) {
             let all = span == (0, scenario.cluster.groups.len() - 1);
-            open.insert(if all { Closed::of(scenario)? } else { Closed::of(&on(scenario, span))? });
+            open.insert(if all { StepWork::new(scenario)? } else { StepWork::new(&on(scenario, span))? });
         }
     }
     let of_kind = |devices: &Vec<Span>| {
         let tail = |(stage, (own, together)): (usize, (&Span, &Span))| Tail {
-            update: closed[own].tails[stage].update,
-            ..closed[together].tails[stage]
+            update: works[own].tails[stage].update,
+            ..works[together].tails[stage]
         };
         let places = stage_of.iter().enumerate();
         Costs {
-            passes: places.map(|(place, &stage)| closed[&devices[stage as usize]].passes[place]).collect(),
-            sends: devices.iter().map(|own| closed[own].send).collect(),
+            passes: places
+                .map(|(place, &stage)| works[&devices[stage as usize]].passes[place].clone())
+                .collect(),
+            sends: devices.iter().map(|own| works[own].send).collect(),
             tails: devices.iter().zip(&replicas.together).enumerate().map(tail).collect(),
         }
     };

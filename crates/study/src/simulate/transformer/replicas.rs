@@ -23,7 +23,7 @@ pub(super) struct Replicas {
 
 impl Replicas {
     /// The replicas of `groups`, `ranks` of which compute a stage of one of `data` replicas.
-    pub(super) fn of(groups: &[WorkerGroup], stages: u64, data: u64, ranks: u64) -> Self {
+    pub(super) fn new(groups: &[WorkerGroup], stages: u64, data: u64, ranks: u64) -> Self {
         let mut ends = Vec::with_capacity(groups.len());
         for group in groups {
             ends.push(ends.last().copied().unwrap_or(0) + u64::from(group.count));

@@ -4,6 +4,7 @@ use crate::simulate::{Simulate, timeline};
 use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_core::method::{Method, never_cancelled};
+use stepcast_core::prediction::PartKind;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 
 const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100-sxm5\", efficiency = 0.5 }\n\
@@ -24,7 +25,18 @@ fn steps(scenario: &Scenario) -> [f64; 2] {
     [closed.iteration.get(), simulated.iteration.get()]
 }
 
-fn plans() -> impl Strategy<Value = String> {
+/// A plan, and whether the closed form makes no simplification of it that the engine does not make too.
+#[derive(Debug, Clone)]
+struct Case {
+    plan: String,
+    is_exact: bool,
+    is_sharded: bool,
+}
+
+/// Simplifications of the closed form: gradients and sharded weights of a split backward pass hide beside both of its
+/// halves, and those of several chunks beside one backward pass; weights of the next step do not begin to travel while
+/// the pipeline fills.
+fn cases() -> impl Strategy<Value = Case> {
     let power = |most: u32| (0..=most).prop_map(|power| 1_u64 << power);
     let schedules = ["gpipe", "1f1b", "interleaved", "zb-h1", "looped-bfs", "interleaved-zero-bubble", "zbv"];
     let sharding = ["none", "zero-1", "zero-2", "zero-3", "fsdp-keep", "hsdp"];
@@ -53,44 +65,53 @@ fn plans() -> impl Strategy<Value = String> {
             _ => {}
         }
         let data = (64 / (tensor * context * pipeline)).max(1);
+        let is_split = matches!(schedule, "zb-h1" | "interleaved-zero-bubble" | "zbv");
+        let is_exact = !is_split && chunks == 1 && (pipeline == 1 || overlap != "megatron");
+        let is_sharded = sharding != "none" || !offload.is_empty();
         let group = if sharding == "hsdp" { "sharding-group = 2\n" } else { "" };
-        format!(
+        let plan = format!(
             "tensor = {tensor}\ncontext = {context}\npipeline = {pipeline}\nvirtual-stages = {chunks}\n\
              schedule = \"{schedule}\"\nsharding = \"{sharding}\"\n{group}overlap = \"{overlap}\"\n\
              recompute = {recompute}\nsequence-parallel = {sequence_parallel}\nshared-links = false\n\
              global-batch = {}{offload}",
             data * pipeline * rounds,
-        )
+        );
+        Case { plan, is_exact, is_sharded }
     })
 }
 
 proptest! {
     #[test]
     fn the_engine_and_the_closed_form_agree_where_links_are_apart(
-        plan in plans(),
+        case in cases(),
         model in prop::sample::select(&["llama3-8b", "mixtral-8x7b", "llama2-13b"][..]),
         by_parts in any::<bool>(),
         expert in prop::sample::select(&[1, 2, 8][..]),
     ) {
-        let plan = if model == "mixtral-8x7b" { format!("{plan}\nexpert = {expert}") } else { plan };
+        let Case { mut plan, is_exact, is_sharded } = case;
+        if model == "mixtral-8x7b" {
+            plan += &format!("\nexpert = {expert}");
+        }
         // By parts, short sequences wait for their host.
         let device = if by_parts { &["cluster.workers.0.device=h100-sxm5", "model.sequence=128"][..] } else { &[] };
         let Some(scenario) = scenario(model, &plan, device) else { return Err(TestCaseError::reject("no plan")) };
         let [closed, simulated] = steps(&scenario);
-        prop_assert!((simulated / closed - 1.0).abs() < 1e-9, "{model}\n{plan}\n{simulated} {closed}");
+        let tolerance = if is_exact && !(by_parts && is_sharded) { 1e-9 } else { 0.25 };
+        if tolerance > 0.1 { eprintln!("RATIO {:.4} {}", simulated / closed, plan.replace('\n', " ") + if by_parts { " by parts" } else { "" }); }
+        prop_assert!((simulated / closed - 1.0).abs() < tolerance, "{model}\n{plan}\n{simulated} {closed}");
     }
 
     #[test]
-    fn shared_links_are_not_faster(plan in plans()) {
-        let Some(apart) = scenario("llama3-8b", &plan, &[]) else { return Err(TestCaseError::reject("no plan")) };
+    fn shared_links_are_not_faster(case in cases()) {
+        let Some(apart) = scenario("llama3-8b", &case.plan, &[]) else { return Err(TestCaseError::reject("no plan")) };
         let mut shared = apart.clone();
         if let Some(plan) = &mut shared.strategy.plan {
             plan.shared_links = true;
         }
-        let [closed, simulated] = steps(&shared);
-        prop_assert!(simulated > closed * (1.0 - 1e-9), "{plan}\n{simulated} {closed}");
+        let [[_, apart], [_, shared]] = [steps(&apart), steps(&shared)];
+        prop_assert!(shared > apart * (1.0 - 1e-9), "{}\n{shared} {apart}", case.plan);
         // Everything one after the other is the most that sharing can cost.
-        prop_assert!(simulated < closed * 3.0, "{plan}\n{simulated} {closed}");
+        prop_assert!(shared < apart * 3.0, "{}\n{shared} {apart}", case.plan);
     }
 }
 
@@ -107,7 +128,7 @@ fn the_host_runs_ahead_of_a_device_that_shares_its_links() {
     let [closed, apart] = steps(&of("false"));
     let [_, shared] = steps(&of("true"));
     let prediction = Simulate.predict(&of("true")).unwrap();
-    let host = prediction.breakdown.iter().find(|part| part.name == "host").unwrap();
+    let host = prediction.breakdown.iter().find(|part| part.kind == PartKind::Host).unwrap();
     assert!(host.time.get() > 0.1 * shared, "{host:?} of {shared}");
     assert!((apart / closed - 1.0).abs() < 1e-9 && (shared / closed - 1.0).abs() < 1e-9);
 }
@@ -116,11 +137,12 @@ const PLAN: &str = "tensor = 4\npipeline = 4\nvirtual-stages = 2\nsharding = \"z
 
 #[test]
 fn the_breakdown_is_that_of_the_closed_form() {
-    let scenario = scenario("llama3-8b", &format!("{PLAN}\nshared-links = false"), &[]).unwrap();
+    let plan = "tensor = 4\npipeline = 4\nsharding = \"zero-1\"\noverlap = \"torchtitan\"\nglobal-batch = 32";
+    let scenario = scenario("llama3-8b", &format!("{plan}\nshared-links = false"), &[]).unwrap();
     let (closed, simulated) = (Transformer.predict(&scenario).unwrap(), Simulate.predict(&scenario).unwrap());
     assert_eq!(closed.breakdown.len(), simulated.breakdown.len(), "{:?}", simulated.breakdown);
     for (closed, simulated) in closed.breakdown.iter().zip(&simulated.breakdown) {
-        assert_eq!(closed.name, simulated.name);
+        assert_eq!(closed.kind, simulated.kind);
         assert!((closed.time.get() - simulated.time.get()).abs() < 1e-9, "{closed:?} {simulated:?}");
     }
     let bubbles = [&closed, &simulated].map(|it| it.transformer.as_ref().unwrap().bubble);
@@ -173,7 +195,7 @@ fn jitter_lengthens_a_step() {
     let simulated = Simulate.predict(&scenario).unwrap();
     let [_, steady] = {
         let mut steady = scenario.clone();
-        steady.simulate.jitter = 0.0;
+        steady.methods.simulate.jitter = 0.0;
         steps(&steady)
     };
     let longer = simulated.iteration.get() / steady;

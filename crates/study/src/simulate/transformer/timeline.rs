@@ -31,7 +31,7 @@ pub(in crate::simulate) fn timeline(
     pipeline.replicas.dedup();
     let built = pipeline.build().map_err(broken)?;
     let mut observed = stepcast_sim::Timeline::default();
-    observe(&built.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&built.program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
         // A profile has no stages: none can be made of this run.
         about: about(scenario, Vec::new()),
@@ -59,9 +59,9 @@ const ROWS: [&str; 10] = [
 /// The row of an operation; none if it is not shown. What a stage waits for stands between its passes.
 fn row(role: Role) -> Option<usize> {
     match role {
-        Role::Pass(_) | Role::Recompute | Role::Update | Role::Traffic { exposed: true, .. } => Some(0),
+        Role::Pass(_) | Role::Recompute | Role::Update | Role::Traffic { overlapped: false, .. } => Some(0),
         Role::Traffic { kind, .. } => Some(1 + kind as usize),
-        Role::Host { .. } | Role::Wait => None,
+        Role::Host | Role::Wait => None,
     }
 }
 
@@ -78,7 +78,7 @@ fn kind(role: Role) -> &'static str {
         Role::Recompute => "recompute",
         Role::Update => "update",
         Role::Traffic { kind: Traffic::SendForward | Traffic::SendBackward, .. } => "send",
-        Role::Traffic { .. } | Role::Host { .. } | Role::Wait => "communication",
+        Role::Traffic { .. } | Role::Host | Role::Wait => "communication",
     }
 }
 

@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::source;
 use std::io::BufReader;
 use std::path::PathBuf;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 
 /// Whether a file that begins like this is a timeline of ours.
 pub(crate) fn recognises(head: &[u8]) -> bool {
@@ -34,8 +34,8 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
             false => packets::read(BufReader::new(&mut *source), &memory),
         };
         source.check()?;
-        let remedy = "write it again: stepcast predict --timeline";
-        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, remedy))?;
+        let again = Remedy::option_to(RequestOption::Timeline, "to write it again");
+        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, again))?;
         events.profile(&name, options.batch)
     })?;
     imported.notes.extend(notes);

@@ -4,6 +4,7 @@ use super::data::{Barrier, Configuration, Golden, Interpolation, StructureExampl
 use crate::{BoundCheck, ExactCheck, ValidationError};
 use std::collections::BTreeMap;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Steady, Structure, Threads, UPDATE_PARTS, barrier, trilinear};
+use stepcast_core::prediction::PartKind;
 use stepcast_core::quantity::Seconds;
 
 fn threads(golden: &Golden, configuration: &Configuration) -> Threads {
@@ -41,7 +42,7 @@ fn compare(check: &mut ExactCheck, expected: &Configuration, steady: &Steady, ep
 
 fn compare_parts(
     check: &mut ExactCheck,
-    parts: &[(&str, &str)],
+    parts: &[(PartKind, &str)],
     times: &[Seconds],
     expected: &BTreeMap<String, f64>,
 ) {

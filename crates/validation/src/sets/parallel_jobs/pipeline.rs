@@ -5,7 +5,7 @@ use super::profile::LayerTimes;
 use crate::families::Figure;
 use std::collections::BTreeMap;
 use stepcast_analytic::transformer::schedules::{
-    self, Kind, Operation, Order, Sends, Sizes, Times, execute, stage_of,
+    self, Operation, Order, PassKind, Sends, Sizes, Times, execute, stage_of,
 };
 use stepcast_analytic::transformer::traffic::Collective;
 use stepcast_core::fault::Fault;
@@ -99,12 +99,12 @@ impl<'a> Run<'a> {
     }
 
     /// The letter of an operation in the recording.
-    fn letter(&self, kind: Kind) -> &'static str {
+    fn letter(&self, kind: PassKind) -> &'static str {
         match kind {
-            Kind::Forward => "F",
-            Kind::Backward if schedules::is_split(self.kind) => "I",
-            Kind::Backward => "B",
-            Kind::Weight => "W",
+            PassKind::Forward => "F",
+            PassKind::Backward if schedules::is_split(self.kind) => "I",
+            PassKind::Backward => "B",
+            PassKind::Weight => "W",
         }
     }
 
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
         let loss = self.loss();
         let ends = self.ends(|place, operation| {
             let key = (place, self.letter(operation.kind), operation.micro_batch);
-            let is_loss = operation.kind == Kind::Forward && place == self.last();
+            let is_loss = operation.kind == PassKind::Forward && place == self.last();
             recorded.get(&key).copied().unwrap_or(f64::NAN) + if is_loss { loss } else { 0.0 }
         })?;
         Ok(ends.into_iter().fold(0.0, f64::max) + self.update())
@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
         let loss = self.loss();
         let ends = self.ends(|place, operation| {
             let name = format!("{place}{}", self.letter(operation.kind));
-            let is_loss = operation.kind == Kind::Forward && place == self.last();
+            let is_loss = operation.kind == PassKind::Forward && place == self.last();
             self.job.ops.get(&name).copied().unwrap_or(f64::NAN) + if is_loss { loss } else { 0.0 }
         })?;
         Ok(ends.into_iter().fold(0.0, f64::max) + self.update())
@@ -166,12 +166,12 @@ impl<'a> Run<'a> {
         };
         let split = schedules::is_split(self.kind);
         let ends = self.ends(|place, operation| match operation.kind {
-            Kind::Forward => of(place, |it| it.fwd),
+            PassKind::Forward => of(place, |it| it.fwd),
             // The first virtual stage has no gradient of an input: all of its backward pass is that of weights.
-            Kind::Backward if split && place == 0 => 0.0,
-            Kind::Backward => of(place, |it| it.bwd_input),
-            Kind::Weight if place == 0 => of(place, |it| it.bwd_input + it.bwd_weight),
-            Kind::Weight => of(place, |it| it.bwd_weight),
+            PassKind::Backward if split && place == 0 => 0.0,
+            PassKind::Backward => of(place, |it| it.bwd_input),
+            PassKind::Weight if place == 0 => of(place, |it| it.bwd_input + it.bwd_weight),
+            PassKind::Weight => of(place, |it| it.bwd_weight),
         })?;
         let job = &self.job;
         let active = u64::from(job.p) * job.dp;

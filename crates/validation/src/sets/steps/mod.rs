@@ -15,11 +15,11 @@ use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
-use stepcast_fit::steps::{StepGroup, StepPart};
-use stepcast_study::fit::steps::{
+use stepcast_fit::steps::{
     Fold, LeftOutErrors, LeftOutPrediction, MeasuredSteps, predictions, products, read, several_models,
     stopped, summary,
 };
+use stepcast_fit::steps::{StepGroup, StepPart};
 use stepcast_study::predict::interval::{Case, FITTED_STEPS, Limit, Machines, Pace, Regime};
 
 const NAME: &str = "steps";

@@ -3,9 +3,9 @@
 use super::{StepPredictions, Times, is_bounded};
 use crate::Section;
 use crate::errors::signed_error;
+use stepcast_fit::steps::LeftOutErrors;
 use stepcast_report::format::name;
 use stepcast_report::table::{Column, Table};
-use stepcast_study::fit::steps::LeftOutErrors;
 
 pub(super) fn sections(predictions: &StepPredictions) -> Vec<Section> {
     let verdict = |row: &LeftOutErrors| match predictions.keeps(row) {

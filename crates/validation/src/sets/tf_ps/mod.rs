@@ -24,7 +24,7 @@ const NAME: &str = "tf-ps";
 
 const ABOUT: &str = "Real asynchronous TensorFlow training with one parameter server, predicted from the profile of one \
                      worker; samples/s. Two figures of the network model and parts of its structure were chosen on four \
-                     such configurations (docs/validation.md); --held-out predicts each by what fits the others.";
+                     such configurations (docs/validation.md); the option `held-out` predicts each by what fits the others.";
 
 /// The set.
 pub(super) struct TfPs;

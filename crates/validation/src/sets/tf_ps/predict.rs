@@ -30,7 +30,7 @@ pub(super) fn prediction(
     let configuration = &recorded.configuration;
     let mut rates = throughputs(recorded, testbed, workers, RUNS)?;
     let batch = f64::from(configuration.batch);
-    let phases = Phases::of_profile(&recorded.profile, configuration.rate * testbed.goodput);
+    let phases = Phases::from_profile(&recorded.profile, configuration.rate * testbed.goodput);
     let interval = [quantile(&mut rates, 0.05), quantile(&mut rates, 0.95)];
     Ok(RunPrediction {
         configuration: configuration.name.clone(),

@@ -6,7 +6,7 @@ use crate::embedded::rows;
 use crate::families::Figure;
 use serde::Deserialize;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::Held;
+use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{Implementation, Recompute, States};
 use stepcast_stats::mean;
@@ -69,7 +69,7 @@ impl Row {
 
     fn figure(&self) -> Figure {
         let shape = self.shape();
-        let held = Held {
+        let held = MemoryInputs {
             split: Split { tensor: self.tensor, ..Split::WHOLE },
             micro_batch: self.micro_batch,
             states: if self.precision == Precision::Amp { States::Fp32 } else { States::Bf16 },

@@ -7,7 +7,7 @@ mod published;
 use crate::families::{Families, Figure, Unit};
 use crate::{CoverageBound, Options, Progress, Report, Set, ValidationError, bounds};
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::Held;
+use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
@@ -45,8 +45,8 @@ fn predict() -> Result<Families, ValidationError> {
 }
 
 /// A plain run: one micro-batch on one rank.
-fn plain(shape: &Transformer, implementation: Implementation) -> Held<'_> {
-    Held {
+fn plain(shape: &Transformer, implementation: Implementation) -> MemoryInputs<'_> {
+    MemoryInputs {
         shape,
         split: Split::WHOLE,
         micro_batch: 1,

@@ -6,7 +6,7 @@ use crate::embedded::rows;
 use crate::families::Figure;
 use serde::Deserialize;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::{Allowance, Held};
+use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
 use stepcast_core::model::transformer::{Transformer, zoo};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Implementation, Recompute, Sharding, States};
@@ -45,25 +45,25 @@ impl Row {
             .ok_or_else(|| ValidationError::Data(format!("there is no model {}", self.model)))?;
         let shape = Transformer { layers: self.layers, sequence: self.sequence, ..model };
         let split = Split { tensor, sequence_parallel: tensor > 1, context, pipeline, data, ..Split::WHOLE };
-        let run = |implementation| Held {
+        let run = |implementation| MemoryInputs {
             split,
             micro_batch: self.micro_batch,
             micro_batches: self.micro_batches,
             recompute: self.recompute.into(),
             ..plain(&shape, implementation)
         };
-        let most = |held: &Held<'_>| {
+        let most = |held: &MemoryInputs<'_>| {
             (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max)
         };
         let (family, predicted) = match self.software {
             Software::Torchtitan => {
                 let run = run(Implementation::Pytorch);
-                let tensors = most(&Held { sharding: Sharding::Zero3, states: States::Fp32, ..run });
+                let tensors = most(&MemoryInputs { sharding: Sharding::Zero3, states: States::Fp32, ..run });
                 let allowance = Allowance { fragmentation, fixed: Bytes::ZERO };
                 ("reserved, torchtitan", allowance.with(tensors))
             }
             Software::Megatron => {
-                let held = Held { sharding: Sharding::Zero1, ..run(Implementation::Megatron) };
+                let held = MemoryInputs { sharding: Sharding::Zero1, ..run(Implementation::Megatron) };
                 ("peak, Megatron-LM", most(&held))
             }
         };

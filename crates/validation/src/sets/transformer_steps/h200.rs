@@ -14,7 +14,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Mask;
-use stepcast_study::fit::machine::Decoder;
+use stepcast_fit::machine::Decoder;
 use stepcast_validation_data::transformer_steps::H200 as ROWS;
 
 pub(super) const DEVICE: &str = "h200-sxm";

@@ -7,8 +7,8 @@ use stepcast_analytic::transformer::Transformer;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::machine::{FittedDevice, FittedModel};
 use stepcast_core::method::Method as _;
-use stepcast_study::fit::FitReport;
-use stepcast_study::fit::machine::{AttentionChoice, run};
+use stepcast_fit::FitReport;
+use stepcast_fit::machine::{AttentionChoice, run};
 use stepcast_study::never_cancelled;
 use stepcast_study::predict::interval;
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::BytesPerSec;
 use stepcast_core::strategy::Offload;
-use stepcast_study::fit::machine::Decoder;
+use stepcast_fit::machine::Decoder;
 use stepcast_validation_data::transformer_steps::OFFLOADED;
 
 /// Bytes per second in a unit of the file.

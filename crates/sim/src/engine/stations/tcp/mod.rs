@@ -20,12 +20,12 @@
 //! alone has nobody to meet: it is twice as fast up to a tick in every transfer.
 
 mod connection;
-#[cfg(test)]
-mod tests;
-mod ticks;
 
-use crate::engine::sample::Sampler;
-use crate::engine::state::share;
+use crate::engine::lane::Station;
+use crate::engine::observe::{Observer, Shared};
+use crate::engine::schedule::Slot;
+use crate::engine::state::{Engine, share};
+use crate::engine::steps::Sampler;
 use connection::{Connection, SEGMENT};
 
 /// A network of TCP connections.
@@ -274,4 +274,127 @@ fn serve_uploads(
         }
     }
     served
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// Gives a worker's connection more bytes to send.
+    pub(in crate::engine) fn send_by_tcp(&mut self, worker: u32, up: bool, bytes: f64) {
+        if let Some(tcp) = &mut self.stations.tcp {
+            tcp.offer(self.now, worker, up, bytes, &mut self.sampler);
+            self.schedule_tick();
+        }
+    }
+
+    /// A tick of all connections has ended.
+    pub(in crate::engine) fn tick(&mut self) {
+        self.schedule.remove(Slot::Tcp);
+        let Some(tcp) = &mut self.stations.tcp else { return };
+        let before = tcp.carried;
+        tcp.tick(self.now, &mut self.sampler);
+        if O::LEVELS {
+            // What a tick has carried was carried before its end.
+            let (whole, since) = (tcp.rate() * tcp.tick_length(), self.now - tcp.tick_length());
+            for (up, carried) in [(false, tcp.carried[0] - before[0]), (true, tcp.carried[1] - before[1])] {
+                self.observer.load(Shared::Tcp { up }, since.max(0.0), carried / whole, tcp.senders(up));
+                if !tcp.is_busy() {
+                    self.observer.load(Shared::Tcp { up }, self.now, 0.0, 0);
+                }
+            }
+        }
+        for index in 0..self.stations.tcp_lanes.len() {
+            self.receive(self.stations.tcp_lanes[index]);
+        }
+        self.schedule_tick();
+    }
+
+    fn schedule_tick(&mut self) {
+        let Some(tcp) = self.stations.tcp.as_ref().filter(|tcp| tcp.is_busy()) else { return };
+        let time = self.now + tcp.tick_length();
+        if !self.schedule.contains(Slot::Tcp) {
+            let sequence = self.schedule.next_sequence();
+            self.schedule.set(Slot::Tcp, time, sequence);
+        }
+    }
+
+    /// Gives what has arrived in the last tick to the chunks of a lane.
+    fn receive(&mut self, lane: u32) {
+        let Station::Tcp { worker, up } = self.lanes[lane as usize].spec.station else { return };
+        let Some(tcp) = &self.stations.tcp else { return };
+        let mut bytes = tcp.delivered(worker, up);
+        let arrived = tcp.has_arrived(worker, up);
+        while let Some(chunk) = &mut self.lanes[lane as usize].active {
+            let taken = bytes.min(chunk.amount);
+            chunk.amount -= taken;
+            bytes -= taken;
+            // The fluid model leaves fractions of bytes behind: a chunk with no more than those left has arrived.
+            if chunk.amount > 1e-3 && !(arrived && chunk.amount < 5.0) {
+                break;
+            }
+            self.chunk_ended(lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same with links `factor` times as fast, and every time as much shorter.
+    fn faster(spec: TcpSpec, factor: f64) -> TcpSpec {
+        TcpSpec {
+            rate: spec.rate * factor,
+            round_trip: spec.round_trip / factor,
+            queue: spec.queue / factor,
+            idle: spec.idle / factor,
+            hystart: spec.hystart / factor,
+            cubic: spec.cubic * factor.powi(3),
+            first_round_trip: spec.first_round_trip / factor,
+            shortest_smoothed: spec.shortest_smoothed / factor,
+            host_queue: spec.host_queue / factor,
+            established: spec.established / factor,
+            tick: spec.tick / factor,
+            ..spec
+        }
+    }
+
+    const WORKERS: u32 = 3;
+
+    /// Bytes that every worker receives and sends, tick by tick: all pull, push when they have everything, and pause.
+    fn carried(spec: TcpSpec, ticks: u32) -> Vec<[f64; 2]> {
+        let mut sampler = Sampler::new(5, WORKERS as usize);
+        let mut tcp = Tcp::new(spec, WORKERS as usize, &mut sampler);
+        let mut all = Vec::new();
+        for tick in 0..ticks {
+            let now = f64::from(tick) * spec.tick;
+            for worker in 0..WORKERS {
+                // The second round begins after windows have shrunk for want of something to send.
+                if tick == 40 * worker || tick == 6000 + 300 * worker {
+                    tcp.offer(now, worker, false, 2e7, &mut sampler);
+                }
+                if tick == 1500 + 10 * worker {
+                    tcp.offer(now, worker, true, 2e7, &mut sampler);
+                }
+            }
+            tcp.tick(now + spec.tick, &mut sampler);
+            all.extend(
+                (0..WORKERS).map(|worker| [tcp.delivered(worker, false), tcp.delivered(worker, true)]),
+            );
+        }
+        all
+    }
+
+    #[test]
+    fn half_of_all_times_is_twice_the_rate() {
+        let spec = TcpSpec::linux(1.25e8, 0.05);
+        let (usual, faster) = (carried(spec, 9000), carried(faster(spec, 2.0), 9000));
+        let sum = |all: &[[f64; 2]], way: usize| all.iter().map(|bytes| bytes[way]).sum::<f64>();
+        for way in [0, 1] {
+            assert!(sum(&usual, way) > 1.9e7 * f64::from(WORKERS), "{}", sum(&usual, way));
+        }
+        for (tick, (one, other)) in usual.iter().zip(&faster).enumerate() {
+            for way in [0, 1] {
+                assert!((one[way] - other[way]).abs() < 1.0, "{tick}: {one:?} {other:?}");
+            }
+        }
+    }
 }

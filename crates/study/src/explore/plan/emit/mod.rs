@@ -9,7 +9,7 @@ mod torchtitan;
 
 use super::{Entry, PlanReport, applied};
 use std::str::FromStr;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
@@ -141,7 +141,8 @@ impl Launch<'_> {
 
 /// A plan that a framework cannot run; `set` excludes such plans.
 fn cannot(framework: &str, what: &str, set: &str) -> Fault {
-    Fault::new(format!("{framework} does not run {what}"), format!("search without it: --set '{set}'"))
+    let (key, value) = set.split_once('=').unwrap_or((set, "false"));
+    Fault::new(format!("{framework} does not run {what}"), Remedy::set(key, value))
 }
 
 /// FSDP sends the gradients of a layer together.

@@ -153,7 +153,7 @@ fn points_have_a_small_budget_unless_the_scenario_gives_one() {
     let budget = |text: &str, overrides: &[&str]| {
         let overrides: Vec<Edit> = overrides.iter().map(|text| Edit::parse(text).unwrap()).collect();
         let document = Document::new("test", text);
-        Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().simulate.budget
+        Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().methods.simulate.budget
     };
     let given = format!("{TEXT}[methods.simulate]\nbudget = 50000\n");
     assert_eq!(budget(TEXT, &[]), SMALL);

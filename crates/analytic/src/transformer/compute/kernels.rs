@@ -1,0 +1,226 @@
+//! Products of matrices in tiles over multiprocessors, core attention, experts, and the host that issues kernels.
+
+use super::shard::ExpertShard;
+use super::{Compute, Computed, Parts, Shard, Work};
+use stepcast_core::quantity::{Bytes, Flops, Seconds};
+use stepcast_core::strategy::Attention;
+
+/// Tiles of the result that kernels of cuBLAS compute at once, rows × columns.
+const TILES: [[f64; 2]; 6] =
+    [[128.0, 256.0], [256.0, 128.0], [128.0, 128.0], [64.0, 128.0], [128.0, 64.0], [64.0, 64.0]];
+
+/// Parts of the depth that multiprocessors may share where there are fewer tiles than multiprocessors.
+const PARTS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
+
+/// Least depth of such a part.
+const LEAST_DEPTH: f64 = 512.0;
+
+/// Bytes that a part of the depth writes and reads again for each number of the result, in 32 bits.
+const PART_BYTES: f64 = 8.0;
+
+/// `count` equal products of rows × depth and depth × columns in one kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Product {
+    /// Rows of the result; tokens.
+    pub rows: f64,
+    /// Columns of the result; width of the output.
+    pub columns: f64,
+    /// Length of the sums; width of the input.
+    pub depth: f64,
+    /// Number of products.
+    pub count: f64,
+}
+
+impl Product {
+    /// One product.
+    pub const fn new(rows: f64, columns: f64, depth: f64) -> Self {
+        Self { rows, columns, depth, count: 1.0 }
+    }
+
+    /// None, to fill a list.
+    pub(super) const NONE: Self = Self { rows: 0.0, columns: 0.0, depth: 0.0, count: 0.0 };
+
+    /// The gradient of its input.
+    pub(super) const fn of_input(self) -> Self {
+        Self { columns: self.depth, depth: self.columns, ..self }
+    }
+
+    /// The gradient of its weight.
+    pub(super) const fn of_weight(self) -> Self {
+        Self { rows: self.columns, columns: self.depth, depth: self.rows, count: self.count }
+    }
+
+    /// Numbers of its weights.
+    pub(super) const fn weights(&self) -> f64 {
+        self.columns * self.depth * self.count
+    }
+}
+
+impl Parts {
+    /// Time of a product, without the start of its kernel: the fastest tile,
+    ///
+    /// ```text
+    /// waves · 2·rows·columns of the tile · (depth + depth₀) · multiprocessors / rate
+    /// ```
+    ///
+    /// with waves = tiles / multiprocessors, at least 1 and partly rounded up; depth₀ is what filling and emptying a tile
+    /// costs. Small tiles load more bytes for each operation and are slower by that much. Where tiles are few, parts of
+    /// the depth are summed apart. No product is faster than memory delivers its operands.
+    pub fn product(&self, product: &Product) -> Seconds {
+        let Product { rows, columns, depth, count } = *product;
+        let own = &self.constants;
+        let processors = self.multiprocessors;
+        let loaded = |[rows, columns]: [f64; 2]| 1.0 / rows + 1.0 / columns;
+        let mut best = Seconds::new(f64::INFINITY);
+        for tile in TILES {
+            let tiles = (rows / tile[0]).ceil() * (columns / tile[1]).ceil() * count;
+            let slower = 1.0 + own.tile * (loaded(tile) / loaded(TILES[0]) - 1.0);
+            for parts in PARTS {
+                if parts > 1.0 && (tiles * parts / 2.0 >= processors || depth / parts < LEAST_DEPTH) {
+                    break;
+                }
+                let each = tiles * parts / processors;
+                let waves = (own.wave * each.ceil() + (1.0 - own.wave) * each).max(1.0);
+                let operations = waves * 2.0 * tile[0] * tile[1] * (depth / parts + own.depth) * processors;
+                let mut time = Flops::new(operations * slower) / self.product;
+                if parts > 1.0 {
+                    time += self.streaming(PART_BYTES * parts * rows * columns * count);
+                }
+                best = best.min(time);
+            }
+        }
+        let operands = (rows * depth + depth * columns + rows * columns) * count;
+        best.max(Bytes::new(self.width() * operands) / self.stream)
+    }
+}
+
+/// Operations of flash attention's backward pass against its forward: four products, and the scores again.
+const FLASH_BACKWARD: f64 = 2.5;
+
+/// Kernels of flash attention, forward and backward: the sums of gradients before and after have their own.
+const FLASH_KERNELS: [f64; 2] = [1.0, 3.0];
+
+/// Width of a head at which shares of flash attention are stated.
+const HEAD: f64 = 128.0;
+
+/// Passes over the scores of unfused attention in units of their width, forward and backward: written by the product,
+/// read and written by the fused scale, mask and softmax, read by the product; backward the same of their gradients, and
+/// the softmax once more.
+const SCORES: [f64; 2] = [4.0, 7.0];
+
+/// The same of dropout, a kernel of its own either way: scores read and written, and a mask of half their width.
+const SCORES_DROPOUT: [f64; 2] = [2.5, 2.5];
+
+/// Kernels of unfused attention: products, softmax and copies of heads.
+const UNFUSED_KERNELS: [f64; 2] = [5.0, 10.0];
+
+impl Parts {
+    /// Core attention.
+    pub(super) fn attention(&self, shard: &Shard<'_>) -> Computed {
+        let core = match shard.attention {
+            Attention::Flash => self.flash(shard),
+            Attention::Unfused => self.unfused(shard),
+        };
+        Computed { forward: core[0], input: core[1], core, ..Computed::default() }
+    }
+
+    /// Flash attention: its operations, with the masked half of the blocks on the diagonal, at a share of the peak rate
+    /// that narrow heads lower, the more the faster tensor units are against the units that compute exponentials; no
+    /// faster than memory delivers queries, keys and values.
+    fn flash(&self, shard: &Shard<'_>) -> [Work; 2] {
+        let own = &self.constants;
+        let (width, _) = shard.shape.widths();
+        let lost = own.head * self.pace;
+        let narrow = (1.0 + lost / width as f64) / (1.0 + lost / HEAD);
+        let blocks = if shard.shape.causal { 1.0 + own.diagonal / shard.keys.max(1.0) } else { 1.0 };
+        let operations = shard.core * blocks * narrow;
+        let [query, keys, values] = shard.widths;
+        let moved = self.width() * shard.tokens * (2.0 * query + keys + values);
+        let work = |index: usize, operations: f64, moved: f64| {
+            let computing: Seconds = Flops::new(operations) / self.flash[index];
+            Work { device: computing.max(self.passing(moved)), kernels: FLASH_KERNELS[index] }
+        };
+        [work(0, operations, moved), work(1, FLASH_BACKWARD * operations, 3.0 * moved)]
+    }
+
+    /// Unfused attention: a product for every head, and passes over the scores, whatever is masked.
+    fn unfused(&self, shard: &Shard<'_>) -> [Work; 2] {
+        let sequence = shard.shape.sequence as f64;
+        let (key, value) = shard.shape.widths();
+        // Every rank has a part of the queries and all keys.
+        let count = shard.heads * shard.tokens / sequence;
+        let product = |columns, depth| Product { rows: sequence, columns, depth, count };
+        let products =
+            self.product(&product(sequence, key as f64)) + self.product(&product(value as f64, sequence));
+        let scores = count * sequence * sequence * self.width();
+        let passes = |index: usize| SCORES[index] + if shard.dropout { SCORES_DROPOUT[index] } else { 0.0 };
+        let work = |index: usize, times: f64| Work {
+            device: products * times + self.passing(passes(index) * scores),
+            kernels: UNFUSED_KERNELS[index],
+        };
+        [work(0, 1.0), work(1, 2.0)]
+    }
+}
+
+/// Passes over the router's tokens for norm, softmax and sum, in units of the width.
+const ROUTED: [f64; 2] = [10.0, 15.0];
+
+/// Kernels beside products: top-k, sorting, gathers and weighted sums.
+const KERNELS: [f64; 2] = [20.0, 30.0];
+
+impl Parts {
+    /// Router, experts and shared expert of a layer, in place of its MLP.
+    pub(super) fn experts(&self, shard: &Shard<'_>, experts: &ExpertShard) -> Computed {
+        let router = Product::new(experts.tokens, experts.all, shard.hidden);
+        let routed = shard.mlp_of(experts.visits / experts.count, experts.width, experts.count);
+        let mut sum = self.matrices(&[router]).and(self.matrices(&routed));
+        sum = sum.and(self.activation(shard, experts.visits * experts.width));
+        if experts.shared > 0.0 {
+            sum = sum.and(self.matrices(&shard.mlp_of(shard.tokens, experts.shared, 1.0)));
+            sum = sum.and(self.activation(shard, shard.tokens * experts.shared));
+        }
+        let w = self.width() * shard.hidden;
+        let dispatch = [self.constants.dispatch, self.constants.dispatch_back];
+        let moved = |index: usize| Work {
+            device: self.passing(w * (experts.visits * dispatch[index] + experts.tokens * ROUTED[index])),
+            kernels: KERNELS[index],
+        };
+        sum.and(Computed { forward: moved(0), input: moved(1), ..Computed::default() })
+    }
+}
+
+/// Share of the host's time that remains in a compiled step.
+const COMPILED: f64 = 0.5;
+
+impl Parts {
+    fn each(&self) -> Seconds {
+        let compiled = if self.software.compiled { COMPILED } else { 1.0 };
+        self.constants.host * compiled * self.slowness
+    }
+}
+
+impl Compute {
+    /// Time of the host to issue the kernels of `work`; nothing at one rate.
+    pub fn issuing(&self, work: Work) -> Seconds {
+        match self {
+            Self::OneRate { .. } => Seconds::ZERO,
+            Self::Parts(parts) => parts.each() * work.kernels,
+        }
+    }
+
+    /// Time of the host to compute a layer again, beside issuing its kernels: saved random states and a second graph.
+    pub fn checkpoint(&self) -> Seconds {
+        match self {
+            Self::OneRate { .. } => Seconds::ZERO,
+            Self::Parts(parts) => parts.constants.checkpoint * parts.slowness,
+        }
+    }
+
+    /// Time of the host outside of all layers: update, zeroed gradients, the loop.
+    pub fn outside(&self) -> Seconds {
+        match self {
+            Self::OneRate { .. } => Seconds::ZERO,
+            Self::Parts(parts) => parts.each() * parts.constants.outside,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Measured times, and the same times by the compute model of transformers.
+
+use super::decoder::{Decoder, Piece};
+use super::read::{Backend, MeasuredDecoder, Rate, Rows};
+use std::sync::Arc;
+use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Software};
+use stepcast_analytic::transformer::run as planned_run;
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::machine::MeasuredConstants;
+use stepcast_core::machine::Device;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::precision::Precision;
+use stepcast_core::prior::{Priors, Transformers};
+use stepcast_core::quantity::Bytes;
+use stepcast_core::scenario::Scenario;
+use stepcast_stats::quantile_of_sorted;
+
+/// Passes over less than this run in the cache when they are repeated, and tell nothing of memory.
+const LEAST_BYTES: f64 = 64e6;
+
+/// A kind of measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum FigureKind {
+    Product,
+    Attention,
+    Flash,
+    Pass,
+    Update,
+    Block,
+    Head,
+    Step,
+}
+
+impl FigureKind {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Product,
+        Self::Attention,
+        Self::Flash,
+        Self::Pass,
+        Self::Update,
+        Self::Block,
+        Self::Head,
+        Self::Step,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Product => "products",
+            Self::Attention => "attention",
+            Self::Flash => "flash attention",
+            Self::Pass => "passes over memory",
+            Self::Update => "updates",
+            Self::Block => "shards of layers",
+            Self::Head => "output layers",
+            Self::Step => "steps",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Product { product: Product, loaded: bool },
+    Piece { decoder: Decoder, shape: Transformer, scenario: Arc<Scenario>, piece: Piece, backward: bool },
+    Pass { bytes: f64, kernels: f64, rate: Rate },
+    Update { bytes: f64 },
+    Step { scenario: Arc<Scenario>, shape: Transformer },
+}
+
+/// A measured time.
+#[derive(Debug, Clone)]
+pub(super) struct Figure {
+    pub(super) kind: FigureKind,
+    /// What is left out together.
+    pub(super) family: String,
+    /// Seconds.
+    pub(super) measured: f64,
+    what: What,
+}
+
+/// The device that was measured, as the catalog has it.
+pub(super) struct On<'a> {
+    pub(super) device: &'a Device,
+    pub(super) id: &'a str,
+    pub(super) precision: Precision,
+    pub(super) priors: &'a Priors,
+}
+
+impl On<'_> {
+    fn parts(&self, precision: Precision, constants: &Transformers) -> Parts {
+        let peak = self.device.peak(precision).unwrap_or_else(|| self.device.fp32_peak());
+        let software = Software { precision, fused: false, compiled: false, float8: false };
+        Parts::new(self.device, peak, 1.0, software, constants)
+    }
+
+    /// Seconds of every figure with these constants; `other` are those of attention by flash attention.
+    pub(super) fn predicted(
+        &self,
+        figures: &[Figure],
+        own: &MeasuredConstants,
+        flash: &MeasuredConstants,
+    ) -> Vec<f64> {
+        let assumed = &self.priors.transformer;
+        let [own, flash] = [own, flash].map(|measured| assumed.with_measured(measured));
+        figures
+            .iter()
+            .map(|figure| self.time(figure, if figure.kind == FigureKind::Flash { &flash } else { &own }))
+            .collect()
+    }
+
+    fn time(&self, figure: &Figure, constants: &Transformers) -> f64 {
+        let parts = self.parts(self.precision, constants);
+        let time = match &figure.what {
+            What::Product { product, loaded: true } => parts.product(product) + parts.starting(1.0),
+            What::Product { product, loaded: false } => {
+                let rested = parts.rested();
+                rested.product(product) + rested.starting(1.0)
+            }
+            What::Piece { decoder, shape, scenario, piece, backward } => {
+                let Some(plan) = &scenario.strategy.plan else { return f64::NAN };
+                let parts = self.parts(decoder.precision, constants).rested();
+                let Computed { forward, input, weight, .. } = decoder.computed(&parts, shape, plan, *piece);
+                if *backward { input.device + weight.device } else { forward.device }
+            }
+            What::Pass { bytes, kernels, rate: Rate::Pass } => parts.passing_of(Bytes::new(*bytes), *kernels),
+            What::Pass { bytes, kernels, rate: Rate::Stream } => parts.copying(Bytes::new(*bytes), *kernels),
+            What::Update { bytes } => Compute::Parts(parts).update(Bytes::new(*bytes)),
+            What::Step { scenario, shape } => {
+                let Some(plan) = &scenario.strategy.plan else { return f64::NAN };
+                let Ok(mut run) = planned_run(scenario, shape, plan) else { return f64::NAN };
+                run.compute = Compute::Parts(self.parts(scenario.strategy.precision, constants));
+                return run.step().map_or(f64::NAN, |step| step.time.get());
+            }
+        };
+        time.get()
+    }
+
+    /// The figures of a file.
+    pub(super) fn figures(&self, rows: &Rows) -> Result<Vec<Figure>, Fault> {
+        let mut figures = Vec::new();
+        for row in &rows.products {
+            let what = What::Product { product: Product::new(row.m, row.n, row.k), loaded: row.loaded };
+            figures.push(Figure {
+                kind: FigureKind::Product,
+                family: row.family.clone(),
+                measured: row.us * 1e-6,
+                what,
+            });
+        }
+        for row in &rows.attention {
+            let kind = match row.backend {
+                Backend::Default => FigureKind::Attention,
+                Backend::Flash => FigureKind::Flash,
+            };
+            let decoder = Decoder {
+                gpt: true,
+                hidden: row.heads * row.width,
+                heads: [row.heads; 2],
+                mlp_width: 4 * row.heads * row.width,
+                layers: 1,
+                sequence: row.sequence,
+                micro_batch: row.batch,
+                vocabulary: 1024,
+                precision: self.precision,
+                recompute: false,
+                tensor: 1,
+            };
+            let times = [row.fwd_us, row.bwd_us].map(|time| time * 1e-6);
+            figures.extend(self.pieces(kind, &row.family, decoder, Piece::Attention, times)?);
+        }
+        for row in rows.passes.iter().filter(|row| row.bytes >= LEAST_BYTES) {
+            let what = What::Pass { bytes: row.bytes, kernels: row.kernels, rate: row.rate };
+            figures.push(Figure {
+                kind: FigureKind::Pass,
+                family: row.family.clone(),
+                measured: row.us * 1e-6,
+                what,
+            });
+        }
+        for row in &rows.updates {
+            let what = What::Update { bytes: row.bytes };
+            figures.push(Figure {
+                kind: FigureKind::Update,
+                family: row.family.clone(),
+                measured: row.us * 1e-6,
+                what,
+            });
+        }
+        for (kind, piece, rows) in
+            [(FigureKind::Block, Piece::Block, &rows.blocks), (FigureKind::Head, Piece::Head, &rows.heads)]
+        {
+            for row in rows {
+                let times = [row.fwd_ms, row.bwd_ms].map(|time| time * 1e-3);
+                figures.extend(self.pieces(kind, &row.model, self.decoder(row), piece, times)?);
+            }
+        }
+        for row in &rows.steps {
+            let decoder = self.decoder(row);
+            let what = What::Step { scenario: Arc::new(decoder.scenario(self.id)?), shape: decoder.shape() };
+            let mut times = row.step_ms.clone();
+            times.sort_unstable_by(f64::total_cmp);
+            let measured = quantile_of_sorted(&times, 0.5) * 1e-3;
+            figures.push(Figure { kind: FigureKind::Step, family: row.model.clone(), measured, what });
+        }
+        Ok(figures)
+    }
+
+    fn decoder(&self, row: &MeasuredDecoder) -> Decoder {
+        Decoder::of(row, self.precision)
+    }
+
+    /// Forward and backward of a piece.
+    fn pieces(
+        &self,
+        kind: FigureKind,
+        family: &str,
+        decoder: Decoder,
+        piece: Piece,
+        times: [f64; 2],
+    ) -> Result<[Figure; 2], Fault> {
+        let scenario = Arc::new(decoder.scenario(self.id)?);
+        let figure = |backward: bool| Figure {
+            kind,
+            family: family.to_owned(),
+            measured: times[usize::from(backward)],
+            what: What::Piece {
+                decoder,
+                shape: decoder.shape(),
+                scenario: scenario.clone(),
+                piece,
+                backward,
+            },
+        };
+        Ok([figure(false), figure(true)])
+    }
+}

@@ -1,0 +1,240 @@
+//! Minima of nonlinear functions: golden section in one variable; least squares that outliers do not rule in several, with
+//! soft L1 loss and Levenberg and Marquardt's steps.
+
+use crate::{FitError, least_squares};
+
+/// Step of the central differences.
+const STEP: f64 = 0.02;
+const ROUNDS: usize = 60;
+/// Rounds in which residuals that are left out of a linear problem get their weights.
+const LINEAR_ROUNDS: usize = 10;
+/// A round that moves every variable by less than this is the last.
+const STILL: f64 = 1e-4;
+const MOST_DAMPING: f64 = 1e6;
+
+/// A problem: residuals as a function of variables.
+pub struct Problem<'a> {
+    /// Residuals at a place.
+    pub residuals: &'a dyn Fn(&[f64]) -> Vec<f64>,
+    /// Weight of each residual.
+    pub weights: &'a [f64],
+    /// Where the search starts, which is also what is expected before anything is measured.
+    pub start: &'a [f64],
+    /// By how much the expected place may be off, in units of a residual for a unit of the variable: the higher, the more
+    /// the variable is held.
+    pub hold: &'a [f64],
+    /// Residuals beyond this count as their absolute value, not as their square.
+    pub scale: f64,
+}
+
+impl Problem<'_> {
+    /// Half of the squares of small residuals, scale times the absolute values of large ones, and what is held.
+    fn cost(&self, at: &[f64], residuals: &[f64]) -> f64 {
+        let soft =
+            |residual: f64| self.scale.powi(2) * ((1.0 + (residual / self.scale).powi(2)).sqrt() - 1.0);
+        let own: f64 = residuals.iter().zip(self.weights).map(|(r, w)| w * w * soft(*r)).sum();
+        let held: f64 = self.held(at).map(|held| 0.5 * held * held).sum();
+        own + held
+    }
+
+    fn held(&self, at: &[f64]) -> impl Iterator<Item = f64> {
+        let moved = at.iter().zip(self.start).map(|(at, start)| at - start);
+        moved.zip(self.hold).map(|(moved, hold)| hold * moved).collect::<Vec<_>>().into_iter()
+    }
+
+    fn slopes(&self, at: &[f64]) -> Vec<Vec<f64>> {
+        let columns = (0..at.len()).map(|place| {
+            let [up, down] = [STEP, -STEP].map(|step| {
+                let mut moved = at.to_vec();
+                moved[place] += step;
+                (self.residuals)(&moved)
+            });
+            up.iter().zip(&down).map(|(up, down)| (up - down) / (2.0 * STEP)).collect::<Vec<_>>()
+        });
+        columns.collect()
+    }
+
+    /// The place of the least cost near the start.
+    pub fn solve(&self) -> Result<Vec<f64>, FitError> {
+        let mut at = self.start.to_vec();
+        let mut residuals = (self.residuals)(&at);
+        let mut cost = self.cost(&at, &residuals);
+        let mut damping = 1e-3;
+        for _ in 0..ROUNDS {
+            let slopes = self.slopes(&at);
+            let moved = loop {
+                let step = self.step(&at, &residuals, &slopes, &[], damping)?;
+                let next: Vec<f64> = at.iter().zip(&step).map(|(at, step)| at + step).collect();
+                let after = (self.residuals)(&next);
+                let lower = self.cost(&next, &after);
+                if lower < cost {
+                    (at, residuals, cost) = (next, after, lower);
+                    damping = (damping * 0.3).max(1e-9);
+                    break step.iter().fold(0.0, |most: f64, step| most.max(step.abs()));
+                }
+                damping *= 10.0;
+                if damping > MOST_DAMPING {
+                    break 0.0;
+                }
+            };
+            if moved < STILL {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Every residual without itself, near the solution `at`: `folds` say which residuals are left out together. Where
+    /// some are left out, the solution moves by what the problem says that is made linear at `at`.
+    pub fn left_out(&self, at: &[f64], folds: &[Vec<usize>]) -> Result<Vec<Vec<f64>>, FitError> {
+        let (residuals, slopes) = ((self.residuals)(at), self.slopes(at));
+        let moved = |index: usize, step: &[f64]| -> f64 {
+            residuals[index] + slopes.iter().zip(step).map(|(column, step)| column[index] * step).sum::<f64>()
+        };
+        let predict = |out: &Vec<usize>| {
+            let mut total = vec![0.0; at.len()];
+            for _ in 0..LINEAR_ROUNDS {
+                let now: Vec<f64> = (0..residuals.len()).map(|index| moved(index, &total)).collect();
+                let place: Vec<f64> = at.iter().zip(&total).map(|(at, step)| at + step).collect();
+                let step = self.step(&place, &now, &slopes, out, 0.0)?;
+                total.iter_mut().zip(step).for_each(|(total, step)| *total += step);
+            }
+            Ok(out.iter().map(|index| moved(*index, &total)).collect())
+        };
+        folds.iter().map(predict).collect()
+    }
+
+    /// The least squares of the problem made linear at a place, large residuals weighted down, some left out.
+    fn step(
+        &self,
+        at: &[f64],
+        residuals: &[f64],
+        slopes: &[Vec<f64>],
+        out: &[usize],
+        damping: f64,
+    ) -> Result<Vec<f64>, FitError> {
+        let count = at.len();
+        let (mut rows, mut target) = (Vec::new(), Vec::new());
+        for (index, (residual, weight)) in residuals.iter().zip(self.weights).enumerate() {
+            if out.contains(&index) {
+                continue;
+            }
+            let weight = weight / (1.0 + (residual / self.scale).powi(2)).powf(0.25);
+            rows.push(slopes.iter().map(|column| weight * column[index]).collect::<Vec<_>>());
+            target.push(-weight * residual);
+        }
+        let axis =
+            |place: usize, value: f64| (0..count).map(move |own| if own == place { value } else { 0.0 });
+        for (place, held) in self.held(at).enumerate() {
+            rows.push(axis(place, self.hold[place]).collect());
+            target.push(-held);
+            rows.push(axis(place, damping.sqrt()).collect());
+            target.push(0.0);
+        }
+        Ok(least_squares(&rows, &target)?.coefficients)
+    }
+}
+
+/// Where `function` is least between `low` and `high`, if it falls and then rises there: golden section, `steps` times.
+/// The place is known to 0.618^`steps` of the range.
+pub fn golden_section(function: impl Fn(f64) -> f64, low: f64, high: f64, steps: u32) -> f64 {
+    let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = (low, high);
+    let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
+    let (mut at_left, mut at_right) = (function(left), function(right));
+    for _ in 0..steps {
+        if at_left <= at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - ratio * (high - low);
+            at_left = function(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + ratio * (high - low);
+            at_right = function(right);
+        }
+    }
+    if at_left <= at_right { left } else { right }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn solved(
+        residuals: &dyn Fn(&[f64]) -> Vec<f64>,
+        weights: &[f64],
+        start: &[f64],
+        scale: f64,
+    ) -> Vec<f64> {
+        let hold = vec![1e-6; start.len()];
+        Problem { residuals, weights, start, hold: &hold, scale }.solve().unwrap()
+    }
+
+    #[test]
+    fn lines_are_those_of_linear_least_squares() {
+        let points = [(0.0, 0.1), (1.0, 0.9), (2.0, 2.2), (3.0, 2.9)];
+        let residuals = |x: &[f64]| points.iter().map(|(at, value)| x[0] + x[1] * at - value).collect();
+        let found = solved(&residuals, &[1.0; 4], &[0.0, 0.0], 1e3);
+        let rows: Vec<Vec<f64>> = points.iter().map(|(at, _)| vec![1.0, *at]).collect();
+        let target: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+        let line = least_squares(&rows, &target).unwrap().coefficients;
+        for (found, exact) in found.iter().zip(line) {
+            assert!((found - exact).abs() < 1e-4, "{found} {exact}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_predicted_by_a_fit_of_the_rest() {
+        let points = [(0.0, 0.1), (1.0, 0.9), (2.0, 2.2), (3.0, 2.9), (4.0, 4.3)];
+        let residuals =
+            |x: &[f64]| points.iter().map(|(at, value)| x[0] + x[1] * at - value).collect::<Vec<_>>();
+        let weights = [1.0; 5];
+        let hold = [1e-6; 2];
+        let problem =
+            Problem { residuals: &residuals, weights: &weights, start: &[0.0, 1.0], hold: &hold, scale: 1e3 };
+        let at = problem.solve().unwrap();
+        let found = problem.left_out(&at, &[vec![0, 4], vec![2]]).unwrap();
+        for (out, found) in [vec![0, 4], vec![2]].iter().zip(found) {
+            let kept: Vec<_> =
+                (0..5).filter(|index| !out.contains(index)).map(|index| points[index]).collect();
+            let rows: Vec<Vec<f64>> = kept.iter().map(|(at, _)| vec![1.0, *at]).collect();
+            let target: Vec<f64> = kept.iter().map(|(_, value)| *value).collect();
+            let line = least_squares(&rows, &target).unwrap().coefficients;
+            for (index, residual) in out.iter().zip(found) {
+                let exact = line[0] + line[1] * points[*index].0 - points[*index].1;
+                assert!((residual - exact).abs() < 1e-5, "{residual} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_bottom_of_a_bent_valley_is_found() {
+        let residuals = |x: &[f64]| vec![10.0 * (x[1] - x[0] * x[0]), 1.0 - x[0]];
+        let found = solved(&residuals, &[1.0; 2], &[-1.2, 1.0], 1e3);
+        assert!((found[0] - 1.0).abs() < 1e-2 && (found[1] - 1.0).abs() < 2e-2, "{found:?}");
+    }
+
+    #[test]
+    fn one_outlier_moves_a_mean_little_and_what_is_held_stays() {
+        let values = [1.0, 1.01, 0.99, 1.0, 3.0];
+        let residuals = |x: &[f64]| values.iter().map(|value| x[0] - value).collect::<Vec<_>>();
+        let found = solved(&residuals, &[1.0; 5], &[0.5], 0.02)[0];
+        assert!((found - 1.0).abs() < 0.02, "{found}");
+        let held =
+            Problem { residuals: &residuals, weights: &[1.0; 5], start: &[0.5], hold: &[100.0], scale: 0.02 };
+        assert!((held.solve().unwrap()[0] - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn finds_the_bottom_of_a_parabola() {
+        for bottom in [-3.0, 0.1, 2.0, 4.9] {
+            let found = golden_section(|x| (x - bottom).powi(2), -5.0, 5.0, 60);
+            assert!((found - bottom).abs() < 1e-6, "{found}");
+        }
+    }
+
+    #[test]
+    fn ends_at_an_end_where_the_function_only_falls() {
+        assert!((golden_section(|x| -x, 0.0, 1.0, 60) - 1.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,183 @@
+//! The result of a fit: errors, notes, and the artefact, a TOML text with formula, coefficients with units and meaning,
+//! source, date and errors. [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back.
+
+use crate::steps::LeftOutErrors;
+use crate::{FitError, Quality};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::artefact::ArtefactKind;
+use stepcast_core::method::Stopped;
+
+/// A fit: its errors for people to read, and the artefact to keep.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FitReport {
+    /// How far predictions are from measurements.
+    pub rows: Vec<FitErrorRow>,
+    /// How far predictions of models are that were left out of the fit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutErrors>,
+    /// What was found, what was assumed and what the data leave open.
+    pub notes: Vec<String>,
+    /// The artefact: the text of a TOML file.
+    #[serde(skip)]
+    pub artefact: String,
+}
+
+/// A fit as JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FitSummary<'a> {
+    written: Option<&'a str>,
+    errors: &'a [FitErrorRow],
+    left_out: &'a [LeftOutErrors],
+    notes: &'a [String],
+}
+
+impl FitReport {
+    /// Writes the artefact, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), Fault> {
+        stepcast_trace::write_text(path, &self.artefact)
+    }
+
+    /// The fit as JSON, with the file that it was written to.
+    pub fn summary<'a>(&'a self, written: Option<&'a str>) -> FitSummary<'a> {
+        FitSummary { written, errors: &self.rows, left_out: &self.left_out, notes: &self.notes }
+    }
+}
+
+/// Errors of one model on one set of measurements.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FitErrorRow {
+    /// The model that was fitted.
+    pub what: String,
+    /// The measurements: `fit` or `held`.
+    pub set: &'static str,
+    /// The errors.
+    #[serde(flatten)]
+    pub quality: Quality,
+}
+
+impl FitErrorRow {
+    /// One row for the fitted measurements, and one for the held ones if there are any.
+    pub(crate) fn rows(what: &str, errors: &FitErrors) -> impl Iterator<Item = Self> {
+        let row = |set, quality| Self { what: what.to_owned(), set, quality };
+        [Some(row("fit", errors.fit)), errors.held.map(|quality| row("held", quality))].into_iter().flatten()
+    }
+}
+
+/// Errors on the measurements of the fit, and on others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FitErrors {
+    /// On the measurements of the fit.
+    pub fit: Quality,
+    /// On measurements that took no part in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Quality>,
+}
+
+/// What every artefact of one kind says of itself.
+pub(crate) struct ArtefactText {
+    pub(crate) kind: ArtefactKind,
+    /// What was fitted.
+    pub(crate) formula: &'static str,
+    /// What the coefficients mean.
+    pub(crate) meaning: &'static [(&'static str, &'static str)],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Provenance<'a> {
+    formula: &'a str,
+    source: String,
+    /// Year-month-day.
+    date: &'a str,
+    meaning: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Serialize)]
+struct ArtefactFile<'a, E, M> {
+    kind: ArtefactKind,
+    provenance: Provenance<'a>,
+    errors: &'a E,
+    model: &'a M,
+}
+
+impl ArtefactText {
+    /// The text of a TOML file with a model that was fitted to so many measurements of `data`. Its source is named without
+    /// the folder, so that artefacts do not depend on where data are stored.
+    pub(crate) fn write<E: Serialize, M: Serialize>(
+        &self,
+        data: &Path,
+        measurements: usize,
+        date: &str,
+        errors: &E,
+        model: &M,
+    ) -> Result<String, Fault> {
+        let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let source = format!("{name}, {measurements} measurements");
+        let meaning = self.meaning.iter().copied().collect();
+        let provenance = Provenance { formula: self.formula, source, date, meaning };
+        toml::to_string(&ArtefactFile { kind: self.kind, provenance, errors, model }).map_err(|error| {
+            let reason = format!("the fit cannot be written: {error}");
+            Fault::in_file(data.display().to_string(), reason, "report this")
+        })
+    }
+}
+
+/// A fit that is no longer wanted, or measurements that do not determine the coefficients called `names`.
+pub(crate) fn stopped(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Stopped {
+    let (reason, remedy) = match error {
+        FitError::Cancelled => return Stopped::Cancelled,
+        FitError::TooFew { rows, .. } => (
+            format!("{what} has {rows} measurements, too few to determine {}", names.join(" and ")),
+            format!("measure at least {} different sizes", names.len() + 1),
+        ),
+        FitError::Collinear { undetermined, .. } => {
+            let confused: Vec<&str> =
+                undetermined.iter().filter_map(|&place| names.get(place).copied()).collect();
+            (
+                format!("the measurements of {what} cannot distinguish {}", confused.join(" from ")),
+                "measure sizes that differ by a factor of ten or more".to_owned(),
+            )
+        }
+        FitError::BadRow { row } => {
+            (format!("measurement {row} of {what} is not finite"), "check its numbers".to_owned())
+        }
+    };
+    Fault::in_file(path.display().to_string(), reason, remedy).into()
+}
+
+/// The date in UTC: year-month-day.
+pub fn today() -> String {
+    let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400);
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a number of days since 1970-01-01, by eras of 400 years from March on (Hinnant 2013).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_454), (2026, 1, 1));
+    }
+}
