@@ -1,7 +1,6 @@
 //! The result of a study, converted on demand: to JSON, to HTML, to a plot.
 
-use crate::json::pretty;
-use crate::problem::Problem;
+use crate::problem::{Problem, pretty};
 use crate::scenario::Scenario;
 use crate::value;
 use pyo3::prelude::*;

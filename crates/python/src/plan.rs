@@ -8,10 +8,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use stepcast_core::scenario::Edit;
 use stepcast_study::Request;
-use stepcast_study::explore::plan::{Aim, join, part, parts};
-
-/// A plan that leaves everything open, for scenarios without one.
-const OPEN: &str = "strategy.plan={}";
+use stepcast_study::explore::plan::{Aim, OPEN, join, part, parts};
 
 /// A search over all plans of a scenario.
 #[pyclass(frozen, module = "stepcast._stepcast")]
