@@ -31,11 +31,11 @@ pub fn main() -> ExitCode {
             return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT).into();
         }
     };
-    let output = Output { json: cli.json, screen: Screen::of_stdout() };
+    let output = Output { json: cli.json, screen: Screen::stdout() };
     match cli.command.run(&output).and_then(|answer| write(&answer).map(|()| answer.end)) {
         Ok(end) => end.code().into(),
         Err(fault) => {
-            let text = render::error::render(&fault, &Screen::of_stderr());
+            let text = render::error::render(&fault, &Screen::stderr());
             let _ = io::stderr().lock().write_all(text.as_bytes());
             BAD_INPUT.into()
         }

@@ -71,7 +71,7 @@ impl ScenarioFlags {
     pub(crate) fn request_with(&self, edits: Vec<Edit>) -> Result<Request, Fault> {
         let written: Vec<String> = edits.iter().map(|edit| edit.text().to_owned()).collect();
         let inner = match (self.scenario.as_deref(), &self.model) {
-            (None, Some(model)) => stepcast_study::Request::of_model(model, edits),
+            (None, Some(model)) => stepcast_study::Request::from_model(model, edits),
             (None, None) => Ok(stepcast_study::Request::quick_start(edits)),
             (Some("-"), _) => stepcast_study::Request::from_reader("<stdin>", io::stdin().lock(), edits),
             (Some(path), _) => stepcast_study::Request::open(path, edits),
@@ -241,7 +241,7 @@ impl Request {
             }
             ControlFlow::Continue(())
         };
-        let forecast = forecast(&self.inner, options, &Observer::of_progress(&progress));
+        let forecast = forecast(&self.inner, options, &Observer::watching(&progress));
         line.finish_and_clear();
         forecast.map_err(|stopped| self.placed(stopped.into()))
     }
@@ -271,7 +271,7 @@ impl Request {
     fn print_notes(&self) {
         for note in self.inner.take_notes() {
             // If standard error is closed, the note cannot be reported.
-            let _ = write!(io::stderr(), "{}", Screen::of_stderr().paragraph(0, &note.worded(words::remedy)));
+            let _ = write!(io::stderr(), "{}", Screen::stderr().paragraph(0, &note.worded(words::remedy)));
         }
     }
 }

@@ -174,7 +174,7 @@ impl Answer {
         let request = match &self.content {
             Content::Import { imported: Imported { content: Recording::Profile(profile), .. }, .. } => {
                 let name = format!("{}.json", self.name);
-                Request::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
+                Request::from_profile(&name, profile.clone(), changes).map_err(Problem::from)?
             }
             Content::Import { imported: Imported { content: Recording::Model(model), .. }, .. } => {
                 let mut text = Vec::new();
@@ -203,6 +203,6 @@ impl Answer {
             }
             _ => return Err(Problem::internal("only what was imported or planned is a scenario").into()),
         };
-        Scenario::of(py, request)
+        Scenario::from_request(py, request)
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn predict(
     let resolved = Arc::clone(&scenario.get().resolved);
     let forecast = interruptible(py, move |stop| {
         let watch = |_: Progress<'_>| until(stop);
-        Ok(on_pool(None, || forecast(&scenario.get().request, &options, &Observer::of_progress(&watch)))?)
+        Ok(on_pool(None, || forecast(&scenario.get().request, &options, &Observer::watching(&watch)))?)
     })?;
     let name = resolved.name().to_owned();
     Ok(Answer { content: Content::Forecast { forecast: Box::new(forecast), scenario: resolved }, name })

@@ -26,7 +26,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    pub(crate) fn of(py: Python<'_>, request: Request) -> PyResult<Self> {
+    pub(crate) fn from_request(py: Python<'_>, request: Request) -> PyResult<Self> {
         let (request, resolved) = released(py, move || {
             let resolved = request.scenario()?;
             Ok((request, resolved))
@@ -102,7 +102,7 @@ impl Scenario {
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let request = request(source, folder, value::changes(set, keywords)?)?;
-        Self::of(py, request)
+        Self::from_request(py, request)
     }
 
     /// A scenario of measured steps; `profile` is the text of a profile file.
@@ -117,14 +117,14 @@ impl Scenario {
     ) -> PyResult<Self> {
         let profile = stepcast_trace::parse_profile(profile.as_bytes(), name).map_err(Problem::from)?;
         let changes = value::changes(set, keywords)?;
-        let request = Request::of_profile(name, profile, changes).map_err(Problem::from)?;
-        Self::of(py, request)
+        let request = Request::from_profile(name, profile, changes).map_err(Problem::from)?;
+        Self::from_request(py, request)
     }
 
     /// Restores a pickled scenario.
     #[staticmethod]
     fn _unpack(py: Python<'_>, packed: &str) -> PyResult<Self> {
-        Self::of(py, Request::unpack(packed).map_err(Problem::from)?)
+        Self::from_request(py, Request::unpack(packed).map_err(Problem::from)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -157,7 +157,7 @@ impl Scenario {
         set: Option<&Bound<'_, PyAny>>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        Self::of(py, self.asked_with(value::changes(set, keywords)?))
+        Self::from_request(py, self.asked_with(value::changes(set, keywords)?))
     }
 
     #[getter]

@@ -45,7 +45,8 @@ pub(crate) enum Models {
 pub(super) fn list(output: &Output) -> Result<Answer, Fault> {
     let models: Vec<(&Entry, Model)> =
         zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<Result<_, Fault>>()?;
-    let totals: Vec<Totals<'_>> = models.iter().map(|(entry, model)| Totals::of(entry, model)).collect();
+    let totals: Vec<ModelTotals<'_>> =
+        models.iter().map(|(entry, model)| ModelTotals::from_model(entry, model)).collect();
     output.answer(&totals, |screen| table::section(&model::list(&models), screen))
 }
 
@@ -53,11 +54,12 @@ pub(super) fn show(name: &str, layers: bool, output: &Output) -> Result<Answer, 
     let entry = zoo::find(name)
         .ok_or_else(|| Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)))?;
     let model = build(entry)?;
-    let details = Details {
-        totals: Totals::of(entry, &model),
-        by_kind: Kinds::of(&model),
-        transformer: transformer::zoo::find(entry.name).map(|shape| Shape::of(entry.name, &shape)),
-        layers: layers.then(|| model.layers().iter().map(LayerRow::of).collect()),
+    let details = ModelDetails {
+        totals: ModelTotals::from_model(entry, &model),
+        by_kind: OperationCounts::from_model(&model),
+        transformer: transformer::zoo::find(entry.name)
+            .map(|shape| TransformerShape::from_transformer(entry.name, &shape)),
+        layers: layers.then(|| model.layers().iter().map(LayerRow::from_layer).collect()),
     };
     output.answer(&details, |screen| render(entry, &model, layers, screen))
 }
@@ -87,7 +89,7 @@ fn render(entry: &Entry, model: &Model, layers: bool, screen: &Screen) -> String
 
 /// One model for programs.
 #[derive(Serialize)]
-struct Totals<'a> {
+struct ModelTotals<'a> {
     name: &'a str,
     aliases: &'a [&'a str],
     description: &'a str,
@@ -107,8 +109,8 @@ struct Totals<'a> {
     adjustments: Vec<AdjustmentRow<'a>>,
 }
 
-impl<'a> Totals<'a> {
-    fn of(entry: &'a Entry, model: &'a Model) -> Self {
+impl<'a> ModelTotals<'a> {
+    fn from_model(entry: &'a Entry, model: &'a Model) -> Self {
         let adjustments = model.adjustments().iter().map(|adjustment| AdjustmentRow {
             reason: adjustment.reason,
             forward_flop: adjustment.forward,
@@ -142,19 +144,19 @@ struct AdjustmentRow<'a> {
 }
 
 #[derive(Serialize)]
-struct Details<'a> {
+struct ModelDetails<'a> {
     #[serde(flatten)]
-    totals: Totals<'a>,
+    totals: ModelTotals<'a>,
     /// Forward operations of the layout, without adjustments, by kind.
-    by_kind: Kinds,
+    by_kind: OperationCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
-    transformer: Option<Shape>,
+    transformer: Option<TransformerShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<Vec<LayerRow<'a>>>,
 }
 
 #[derive(Serialize)]
-struct Kinds {
+struct OperationCounts {
     multiply_add: u64,
     bias: u64,
     activation: u64,
@@ -163,8 +165,8 @@ struct Kinds {
     elementwise: u64,
 }
 
-impl Kinds {
-    fn of(model: &Model) -> Self {
+impl OperationCounts {
+    fn from_model(model: &Model) -> Self {
         let cost = model.cost();
         Self {
             multiply_add: cost.multiply_add,
@@ -179,20 +181,22 @@ impl Kinds {
 
 /// A transformer by its shape.
 #[derive(Serialize)]
-struct Shape {
+struct TransformerShape {
     /// As `[model.transformer]` has it.
     shape: TransformerSection,
     active_parameters: u64,
     parts: Vec<PartRow>,
 }
 
-impl Shape {
-    fn of(name: &str, shape: &Transformer) -> Self {
+impl TransformerShape {
+    fn from_transformer(name: &str, shape: &Transformer) -> Self {
         let parts = shape.parts();
-        let single = |part, parameters| PartRow::of(part, "model", parameters, 1);
+        let single = |part, parameters| PartRow::new(part, "model", parameters, 1);
         let mut rows = vec![single("embedding", parts.embedding)];
         for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
-            rows.extend(layer.parts.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
+            rows.extend(
+                layer.parts.iter().map(|part| PartRow::new(part.name, kind, part.parameters, *count)),
+            );
         }
         rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
         rows.retain(|row| row.count > 0 && row.parameters > 0);
@@ -218,7 +222,7 @@ struct PartRow {
 }
 
 impl PartRow {
-    fn of(part: &'static str, of: &'static str, parameters: Parameters, count: u64) -> Self {
+    fn new(part: &'static str, of: &'static str, parameters: Parameters, count: u64) -> Self {
         let Parameters { tensor, key_value, expert, every } = parameters;
         Self { part, of, parameters: parameters.total(), count, tensor, key_value, expert, every }
     }
@@ -236,7 +240,7 @@ struct LayerRow<'a> {
 }
 
 impl<'a> LayerRow<'a> {
-    fn of(layer: &'a Layer) -> Self {
+    fn from_layer(layer: &'a Layer) -> Self {
         Self {
             name: &layer.name,
             op: stepcast_report::tables::operation::describe(&layer.op),

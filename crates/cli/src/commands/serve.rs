@@ -54,7 +54,7 @@ impl Serve {
             let query = self.token.as_ref().map_or(String::new(), Token::query);
             let link = format!("http://{address}/{query}");
             announce(&link, output.json);
-            if self.token.is_none() && Access::of(address.ip()) == Access::Network {
+            if self.token.is_none() && Access::from_address(address.ip()) == Access::Network {
                 say(
                     "Everyone who can reach this address can use it; with --token, only those who have the link.\n",
                 );

@@ -116,7 +116,7 @@ pub fn check(
         workers: Some(Vec::new()),
         ..ForecastOptions::default()
     };
-    let forecast = forecast(request, &options, &Observer::of_progress(watch))?;
+    let forecast = forecast(request, &options, &Observer::watching(watch))?;
     let left_out = ((readings.len() as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP);
     let kept = readings[left_out..].iter();
     let mut times: Vec<Seconds> =
@@ -130,7 +130,7 @@ pub fn check(
         [_, longest] if measured > longest => Verdict::Slower,
         _ => Verdict::AsForecast,
     };
-    let runs = [MeasuredRun::of_step(measured)];
+    let runs = [MeasuredRun::from_step(measured)];
     let priors = calibrate::calibrate(request, &runs)?.priors;
     let corrected = Scenario { priors, ..scenario.as_ref().clone() };
     let corrected = method.predict_watched(&corrected, watch)?.iteration;

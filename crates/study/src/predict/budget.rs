@@ -104,7 +104,7 @@ pub(super) struct Granted {
 
 impl Granted {
     /// The parts that the budget of `scenario` pays for, the most useful first, where the table has so many `points`.
-    pub(super) fn of(
+    pub(super) fn affordable(
         scenario: &Scenario,
         method: &dyn Method,
         intervals: &Intervals<'_>,

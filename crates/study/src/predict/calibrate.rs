@@ -30,7 +30,7 @@ pub struct MeasuredRun {
 
 impl MeasuredRun {
     /// A step of the scenario as it is.
-    pub fn of_step(time: Seconds) -> Self {
+    pub fn from_step(time: Seconds) -> Self {
         Self { overrides: Vec::new(), measured: Measured::Step(time), place: "measured steps".to_owned() }
     }
 }

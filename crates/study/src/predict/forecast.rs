@@ -92,13 +92,13 @@ pub struct Observer<'a> {
 
 impl<'a> Observer<'a> {
     /// Follows predictions alone.
-    pub fn of_progress(progress: &'a Watch<'a>) -> Self {
+    pub fn watching(progress: &'a Watch<'a>) -> Self {
         Self { progress, part: &|_| () }
     }
 
     /// Nobody looks.
     pub fn none() -> Self {
-        Self::of_progress(&unwatched)
+        Self::watching(&unwatched)
     }
 }
 
@@ -133,7 +133,7 @@ impl Forecast {
         budget::check_scaling(scenario, method, workers.len())?;
         let mut prediction = method.predict_watched(&budget::headline(scenario), watch)?;
         let intervals = Intervals::new(scenario, method);
-        let granted = Granted::of(scenario, method, &intervals, workers.len());
+        let granted = Granted::affordable(scenario, method, &intervals, workers.len());
         prediction.warnings.extend(granted.warning());
         if granted.slack {
             slack::fill(scenario, method, &mut prediction)?;
@@ -264,9 +264,9 @@ mod tests {
             ControlFlow::Continue(())
         };
         let ask = |observer| forecast(&request, &ForecastOptions::default(), &observer);
-        let observed = ask(Observer::of_progress(&count)).unwrap();
+        let observed = ask(Observer::watching(&count)).unwrap();
         assert_eq!(observed, ask(Observer::none()).unwrap());
         assert!(*heard.lock().unwrap() > observed.scaling.len());
-        assert_eq!(ask(Observer::of_progress(&|_| ControlFlow::Break(()))), Err(Stopped::Cancelled));
+        assert_eq!(ask(Observer::watching(&|_| ControlFlow::Break(()))), Err(Stopped::Cancelled));
     }
 }

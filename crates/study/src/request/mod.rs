@@ -115,18 +115,18 @@ impl Request {
     pub fn open(path: &str, edits: Vec<Edit>) -> Result<Self, Fault> {
         if is_profile(path) {
             if let Some(text) = small_json(path) {
-                if let Some(request) = Self::of_launch(path, &text, &edits)? {
+                if let Some(request) = Self::from_launch(path, &text, &edits)? {
                     return Ok(request);
                 }
                 if launch::is_config(&text) {
-                    return Self::of_model(path, edits);
+                    return Self::from_model(path, edits);
                 }
             }
             let files = Folder::new(Path::new("").to_owned());
-            return Self::of_file(path, files, edits);
+            return Self::from_profile_file(path, files, edits);
         }
         if is_onnx(path) {
-            return Self::of_model(path, edits);
+            return Self::from_model(path, edits);
         }
         let cannot = |error: io::Error| {
             let remedy = [Remedy::advice("check the path"), Remedy::RunQuickStart];
@@ -136,7 +136,7 @@ impl Request {
             return Err(Fault::in_file(path, "the scenario is a directory", "name a file in it"));
         }
         let text = text(path, File::open(path).map_err(cannot)?)?;
-        if let Some(request) = Self::of_launch(path, &text, &edits)? {
+        if let Some(request) = Self::from_launch(path, &text, &edits)? {
             return Ok(request);
         }
         let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
@@ -146,7 +146,7 @@ impl Request {
     /// The scenario read from `reader`, called `name` in errors; files are relative to the working directory.
     pub fn from_reader(name: &str, reader: impl Read, edits: Vec<Edit>) -> Result<Self, Fault> {
         let text = text(name, reader)?;
-        if let Some(request) = Self::of_launch(name, &text, &edits)? {
+        if let Some(request) = Self::from_launch(name, &text, &edits)? {
             return Ok(request);
         }
         let document = Document::new(name, text);
@@ -154,14 +154,14 @@ impl Request {
     }
 
     /// A profile alone, as if it were at `path`.
-    pub fn of_profile(path: &str, profile: Profile, edits: Vec<Edit>) -> Result<Self, Fault> {
-        Self::of_file(path, Folder::default().with_profile(path, profile), edits)
+    pub fn from_profile(path: &str, profile: Profile, edits: Vec<Edit>) -> Result<Self, Fault> {
+        Self::from_profile_file(path, Folder::default().with_profile(path, profile), edits)
     }
 
     /// The profile at `path` among `files` alone.
-    fn of_file(path: &str, files: Folder, edits: Vec<Edit>) -> Result<Self, Fault> {
+    fn from_profile_file(path: &str, files: Folder, edits: Vec<Edit>) -> Result<Self, Fault> {
         let profile = files.profile(path).map_err(|fault| files.take_fault().unwrap_or(fault))?;
-        let document = document_of_profile(path, &profile);
+        let document = document_from_profile(path, &profile);
         Ok(Self { only_profile: true, ..Self::new(document, files, edits) })
     }
 
@@ -169,7 +169,7 @@ impl Request {
     pub fn changed(&self, edits: impl IntoIterator<Item = Edit>) -> Self {
         let files = match self.files.path() {
             Some(path) => Folder::new(path.to_owned()),
-            None => Folder::of_kept(self.files.kept()),
+            None => Folder::from_kept(self.files.kept()),
         };
         let edits = self.edits.iter().cloned().chain(edits).collect();
         Self { only_profile: self.only_profile, ..Self::new(self.document.clone(), files, edits) }
@@ -217,7 +217,7 @@ pub fn is_profile(path: &str) -> bool {
 
 /// A scenario with only a profile: asynchronous training with a parameter server where the profile has operations of
 /// one, and otherwise all workers sum their gradients, as with PyTorch.
-fn document_of_profile(path: &str, profile: &Profile) -> Document {
+fn document_from_profile(path: &str, profile: &Profile) -> Document {
     let served = profile.operations.iter().any(|operation| operation.resource == Resource::Server);
     let (architecture, synchronisation) = match served {
         true => (Architecture::ParameterServer, Synchronisation::Async),

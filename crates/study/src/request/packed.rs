@@ -61,7 +61,7 @@ impl Request {
             true => Document::from_file("packed scenario", document.file(&[])?),
             false => document,
         };
-        let request = Self::new(document, Folder::of_kept(packed.files), Vec::new());
+        let request = Self::new(document, Folder::from_kept(packed.files), Vec::new());
         Ok(Self { only_profile: packed.only_profile, ..request })
     }
 }

@@ -110,7 +110,7 @@ fn assumed_machines(plain: &Request, edits: &[Edit]) -> Option<(Vec<Edit>, Note)
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`, trained by all-reduce. A transformer gets the
     /// first of the usual plans that fits into memory, and a note says so.
-    pub fn of_model(model: &str, mut edits: Vec<Edit>) -> Result<Self, Fault> {
+    pub fn from_model(model: &str, mut edits: Vec<Edit>) -> Result<Self, Fault> {
         let request = |plan: Option<PlanSection>, edits: &[Edit]| {
             Self::new(document(model, plan), Folder::new(Path::new("").to_owned()), edits.to_vec())
         };
@@ -215,7 +215,7 @@ mod tests {
 
     fn request(model: &str, changes: &[&str]) -> Request {
         let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
-        Request::of_model(model, changes).unwrap()
+        Request::from_model(model, changes).unwrap()
     }
 
     fn note_texts(notes: &[Note]) -> String {

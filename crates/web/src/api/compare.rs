@@ -56,7 +56,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn of(comparison: &Comparison) -> Result<Self, Problem> {
+    fn from_comparison(comparison: &Comparison) -> Result<Self, Problem> {
         let tables = [predictions(comparison), effects(comparison), refusals(comparison, NEUTRAL)];
         let html = tables.iter().filter(|table| !table.rows.is_empty()).map(html::section);
         let html: Vec<String> = html.collect::<Result<_, _>>().map_err(Problem::fault)?;
@@ -77,7 +77,7 @@ fn compared(
 
 fn aloud(scenario: &Scenario, events: &Events) -> Result<(), Problem> {
     let comparison = compared(scenario, events.token(), &mut |so_far| {
-        if let Ok(tables) = Tables::of(so_far) {
+        if let Ok(tables) = Tables::from_comparison(so_far) {
             events.send(&ComparisonEvent::Progress {
                 done: so_far.rows.len(),
                 of: methods::all().len(),
@@ -85,7 +85,7 @@ fn aloud(scenario: &Scenario, events: &Events) -> Result<(), Problem> {
             });
         }
     })?;
-    let tables = Tables::of(&comparison)?;
+    let tables = Tables::from_comparison(&comparison)?;
     events.send(&ComparisonEvent::Compared { comparison: Box::new(comparison), tables });
     Ok(())
 }

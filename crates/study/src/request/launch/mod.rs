@@ -111,7 +111,7 @@ pub(super) fn is_config(content: &str) -> bool {
 
 impl Request {
     /// The scenario of a launch file, if the text is one.
-    pub(super) fn of_launch(name: &str, content: &str, overrides: &[Edit]) -> Result<Option<Self>, Fault> {
+    pub(super) fn from_launch(name: &str, content: &str, overrides: &[Edit]) -> Result<Option<Self>, Fault> {
         let Some(kind) = kind(content) else { return Ok(None) };
         let launched = read(kind, content, overrides).map_err(|fault| fault.at(name))?;
         let files = Folder::new(Path::new("").to_owned());

@@ -20,7 +20,7 @@ fn changes(texts: &[&str]) -> Vec<Edit> {
 }
 
 fn request(content: &str, texts: &[&str]) -> Result<Request, Fault> {
-    Request::of_launch("launch", content, &changes(texts)).map(|request| request.expect("a launch file"))
+    Request::from_launch("launch", content, &changes(texts)).map(|request| request.expect("a launch file"))
 }
 
 fn scenario(content: &str, texts: &[&str]) -> Scenario {
