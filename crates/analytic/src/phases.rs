@@ -81,7 +81,7 @@ impl Phases {
                     }
                 }
                 None => {
-                    let speed = Speed::of(scenario, index);
+                    let speed = Speed::of_group(scenario, index);
                     let layers = scenario.workload.layers.iter();
                     let layers: Seconds =
                         layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();

@@ -63,7 +63,7 @@ mod tests {
     fn vgg11_on_two_servers_as_in_li_2020() {
         // Errata 3.4: 406.65 and 100.18 MiB; fc1 shares a server with convolutions 1, 3, 5 and 7.
         let model = zoo::build("vgg11").unwrap();
-        let workload = Workload::of(&model, Counting::default());
+        let workload = Workload::from_model(&model, Counting::default());
         let assignment = greedy(&workload.layers, 2);
         let mut mebibytes = [0.0; 2];
         for (layer, server) in workload.layers.iter().zip(&assignment) {
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn more_servers_than_layers_leave_some_empty() {
         let model = zoo::build("alexnet").unwrap();
-        let workload = Workload::of(&model, Counting::default());
+        let workload = Workload::from_model(&model, Counting::default());
         let servers = Servers {
             count: 1000,
             placement: Placement::Greedy,

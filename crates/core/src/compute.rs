@@ -94,7 +94,7 @@ fn shipped_steps(device: &Device) -> Option<&'static StepModel> {
 
 impl Speed {
     /// The speed of a worker of the group at `index`, for its whole batch.
-    pub fn of(scenario: &Scenario, index: usize) -> Self {
+    pub fn of_group(scenario: &Scenario, index: usize) -> Self {
         let group = &scenario.cluster.groups[index];
         let samples = [f64::from(scenario.batch(index)), scenario.updating(index)];
         let source = SpeedSource::new(scenario, group);
@@ -107,7 +107,7 @@ impl Speed {
         let prior = prior(scenario, group);
         let slowness = calibration(scenario, index, prior.map(|(_, work)| work)).unwrap_or(1.0) / group.speed;
         if let Some((model, work)) = prior {
-            let settings = Settings::of(&scenario.strategy, at.precision);
+            let settings = Settings::from_strategy(&scenario.strategy, at.precision);
             let times = device::layers(work, &group.device, settings, at.batch, &scenario.priors.one_gpu);
             return Self::Layers(with_parameters(model, times, slowness, samples));
         }
@@ -184,7 +184,7 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> O
     let measured = group.step_time.or(group.throughput.map(|throughput| throughput.time_for(samples)))?;
     let assumed = match prior {
         Some(work) => {
-            let settings = Settings::of(&scenario.strategy, at.precision);
+            let settings = Settings::from_strategy(&scenario.strategy, at.precision);
             device::step(work, &group.device, settings, at.batch, &scenario.priors.one_gpu)
         }
         None => {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     fn step(scenario: &Scenario) -> Seconds {
-        let speed = Speed::of(scenario, 0);
+        let speed = Speed::of_group(scenario, 0);
         scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
     }
 
@@ -354,7 +354,7 @@ mod tests {
     fn fits_of_the_catalog_come_after_all_that_a_scenario_says() {
         let step = |workers: &str, strategy: &str| {
             let scenario = scenario(workers, strategy).unwrap();
-            let speed = Speed::of(&scenario, 0);
+            let speed = Speed::of_group(&scenario, 0);
             let layers = scenario.workload.layers.iter();
             let time: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
             let source = SpeedSource::new(&scenario, &scenario.cluster.groups[0]);

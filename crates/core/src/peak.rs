@@ -42,7 +42,7 @@ impl Model {
         let element = f64::from(precision.width());
         let format = Format { element, weight: if mixed { WIDE } else { element }, mixed };
         let batch = f64::from(batch);
-        let ops = StepOp::of(self);
+        let ops = StepOp::from_model(self);
         let kept = kept(self, &ops, format);
         let parameters = self.parameters() as f64;
         let held = parameters

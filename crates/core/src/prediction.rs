@@ -14,71 +14,38 @@ use std::fmt;
 names! {
     /// What a part of an iteration is spent on.
     PartKind {
-        /// Forward and backward passes.
         Compute = "compute",
-        /// Copying samples to devices, and waiting for them.
         HostToDevice = "host-to-device",
-        /// Pushing gradients to servers.
         Push = "push",
-        /// Waiting for the links of servers.
         Queueing = "queueing",
-        /// Pulling weights from servers.
         Pull = "pull",
-        /// Start-up and latency of transfers.
         StartUp = "start-up",
-        /// Waiting, for whatever it is.
         Waiting = "waiting",
-        /// Computing that communication slows down.
         Slowdown = "slowdown beside others",
-        /// All-reduces that computing does not hide.
         ExposedCommunication = "exposed communication",
-        /// Forward passes that are computed again.
         Recompute = "recompute",
-        /// The host issues kernels too late.
         Host = "host",
-        /// Exchange between tensor ranks.
         TensorParallelism = "tensor parallelism",
-        /// Exchange between context ranks.
         ContextParallelism = "context parallelism",
-        /// Exchange between expert ranks.
         ExpertParallelism = "expert parallelism",
-        /// Gathering sharded weights.
         ShardedWeights = "sharded weights",
-        /// Transfers to and from the memory of the host.
         Offload = "offload",
-        /// Sends between stages.
         PipelineSends = "pipeline sends",
-        /// Reducing gradients.
         Gradients = "gradients",
-        /// Stages wait for each other.
         PipelineBubble = "pipeline bubble",
-        /// SPRINT: waiting for the lock of weights.
         LockWeights = "lock weights",
-        /// SPRINT: fetching weights.
         FetchWeights = "fetch weights",
-        /// SPRINT: loading images.
         LoadImages = "load images",
-        /// SPRINT: deforming images.
         DeformImages = "deform images",
-        /// SPRINT: scaling the gradient.
         ScaleGradient = "scale gradient",
-        /// SPRINT: a GPU thread waits for the lock of its gradient.
         LockGradient = "lock gradient",
-        /// SPRINT: updating the gradient.
         UpdateGradient = "update gradient",
-        /// SPRINT: the update thread waits for the locks of gradients.
         LockGradients = "lock gradients",
-        /// SPRINT: summing gradients.
         SumGradients = "sum gradients",
-        /// SPRINT: keeping the old weights.
         KeepOldWeights = "keep old weights",
-        /// SPRINT: adding momentum.
         AddMomentum = "add momentum",
-        /// SPRINT: the all-reduce and its barrier.
         AllReduce = "all-reduce",
-        /// SPRINT: updating the momentum.
         UpdateMomentum = "update momentum",
-        /// SPRINT: updating weights.
         UpdateWeights = "update weights",
     }
 }
@@ -347,7 +314,7 @@ impl Prediction {
         bottleneck: Bottleneck,
     ) -> Self {
         let samples = samples_per_step(&groups);
-        let throughput = SamplesPerSec::of(samples as f64, iteration);
+        let throughput = SamplesPerSec::from_time(samples as f64, iteration);
         let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
         let fastest = groups.iter().map(alone).fold(0.0, f64::max);
         let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();

@@ -17,7 +17,7 @@ pub trait Measure: Copy + PartialOrd + Serialize + for<'de> Deserialize<'de> {
     /// The value in base units.
     fn value(self) -> f64;
     /// The quantity with this value in base units.
-    fn of(value: f64) -> Self;
+    fn from_value(value: f64) -> Self;
     /// Parses the text of one end.
     fn parse(text: &str) -> Result<Self, String>;
     /// Example of a range in the user's notation.
@@ -29,7 +29,7 @@ impl Measure for f64 {
         self
     }
 
-    fn of(value: f64) -> Self {
+    fn from_value(value: f64) -> Self {
         value
     }
 
@@ -49,7 +49,7 @@ macro_rules! measure {
                 self.get()
             }
 
-            fn of(value: f64) -> Self {
+            fn from_value(value: f64) -> Self {
                 Self::new(value)
             }
 
@@ -99,7 +99,7 @@ impl<T: Measure> Uncertain<T> {
     /// The value used in predictions: the exact value, or the geometric mean of the ends.
     pub fn centre(self) -> T {
         match self.is_range() {
-            true => T::of((self.low.value() * self.high.value()).sqrt()),
+            true => T::from_value((self.low.value() * self.high.value()).sqrt()),
             false => self.low,
         }
     }

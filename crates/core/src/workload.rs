@@ -101,7 +101,7 @@ pub struct Workload {
 
 impl Workload {
     /// The workload of `model` with operations counted according to `counting`.
-    pub fn of(model: &Model, counting: Counting) -> Self {
+    pub fn from_model(model: &Model, counting: Counting) -> Self {
         let mut layers: Vec<LayerWork> = Vec::new();
         let mut gradients = model.gradients();
         let mut forward = Flops::ZERO;
@@ -133,12 +133,12 @@ impl Workload {
             activations: model.activation_bytes(),
             layers,
             graph: Some(Arc::new(model.clone())),
-            step: Some(StepWork::of(model)),
+            step: Some(StepWork::from_model(model)),
         }
     }
 
     /// The traffic of a profile. Operations are unknown, because a profile contains times instead.
-    pub fn of_profile(profile: &Profile) -> Self {
+    pub fn from_profile(profile: &Profile) -> Self {
         let downlinks =
             profile.operations.iter().filter(|op| op.resource == Resource::Downlink && op.bytes > 0);
         let layers = downlinks.enumerate().map(|(place, op)| {

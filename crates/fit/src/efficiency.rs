@@ -26,6 +26,7 @@ use stepcast_core::speed::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Efficiency,
+    constants: &[],
     formula: "\
 step = 3 * forward operations * batch / (compute * peak) + 32 B * parameters / (memory * memory_rate); \
 zeng2023 (eqs. 27, 28, 33): step = (forward operations * batch + 85 * weights) / (zeng2023 * rate), \

@@ -13,6 +13,7 @@ use stepcast_core::quantity::Seconds;
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Kernels,
+    constants: &[],
     formula: "time = per_element * elements + start",
     meaning: &[
         ("per-element", "time for each element touched"),

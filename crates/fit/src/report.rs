@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;
+use stepcast_core::fitted::machine::ConstantRow;
 use stepcast_core::method::Stopped;
 
 /// A fit: its errors for people to read, and the artefact to keep.
@@ -86,6 +87,8 @@ pub(crate) struct ArtefactText {
     pub(crate) formula: &'static str,
     /// What the coefficients mean.
     pub(crate) meaning: &'static [(&'static str, &'static str)],
+    /// Constants that say themselves what they mean.
+    pub(crate) constants: &'static [ConstantRow],
 }
 
 #[derive(Serialize)]
@@ -95,7 +98,7 @@ struct Provenance<'a> {
     source: String,
     /// Year-month-day.
     date: &'a str,
-    meaning: BTreeMap<&'a str, &'a str>,
+    meaning: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -119,7 +122,11 @@ impl ArtefactText {
     ) -> Result<String, Fault> {
         let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let source = format!("{name}, {measurements} measurements");
-        let meaning = self.meaning.iter().copied().collect();
+        let given = self.meaning.iter().map(|(name, meaning)| (name.to_string(), meaning.to_string()));
+        let constants = self.constants.iter();
+        let constants =
+            constants.map(|row| (row.name.replace('_', "-"), format!("{}, {}", row.meaning, row.unit)));
+        let meaning = given.chain(constants).collect();
         let provenance = Provenance { formula: self.formula, source, date, meaning };
         toml::to_string(&ArtefactFile { kind: self.kind, provenance, errors, model }).map_err(|error| {
             let reason = format!("the fit cannot be written: {error}");

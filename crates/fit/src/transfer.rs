@@ -13,6 +13,7 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Transfer,
+    constants: &[],
     formula: "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
         time = below + per_doubling * log2(size) below threshold, overhead + size / bandwidth from there on",
     meaning: &[

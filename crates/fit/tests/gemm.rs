@@ -54,7 +54,7 @@ fn unaligned_products_are_described() {
     let assumed = fit(&aligned, Some(132), &never_cancelled).unwrap();
     let fitted = fit(&apart, Some(132), &never_cancelled).unwrap();
     let unaligned =
-        |sample: &&MeasuredProduct| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
+        |sample: &&MeasuredProduct| Alignment::of_rows(sample.variant, sample.shape) != Alignment::Bulk;
     let long = |sample: &&MeasuredProduct| sample.time.get() > 100e-6;
     let quality = |model: &GemmModel, coverage: Coverage| {
         let chosen = apart.iter().filter(unaligned).filter(long);

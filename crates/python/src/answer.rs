@@ -9,18 +9,21 @@ use std::sync::Arc;
 use stepcast_core::scenario::{Document, Edit};
 use stepcast_fit::FitReport;
 use stepcast_report::format::grouped;
+use stepcast_report::plots::fusion::FusionComparison;
+use stepcast_report::plots::pareto::Pareto;
+use stepcast_report::plots::scaling_curve::ScalingCurve;
+use stepcast_report::table;
 use stepcast_report::tables::{check, comparison, fit, forecast, fusion, import, plan, search};
 use stepcast_report::words::NEUTRAL;
-use stepcast_report::{adapters, html};
 use stepcast_study::Forecast;
 use stepcast_study::Request;
 use stepcast_study::check::Check;
-use stepcast_study::explore::plan::emit::{Framework, emit};
 use stepcast_study::explore::plan::{PlanReport, applied};
 use stepcast_study::explore::search::SearchReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
+use stepcast_study::request::launch::{Framework, emit};
 use stepcast_trace::{Content as Recording, Imported, Overview};
 
 /// The result of one kind of study.
@@ -67,11 +70,11 @@ impl Answer {
     fn to_svg(&self) -> Option<String> {
         match &self.content {
             Content::Forecast { forecast, .. } if !forecast.scaling.is_empty() => {
-                Some(adapters::scaling_curve(forecast, &self.name).svg())
+                Some(ScalingCurve::from_forecast(forecast, &self.name).svg())
             }
-            Content::Fusion(report) => Some(adapters::fusion(report, &self.name).svg()),
+            Content::Fusion(report) => Some(FusionComparison::from_report(report, &self.name).svg()),
             Content::Search(report) if !report.front.is_empty() => {
-                Some(adapters::pareto(report, &self.name).svg())
+                Some(Pareto::from_search(report, &self.name).svg())
             }
             _ => None,
         }
@@ -102,7 +105,7 @@ impl Answer {
             Content::Import { imported, written } => import::all(&Overview::new(imported, written.clone())),
             Content::Validation(_) | Content::Overview(_) => return Ok(None),
         };
-        let sections = tables.iter().filter(|table| !table.rows.is_empty()).map(html::section);
+        let sections = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section);
         let text: Result<String, _> = sections.collect();
         Ok(Some(text.map_err(|error| Problem::internal(error.to_string()))?))
     }

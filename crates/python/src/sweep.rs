@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_report::adapters::{Point, Swept};
+use stepcast_report::plots::varied::{Point, Swept};
 use stepcast_study::MethodChoice;
 use stepcast_study::Request;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, Variants, fingerprint, rows};

@@ -143,7 +143,7 @@ pub fn answer(forecast: &Forecast) -> String {
 pub fn mixed(methods: &[&str]) -> Option<String> {
     let (last, others) = methods.split_last().filter(|(_, others)| !others.is_empty())?;
     Some(format!(
-        "No method models all of them: they are predicted by {} and {last}, so compare only those of the same method.",
+        "No single method models all of them: {} and {last} predict them. Compare only those of one method.",
         others.join(", ")
     ))
 }
@@ -175,7 +175,7 @@ pub fn baseline(advice: &Advice) -> String {
     })
 }
 
-/// How long workers compute, where part of that overlaps transfers and is not among the parts of the step.
+/// How long workers compute, where transfers hide a part of it from the breakdown.
 pub fn overlapped(prediction: &Prediction) -> Option<String> {
     let counted = prediction.computing();
     let times = || prediction.groups.iter().map(|group| group.compute);
@@ -187,12 +187,10 @@ pub fn overlapped(prediction: &Prediction) -> Option<String> {
         true => format!("{} to {}", least.human(), most.human()),
         false => most.human(),
     };
-    Some(format!(
-        "The parts add up to the step. Workers compute for {range} of it, mostly while something is sent."
-    ))
+    Some(format!("The parts add up to the step. Workers compute for {range}, mostly during transfers."))
 }
 
-/// By which other methods changes are compared, and what the scenario reaches by them.
+/// Other methods that compare changes, and what they predict for the scenario.
 pub fn compared_elsewhere(method: &str, changes: &[WhatIf]) -> Option<String> {
     let mut others: Vec<&WhatIf> = changes.iter().filter(|change| change.method != method).collect();
     others.sort_by(|a, b| a.method.cmp(b.method));
@@ -200,7 +198,7 @@ pub fn compared_elsewhere(method: &str, changes: &[WhatIf]) -> Option<String> {
     let sentence = |these: &[&WhatIf]| {
         let names: Vec<String> = these.iter().map(|change| name(&change.change)).collect();
         let (by, before) = (these[0].method, grouped(these[0].before.human()));
-        format!("Compared by {by}, by which this scenario reaches {before}: {}.", names.join(", "))
+        format!("{by} compares {}; it predicts {before} for this scenario.", names.join(", "))
     };
     let sentences: Vec<String> = others.chunk_by(same).map(sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))

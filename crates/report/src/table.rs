@@ -1,8 +1,10 @@
 //! A table of an answer: built once, then printed as text or as HTML.
 //!
-//! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them.
+//! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them. HTML
+//! escapes every text.
 
-use crate::words::{Hint, Wording};
+use crate::words::{Hint, NEUTRAL, Wording};
+use askama::Template;
 
 /// How the cells of a column are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,18 @@ impl Column {
     }
 }
 
+impl From<&str> for Column {
+    /// "#title" is a column of numbers, "~title" one of words, "|" one of bars, and "title" one of names.
+    fn from(text: &str) -> Self {
+        match text.split_at_checked(1) {
+            Some(("#", title)) => Self::numbers(title),
+            Some(("~", title)) => Self::words(title),
+            Some(("|", "")) => Self::bars(),
+            _ => Self::names(text),
+        }
+    }
+}
+
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -76,10 +90,10 @@ pub struct Table {
 
 impl Table {
     /// A table without rows.
-    pub fn new(title: impl Into<String>, columns: impl Into<Vec<Column>>) -> Self {
+    pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = impl Into<Column>>) -> Self {
         Self {
             title: title.into(),
-            columns: columns.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
             rows: Vec::new(),
             note: String::new(),
             hints: Vec::new(),
@@ -128,6 +142,45 @@ pub fn bar(share: f64, width: usize) -> String {
     format!("{}{}", "█".repeat(filled / 8), EIGHTHS[filled % 8])
 }
 
+/// A table with its title and note.
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableSection<'a> {
+    table: &'a Table,
+    /// Whether it opens and closes.
+    folds: bool,
+}
+
+impl TableSection<'_> {
+    fn note(&self) -> String {
+        self.table.worded_note(NEUTRAL)
+    }
+
+    /// Bars repeat a number for text; HTML leaves them out.
+    fn is_shown(&self, column: &usize) -> bool {
+        self.table.columns.get(*column).is_some_and(|column| column.cells != Cells::Bars)
+    }
+
+    /// The class of a column's cells, after the name of the element.
+    fn class(&self, column: &usize) -> &'static str {
+        match self.table.columns.get(*column).map(|column| column.cells) {
+            Some(Cells::Numbers) => " class=\"number\"",
+            Some(Cells::Words) => " class=\"words\"",
+            _ => "",
+        }
+    }
+}
+
+/// A section of a page with one table.
+pub fn section(table: &Table) -> Result<String, askama::Error> {
+    TableSection { table, folds: false }.render()
+}
+
+/// The same for an interactive page, closed where the table is [folded](Table::folded).
+pub fn folding_section(table: &Table) -> Result<String, askama::Error> {
+    TableSection { table, folds: table.folded }.render()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +192,16 @@ mod tests {
         assert_eq!(bar(0.53125, 4), "██▏");
         assert_eq!(bar(f64::NAN, 4), "");
         assert_eq!(bar(7.0, 2), "██");
+    }
+
+    #[test]
+    fn cells_are_escaped_and_bars_left_out() {
+        let mut table =
+            Table::new("A & B", [Column::names("name"), Column::numbers("share"), Column::bars()]);
+        table.marked_row(["<b>".to_owned(), "40 %".to_owned(), "██".to_owned()], Some("fastest"));
+        let html = section(&table).unwrap();
+        assert!(html.contains("A &#38; B") && html.contains("<td>&#60;b&#62;</td>"), "{html}");
+        assert!(html.contains("<th scope=\"col\" class=\"number\">share</th>"), "{html}");
+        assert!(html.contains("<tr class=\"own\" aria-current=\"true\">") && !html.contains('█'), "{html}");
     }
 }

@@ -1,6 +1,6 @@
 //! Means of series that begin in an untypical state and whose values depend on each other.
 
-use crate::student_t::student_t_95;
+use crate::student_t_95;
 
 /// Where a series becomes typical: the number of first values that are better left out, at most half of them, by the
 /// rule MSER of White (1997): the standard error of the mean of the rest is least.
@@ -36,7 +36,7 @@ impl SeriesMean {
     /// Of equally long series of one system. Values that follow each other may be correlated, which makes the interval
     /// wider: by (1 + r) / (1 - r) in the variance, for a correlation r of neighbours. The interval of fewer than two
     /// values is infinite.
-    pub fn of(series: &[Vec<f64>]) -> Self {
+    pub fn from_series(series: &[Vec<f64>]) -> Self {
         let count: usize = series.iter().map(Vec::len).sum();
         let mean = series.iter().flatten().sum::<f64>() / count as f64;
         if count < 2 {
@@ -113,7 +113,7 @@ mod tests {
                     };
                     noise(seed * 4 + run + 1).map(next).skip(50).take(40).collect()
                 });
-                let mean = SeriesMean::of(&series.collect::<Vec<Vec<f64>>>());
+                let mean = SeriesMean::from_series(&series.collect::<Vec<Vec<f64>>>());
                 mean.mean.abs() <= mean.half_width
             };
             (0..1000).filter(holds).count()
@@ -128,8 +128,8 @@ mod tests {
         let drifting = |slope: f64| -> Vec<f64> {
             (0..40).zip(noise(9)).map(|(n, noise)| 10.0 + slope * f64::from(n) + 0.2 * noise).collect()
         };
-        assert!(SeriesMean::of(&[drifting(0.05)]).drifts);
-        assert!(!SeriesMean::of(&[drifting(0.0)]).drifts);
-        assert!(SeriesMean::of(&[vec![3.0]]).half_width.is_infinite());
+        assert!(SeriesMean::from_series(&[drifting(0.05)]).drifts);
+        assert!(!SeriesMean::from_series(&[drifting(0.0)]).drifts);
+        assert!(SeriesMean::from_series(&[vec![3.0]]).half_width.is_infinite());
     }
 }

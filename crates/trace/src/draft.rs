@@ -1,7 +1,9 @@
-//! A profile in the making: operations in the order in which they start, with their times in every step.
+//! A profile in the making: operations in the order in which they start, with their times in every step, and the order of what waits for
+//! each other.
 
-use crate::error::profile_fault;
-use std::collections::HashMap;
+use crate::import::profile_fault;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 
@@ -108,6 +110,44 @@ impl Draft {
         profile.check().map_err(|error| profile_fault(&label.place, error))?;
         Ok(profile)
     }
+}
+
+/// What waits for each of `count` things, by what each waits for; waits for what does not exist are left out.
+pub(crate) fn followers<B: IntoIterator<Item = usize>>(
+    count: usize,
+    before: impl Fn(usize) -> B,
+) -> Vec<Vec<usize>> {
+    let mut followers = vec![Vec::new(); count];
+    for index in 0..count {
+        for before in before(index) {
+            if let Some(followers) = followers.get_mut(before) {
+                followers.push(index);
+            }
+        }
+    }
+    followers
+}
+
+/// Things after those that they wait for, otherwise in order. What waits in a circle, or for what does not exist, is left out.
+pub(crate) fn topological_order<B: IntoIterator<Item = usize>>(
+    count: usize,
+    before: impl Fn(usize) -> B,
+) -> Vec<usize> {
+    let followers = followers(count, &before);
+    let mut waiting: Vec<usize> = (0..count).map(|index| before(index).into_iter().count()).collect();
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..count).filter(|&index| waiting[index] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(Reverse(index)) = ready.pop() {
+        order.push(index);
+        for &follower in &followers[index] {
+            waiting[follower] -= 1;
+            if waiting[follower] == 0 {
+                ready.push(Reverse(follower));
+            }
+        }
+    }
+    order
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! ONNX files, plain or compressed; `stepcast_onnx` reads their content.
 
-use crate::content::Content;
-use crate::imported::Imported;
-use crate::options::Options;
-use crate::source::{self, Limits, Reading};
-use crate::summary::Summary;
+use crate::files::Content;
+use crate::import::{Imported, Options};
+use crate::overview::Summary;
+use crate::source;
+use crate::source::{Limits, Reading};
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::ops::ControlFlow;

@@ -4,7 +4,6 @@
 //! Where no other set validates the method, the interval is made from the other groups of the case's own set. That is a
 //! weaker test, so such cases are counted separately.
 
-use crate::{BoundCheck, CoverageBound};
 use serde::Serialize;
 use stepcast_stats::NORMAL_95;
 use stepcast_study::predict::interval::{Case, Pool, Residuals, residuals};
@@ -73,7 +72,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Of some cases.
-    pub fn of(judged: &[Option<Judged>]) -> Self {
+    pub fn new(judged: &[Option<Judged>]) -> Self {
         let known = || judged.iter().flatten();
         Self {
             cases: known().count(),
@@ -91,17 +90,6 @@ impl Coverage {
             inside: self.inside + other.inside,
             by_group: self.by_group + other.by_group,
             inside_by_sets: self.inside_by_sets + other.inside_by_sets,
-        }
-    }
-
-    /// Whether the share is within its bounds.
-    pub(crate) fn check(self, CoverageBound { least, most }: CoverageBound) -> BoundCheck {
-        let share = self.share().unwrap_or(0.0);
-        BoundCheck {
-            what: "figures in their 90 % intervals".to_owned(),
-            bound: format!("{:.0} to {:.0} %", 100.0 * least, 100.0 * most),
-            found: format!("{:.1} %", 100.0 * share),
-            holds: (least..=most).contains(&share),
         }
     }
 
@@ -146,7 +134,7 @@ mod tests {
         let judged = intervals(&cases, &cases);
         assert!(judged.iter().flatten().all(|judged| judged.left_out == LeftOut::Set));
         assert!((judged[3].unwrap().half_width - 0.2353).abs() < 1e-3, "{:?}", judged[3]);
-        let coverage = Coverage::of(&judged);
+        let coverage = Coverage::new(&judged);
         assert_eq!((coverage.cases, coverage.inside, coverage.by_group), (6, 3, 0));
     }
 

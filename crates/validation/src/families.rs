@@ -1,13 +1,17 @@
-//! Measured figures in families, each with bounds of its own in `validation/bounds.toml`.
+//! Measured figures in families, each with bounds of its own.
 
 use crate::coverage::Coverage;
-use crate::{BoundCheck, CoverageBound, ErrorBounds, Errors, Evidence, Report, ValidationError};
+use crate::report::Findings;
+use crate::{BoundCheck, ErrorBounds, Errors, Evidence};
 use indexmap::IndexMap;
 use serde::Serialize;
+use serde_json::{Value, json};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
-use stepcast_report::table::{Column, Table};
 use stepcast_stats::NORMAL_95;
+
+/// Figures that are furthest off, shown of every family.
+const FURTHEST: usize = 3;
 
 /// The unit of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -17,16 +21,14 @@ pub(crate) enum Unit {
     Bytes,
 }
 
-/// One figure: predicted and measured.
+/// One figure: predicted and measured, in the unit of the set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figure {
     /// What it has in common with others.
     pub(crate) family: &'static str,
     /// What was measured.
     pub(crate) name: String,
-    /// In the unit of the set.
     pub(crate) predicted: f64,
-    /// In the same unit.
     pub(crate) measured: f64,
 }
 
@@ -34,50 +36,84 @@ impl Figure {
     fn ratio(&self) -> f64 {
         self.predicted / self.measured
     }
+
+    fn off(&self) -> f64 {
+        (self.ratio() - 1.0).abs()
+    }
 }
 
-/// All figures of a set, with the bounds of its families.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// All figures of a set.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Families {
     pub(crate) figures: Vec<Figure>,
     pub(crate) unit: Unit,
-    pub(crate) bounds: IndexMap<String, ErrorBounds>,
 }
 
 impl Families {
-    fn errors(&self) -> IndexMap<&'static str, (usize, Errors)> {
-        let mut families: IndexMap<&'static str, Vec<f64>> = IndexMap::new();
+    fn by_family(&self) -> IndexMap<&'static str, Vec<&Figure>> {
+        let mut families: IndexMap<&'static str, Vec<&Figure>> = IndexMap::new();
         for figure in &self.figures {
-            families.entry(figure.family).or_default().push(figure.ratio());
+            families.entry(figure.family).or_default().push(figure);
         }
-        let errors = |(family, ratios): (&'static str, Vec<f64>)| {
-            (family, (ratios.len(), Errors::of(family, ratios.into_iter())))
-        };
-        families.into_iter().map(errors).collect()
+        families
     }
 
-    /// The report of a set: errors by family, `more` tables, and bounds, those of the coverage of 90 % intervals included.
-    pub(crate) fn report(
-        &self,
-        set: &'static str,
-        about: &str,
-        column: &str,
-        more: Vec<Table>,
-        (coverage, bound): (Coverage, CoverageBound),
-    ) -> Result<Report, ValidationError> {
-        let mut checks = self.checks();
-        checks.push(coverage.check(bound));
-        let holds = checks.iter().all(|check| check.holds);
-        let mut report = Report::new(set, holds, about, self.evidence(coverage), self)?;
-        report.verdict = BoundCheck::verdict(&checks);
-        report.push(self.table("By family", column));
-        for table in more {
-            report.push(table);
+    /// What a set found: errors and bounds by family, and the coverage of 90 % intervals.
+    pub(crate) fn findings(&self, bounds: &IndexMap<String, ErrorBounds>, coverage: Coverage) -> Findings {
+        let families = self.by_family();
+        let errors = |family: &str| {
+            let ratios = families.get_key_value(family);
+            ratios.map(|(family, own)| Errors::from_ratios(family, own.iter().map(|figure| figure.ratio())))
+        };
+        let check = |(family, bounds): (&String, &ErrorBounds)| {
+            BoundCheck::errors(family, *bounds, errors(family).as_ref())
+        };
+        let figures = json!({
+            "figures": self.figures,
+            "unit": self.unit,
+            "bounds": bounds,
+            "_families": self.error_rows(),
+            "_furthest": self.furthest(),
+            "_coverage": coverage.share().unwrap_or(0.0),
+        });
+        let evidence = Evidence::Judged {
+            cases: self.figures.len(),
+            coverage,
+            errors: Errors::from_ratios("predicted", self.figures.iter().map(Figure::ratio)),
+            bound: format!("mean and worst of {} families", bounds.len()),
+        };
+        Findings {
+            checks: bounds.iter().map(check).collect(),
+            drawing: Some(self.plot()),
+            ..Findings::new(figures, evidence)
         }
-        report.push(self.furthest(3));
-        report.push(BoundCheck::table(&checks));
-        report.drawing = Some(self.plot());
-        Ok(report)
+    }
+
+    /// Errors by family.
+    pub(crate) fn error_rows(&self) -> Vec<Value> {
+        let row = |(family, own): (&str, Vec<&Figure>)| {
+            let errors = Errors::from_ratios("", own.iter().map(|figure| figure.ratio()));
+            let mut off: Vec<f64> = own.iter().map(|figure| 100.0 * figure.off()).collect();
+            json!({
+                "family": family,
+                "cases": own.len(),
+                "mean": errors.mean,
+                "median": stepcast_stats::quantile(&mut off, 0.5),
+                "worst": errors.worst,
+                "bias": errors.bias,
+            })
+        };
+        self.by_family().into_iter().map(row).collect()
+    }
+
+    /// The figures that are furthest off in every family.
+    fn furthest(&self) -> Vec<&Figure> {
+        let mut furthest = Vec::new();
+        for mut own in self.by_family().into_values() {
+            own.sort_by(|a, b| b.off().total_cmp(&a.off()));
+            furthest.extend(own.into_iter().take(FURTHEST));
+        }
+        furthest
     }
 
     /// Predicted against measured figures, one set of points for each family.
@@ -89,116 +125,37 @@ impl Families {
     }
 
     fn points<Q>(&self, quantity: &str, of: impl Fn(f64) -> Q) -> PredictedMeasured<Q> {
-        let pair = |figure: &Figure| Pair {
+        let pair = |figure: &&Figure| Pair {
             name: figure.name.clone(),
             measured: of(figure.measured),
             predicted: of(figure.predicted),
         };
-        let set = |family: &&'static str| Set {
-            name: (*family).to_owned(),
-            pairs: self.figures.iter().filter(|figure| figure.family == *family).map(pair).collect(),
+        let set = |(family, own): (&str, Vec<&Figure>)| Set {
+            name: family.to_owned(),
+            pairs: own.iter().map(pair).collect(),
         };
         PredictedMeasured {
             title: format!("Predicted and measured: {quantity}"),
             quantity: quantity.to_owned(),
-            sets: self.errors().keys().map(set).collect(),
+            sets: self.by_family().into_iter().map(set).collect(),
         }
-    }
-
-    /// One check for each bounded family; a family without figures misses its bounds.
-    pub(crate) fn checks(&self) -> Vec<BoundCheck> {
-        let errors = self.errors();
-        let check = |(family, bounds): (&String, &ErrorBounds)| {
-            let found = errors.get(family.as_str());
-            BoundCheck {
-                what: family.clone(),
-                bound: bounds.to_string(),
-                found: found.map_or("no figures".to_owned(), |(_, errors)| {
-                    format!("mean {:.1} %, worst {:.1} %", errors.mean, errors.worst)
-                }),
-                holds: found.is_some_and(|(_, errors)| bounds.keeps(errors)),
-            }
-        };
-        self.bounds.iter().map(check).collect()
     }
 
     /// Figures within 90 % intervals made from the errors of the other families.
     pub(crate) fn coverage(&self) -> Coverage {
-        let mut squares: IndexMap<&'static str, (f64, f64)> = IndexMap::new();
-        for figure in &self.figures {
-            let (sum, count) = squares.entry(figure.family).or_default();
-            *sum += figure.ratio().ln().powi(2);
-            *count += 1.0;
-        }
+        let families = self.by_family();
+        let mean_square = |own: &Vec<&Figure>| {
+            own.iter().map(|figure| figure.ratio().ln().powi(2)).sum::<f64>() / own.len() as f64
+        };
+        let squares: IndexMap<&str, f64> =
+            families.iter().map(|(family, own)| (*family, mean_square(own))).collect();
         let half_width = |family: &str| {
-            let others = squares.iter().filter(|(other, _)| **other != family);
-            let means: Vec<f64> = others.map(|(_, (sum, count))| sum / count).collect();
-            NORMAL_95 * (means.iter().sum::<f64>() / means.len().max(1) as f64).sqrt()
+            let others: Vec<f64> =
+                squares.iter().filter(|(other, _)| **other != family).map(|(_, square)| *square).collect();
+            NORMAL_95 * (others.iter().sum::<f64>() / others.len().max(1) as f64).sqrt()
         };
         let inside = |figure: &&Figure| figure.ratio().ln().abs() <= half_width(figure.family);
         let (cases, inside) = (self.figures.len(), self.figures.iter().filter(inside).count());
         Coverage { cases, inside, by_group: cases, ..Coverage::default() }
-    }
-
-    /// Errors of all figures; the bounds are those of families.
-    pub(crate) fn evidence(&self, coverage: Coverage) -> Evidence {
-        Evidence::Judged {
-            cases: self.figures.len(),
-            coverage,
-            errors: Errors::of("predicted", self.figures.iter().map(Figure::ratio)),
-            bound: format!("mean and worst of {} families", self.bounds.len()),
-        }
-    }
-
-    /// Errors by family.
-    pub(crate) fn table(&self, title: &str, column: &str) -> Table {
-        let mut table = Table::new(
-            title,
-            [
-                Column::words(column),
-                Column::numbers("cases"),
-                Column::numbers("mean error"),
-                Column::numbers("median"),
-                Column::numbers("worst"),
-                Column::numbers("bias"),
-            ],
-        );
-        for (family, (cases, errors)) in self.errors() {
-            table.row([
-                family.to_owned(),
-                cases.to_string(),
-                format!("{:.1} %", errors.mean),
-                format!("{:.1} %", self.median(family)),
-                format!("{:.1} %", errors.worst),
-                format!("{:+.1} %", errors.bias),
-            ]);
-        }
-        table
-    }
-
-    /// Median of the absolute errors of a family, in percent.
-    fn median(&self, family: &str) -> f64 {
-        let own = self.figures.iter().filter(|figure| figure.family == family);
-        let mut errors: Vec<f64> = own.map(|figure| 100.0 * (figure.ratio() - 1.0).abs()).collect();
-        stepcast_stats::quantile(&mut errors, 0.5)
-    }
-
-    /// The figures that are furthest off in every family.
-    pub(crate) fn furthest(&self, count: usize) -> Table {
-        let mut table = Table::new(
-            "Furthest off",
-            [Column::words("family"), Column::words("case"), Column::numbers("error")],
-        );
-        let off = |figure: &Figure| (figure.ratio() - 1.0).abs();
-        for family in self.errors().keys() {
-            let mut own: Vec<&Figure> =
-                self.figures.iter().filter(|figure| figure.family == *family).collect();
-            own.sort_by(|a, b| off(b).total_cmp(&off(a)));
-            for figure in own.into_iter().take(count) {
-                let error = crate::errors::signed_error(figure.ratio());
-                table.row([(*family).to_owned(), figure.name.clone(), error]);
-            }
-        }
-        table
     }
 }

@@ -1,36 +1,31 @@
-//! Validation: published figures are recomputed, measured runs are predicted, and both must stay within the bounds of
-//! `validation/bounds.toml`.
+//! Validation: published figures are recomputed, measured runs are predicted, and both must stay within bounds.
 //!
-//! A [`Set`] is one source of figures: a paper, a published benchmark, or runs measured for this project. Each has a
-//! module in [`sets`] that holds its data, its predictions and its tables; [`sets::all`] lists them. Running a set gives
-//! a [`Report`]; [`overview::run`] runs all of them and judges the coverage of intervals across sets.
+//! A [`Set`] is one source of figures: a paper, a published benchmark, or runs measured for this project. It is a folder
+//! of `validation/` with `set.toml` (what it is about, its bounds, what its report shows, the recipe that turns a case into a
+//! scenario) and its cases; [`all`] lists them. `sets` has code for cases that are no scenarios. Running a set gives a
+//! [`Report`]; [`overview::run`] runs all of them and judges the coverage of intervals across sets.
 //!
 //! Small data sets are embedded in the binary, larger ones are read from files. The longest set (`tf-ps`) simulates
 //! about a thousand runs and takes tens of seconds.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
-mod bounds;
+mod checks;
 pub mod coverage;
-mod embedded;
-mod errors;
-mod exact;
 mod families;
 pub mod overview;
-mod plot;
 pub mod priors;
+mod recipe;
+mod records;
 mod report;
+mod sections;
 mod set;
-pub mod sets;
-#[cfg(test)]
-mod test_reports;
+mod sets;
+mod template;
 
-pub use bounds::{BoundCheck, CoverageBound, ErrorBounds};
-pub use errors::Errors;
-pub use exact::ExactCheck;
-pub use plot::predicted_measured;
-pub use report::{Evidence, Measured, Report, Section};
-pub use set::{Options, Progress, Reached, Set, Source, find};
+pub use checks::{BoundCheck, CoverageBound, ErrorBounds, Errors};
+pub use report::{Evidence, Report, Section, predicted_measured};
+pub use set::{Observer, Options, Progress, Set, all, find};
 
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Stopped;

@@ -1,41 +1,31 @@
 //! What a set found, in one form for all sets: verdict, evidence, tables to read and figures for programs.
 
 use crate::coverage::Coverage;
-use crate::plot::predicted_measured;
-use crate::{ErrorBounds, Errors, ExactCheck, ValidationError};
+use crate::set::Definition;
+use crate::template::fill;
+use crate::{BoundCheck, ErrorBounds, Errors, ValidationError};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
+use stepcast_core::quantity::SamplesPerSec;
+use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set as PlottedSet};
 use stepcast_report::table::Table;
 use stepcast_study::predict::interval::Case;
-
-/// Runs that were measured and predicted.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// Each run, predicted by figures that were fitted without it.
-    pub cases: Vec<Case>,
-    /// The same runs predicted by other methods.
-    pub other_cases: Vec<Case>,
-    /// Bounds of the errors.
-    pub bounds: ErrorBounds,
-    /// Whether the bounds apply to groups of cases, which the set checks itself, and not to all cases together.
-    pub bounded_by_group: bool,
-}
 
 /// What a set's figures are compared with.
 #[derive(Debug, Clone)]
 pub enum Evidence {
-    /// Measured runs.
-    Measured(Measured),
-    /// Measured runs whose predictions and intervals follow from priors, not from the errors of other sets.
-    Assumed {
-        /// Errors of the predictions.
-        errors: Errors,
-        /// How many measured values lie in their 90 % intervals.
-        coverage: Coverage,
-        /// The bounds, in words.
-        bound: String,
+    /// Measured runs; their intervals are made from the errors of all sets.
+    Measured {
+        /// Each run, predicted by figures that were fitted without it.
+        cases: Vec<Case>,
+        /// The same runs predicted by other methods.
+        other_cases: Vec<Case>,
+        /// Bounds of the errors.
+        bounds: ErrorBounds,
+        /// Whether the bounds apply to groups of cases, which the set checks itself, and not to all cases together.
+        bounded_by_group: bool,
     },
-    /// Measured figures with intervals of their own; the set bounds families of them.
+    /// Measured figures with intervals of their own.
     Judged {
         /// Number of figures.
         cases: usize,
@@ -51,9 +41,9 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// The cases of all checks.
-    pub(crate) fn exact(checks: &[ExactCheck]) -> Self {
-        Self::Exact(checks.iter().map(|check| check.cases).sum())
+    /// Measured runs, predicted by one method and bounded together.
+    pub(crate) fn measured(cases: Vec<Case>, bounds: ErrorBounds) -> Self {
+        Self::Measured { cases, other_cases: Vec::new(), bounds, bounded_by_group: false }
     }
 }
 
@@ -71,16 +61,30 @@ pub enum Section {
     Table(Table),
 }
 
-impl Section {
-    /// One paragraph without a title.
-    pub(crate) fn paragraph(text: impl Into<String>) -> Self {
-        Self::Text { title: String::new(), paragraphs: vec![text.into()] }
-    }
-}
-
 impl From<Table> for Section {
     fn from(table: Table) -> Self {
         Self::Table(table)
+    }
+}
+
+/// What the code of a set hands to the report.
+pub(crate) struct Findings {
+    /// What programs get, and what sections and bounds refer to. Fields whose names begin with an underscore are for
+    /// sections and bounds only. Fields `bounds` and `_bounds` that are null become the checked bounds.
+    pub(crate) figures: Value,
+    pub(crate) evidence: Evidence,
+    /// Bounds that are checked by code, before those of the definition.
+    pub(crate) checks: Vec<BoundCheck>,
+    /// Whether every bound is kept that is not in `checks`.
+    pub(crate) holds: bool,
+    /// A plot of figures that are no runs with a throughput, as SVG.
+    pub(crate) drawing: Option<String>,
+}
+
+impl Findings {
+    /// Findings whose bounds are all in the definition.
+    pub(crate) fn new(figures: Value, evidence: Evidence) -> Self {
+        Self { figures, evidence, checks: Vec::new(), holds: true, drawing: None }
     }
 }
 
@@ -99,37 +103,50 @@ pub struct Report {
     pub evidence: Evidence,
     /// Tables and paragraphs.
     pub sections: Vec<Section>,
-    /// A plot of figures that are no runs with a throughput, as SVG.
-    pub(crate) drawing: Option<String>,
+    drawing: Option<String>,
     figures: Value,
 }
 
 impl Report {
-    /// A report without sections; `figures` is what programs get.
     pub(crate) fn new(
         set: &'static str,
-        holds: bool,
-        about: impl Into<String>,
-        evidence: Evidence,
-        figures: &impl Serialize,
+        definition: &Definition,
+        findings: Findings,
     ) -> Result<Self, ValidationError> {
-        let figures =
-            serde_json::to_value(figures).map_err(|error| ValidationError::Data(error.to_string()))?;
-        let verdict = if holds { "bounds kept" } else { "bounds missed" }.to_owned();
+        let Findings { mut figures, mut evidence, mut checks, mut holds, drawing } = findings;
+        for bound in &definition.bound {
+            checks.push(bound.check(&figures)?);
+        }
+        holds &= checks.iter().all(|check| check.holds);
+        let kept = checks.iter().filter(|check| check.holds).count();
+        let verdict = match checks.len() {
+            count if count > 0 && figures.get("checks").is_none() => format!("{kept} of {count} bounds kept"),
+            _ => if holds { "bounds kept" } else { "bounds missed" }.to_owned(),
+        };
+        if let (Evidence::Judged { bound, .. }, Some(words)) = (&mut evidence, &definition.bounded) {
+            *bound = fill(words, &figures)?.unwrap_or_default();
+        }
+        if let Some(figures) = figures.as_object_mut() {
+            if let Some(null) = figures.get_mut("bounds").filter(|bounds| bounds.is_null()) {
+                *null = json!(checks);
+            }
+            figures.insert("_bounds".to_owned(), json!(checks));
+        }
+        let mut sections = Vec::new();
+        for section in &definition.section {
+            sections.extend(section.sections(&figures)?);
+        }
+        strip(&mut figures);
         Ok(Self {
             set,
             holds,
             verdict,
-            about: about.into(),
+            about: definition.about.clone(),
             evidence,
-            sections: Vec::new(),
-            drawing: None,
+            sections,
+            drawing,
             figures,
         })
-    }
-
-    pub(crate) fn push(&mut self, section: impl Into<Section>) {
-        self.sections.push(section.into());
     }
 
     /// The plot of predictions against measurements, as SVG; none where nothing was measured.
@@ -140,15 +157,45 @@ impl Report {
 
     /// The measured runs; none where nothing was measured.
     pub fn cases(&self) -> &[Case] {
-        match &self.evidence {
-            Evidence::Measured(measured) => &measured.cases,
-            Evidence::Assumed { .. } | Evidence::Judged { .. } | Evidence::Exact(_) => &[],
+        if let Evidence::Measured { cases, .. } = &self.evidence { cases } else { &[] }
+    }
+}
+
+/// Removes what only sections and bounds refer to.
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, _| !key.starts_with('_'));
+            fields.values_mut().for_each(strip);
         }
+        Value::Array(list) => list.iter_mut().for_each(strip),
+        _ => {}
     }
 }
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([(self.set, &self.figures)])
+    }
+}
+
+/// The plot of the throughput of measured runs, one set of points for each validation set.
+pub fn predicted_measured(cases: &[Case]) -> PredictedMeasured<SamplesPerSec> {
+    let mut sets: Vec<PlottedSet<SamplesPerSec>> = Vec::new();
+    for case in cases {
+        let at = sets.iter().position(|set| set.name == case.set).unwrap_or_else(|| {
+            sets.push(PlottedSet { name: case.set.to_owned(), pairs: Vec::new() });
+            sets.len() - 1
+        });
+        sets[at].pairs.push(Pair {
+            name: format!("{}, {} workers, by {}", case.group, case.workers, case.method),
+            measured: case.measured,
+            predicted: case.predicted,
+        });
+    }
+    PredictedMeasured {
+        title: "Runs that were not fitted".to_owned(),
+        quantity: "throughput".to_owned(),
+        sets,
     }
 }

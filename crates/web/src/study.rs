@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use stepcast_core::prediction::Warning;
 use stepcast_report::table::Table;
 use stepcast_report::words::NEUTRAL;
-use stepcast_report::{html, json};
+use stepcast_report::{json, table};
 use tokio_util::sync::CancellationToken;
 
 /// Shortest interval between progress events.
@@ -191,7 +191,7 @@ impl Shown {
         if table.rows.is_empty() && table.worded_note(NEUTRAL).is_empty() {
             return Ok(());
         }
-        let html = html::folding_section(table).map_err(Problem::fault)?;
+        let html = table::folding_section(table).map_err(Problem::fault)?;
         self.tables.push(Section { html, rows });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Costs of collective operations among N identical workers that reduce or broadcast the same amount of data.
+//! Costs of collective operations among N identical workers that reduce the same amount of data.
 //!
 //! Every worker has one full-duplex port. [`Fabric`] holds the cost parameters: a fixed cost α per algorithm step,
 //! 1/β per byte on a port, and one operation at the rate π to combine two numbers. A [`Cost`] is split by cause,
@@ -177,37 +177,6 @@ pub fn reduce_scatter(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
 /// ```
 pub fn all_gather(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
     fabric.cost(size, ring_steps(workers), others(workers), 0.0)
-}
-
-/// Algorithm of a broadcast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Broadcast {
-    /// Along a binomial tree with whole messages; suited to small sizes:
-    ///
-    /// ```text
-    /// ⌈log₂ N⌉ (α + D/β)
-    /// ```
-    #[default]
-    Tree,
-    /// Scatter along a tree, then an all-gather around a ring; suited to large sizes:
-    ///
-    /// ```text
-    /// (⌈log₂ N⌉ + N-1) α + 2(N-1)/N D/β
-    /// ```
-    ScatterGather,
-}
-
-impl Broadcast {
-    /// Cost of broadcasting `size` bytes from one worker to all of `workers`.
-    pub fn cost(self, fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
-        let depth = rounds(workers);
-        match self {
-            Self::Tree => fabric.cost(size, depth, depth, 0.0),
-            Self::ScatterGather => {
-                fabric.cost(size, depth, others(workers), 0.0).then(all_gather(fabric, workers, size))
-            }
-        }
-    }
 }
 
 /// Nodes with several workers each, identical but for the last, which may have fewer.

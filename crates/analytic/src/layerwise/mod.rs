@@ -97,7 +97,7 @@ struct Worker {
 
 impl Worker {
     fn new(scenario: &Scenario, index: usize) -> Self {
-        let speed = Speed::of(scenario, index);
+        let speed = Speed::of_group(scenario, index);
         let layers = &scenario.workload.layers;
         let forward: Seconds = layers.iter().map(|layer| speed.forward(layer)).sum();
         let mut now = forward;

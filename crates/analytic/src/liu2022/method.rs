@@ -177,7 +177,7 @@ pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
                 (Seconds::ZERO, recorded.mean(scenario.slowness(index)).compressed(share))
             }
             None => {
-                let speed = Speed::of(scenario, index);
+                let speed = Speed::of_group(scenario, index);
                 let pass = Pass::by_tensor(&scenario.workload, &speed, |tensor| scenario.summed(tensor));
                 (compute::host_to_device(scenario, index), pass)
             }

@@ -96,7 +96,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
         }
         (None, None) => {
             assumed.by_device = true;
-            let speed = Speed::of(scenario, 0);
+            let speed = Speed::of_group(scenario, 0);
             scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
         }
     };

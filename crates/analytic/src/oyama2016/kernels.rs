@@ -36,11 +36,11 @@ impl SgemmKernel {
     }
 
     /// Which matrix is transposed (errata 2.1; the paper measures each case without saying which kernel uses which).
-    pub fn operands(self) -> Operands {
+    pub fn transposition(self) -> Transposition {
         match self {
-            Self::Convolution | Self::FullyConnected | Self::BiasGradient => Operands::Plain,
-            Self::WeightGradient => Operands::FirstTransposed,
-            Self::InputGradientFullyConnected | Self::InputGradientConvolution => Operands::SecondTransposed,
+            Self::Convolution | Self::FullyConnected | Self::BiasGradient => Transposition::Nn,
+            Self::WeightGradient => Transposition::Tn,
+            Self::InputGradientFullyConnected | Self::InputGradientConvolution => Transposition::Nt,
         }
     }
 }
@@ -169,7 +169,7 @@ pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> 
     });
     let cuda: Seconds = cuda.sum();
     let products = structure.products(batch).into_iter().map(|product| {
-        let estimate = product_time(&times.products, product.kernel.operands(), product.size);
+        let estimate = product_time(&times.products, product.kernel.transposition(), product.size);
         outside.products += usize::from(estimate.outside);
         estimate.time
     });
@@ -183,17 +183,6 @@ pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> 
 // unknowns and eight corners of a box the fit is exact and equals trilinear interpolation (errata 2.1), which is
 // used here.
 
-/// Which matrix is transposed; this selects the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operands {
-    /// Neither matrix.
-    Plain,
-    /// The first matrix.
-    FirstTransposed,
-    /// The second matrix.
-    SecondTransposed,
-}
-
 /// An interpolated time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -204,15 +193,10 @@ pub struct Estimate {
 }
 
 /// The time of an m×n×k product.
-pub fn product_time(products: &Products, operands: Operands, size: [f64; 3]) -> Estimate {
+pub fn product_time(products: &Products, transposition: Transposition, size: [f64; 3]) -> Estimate {
     let (model, precision) = match products {
-        Products::Table(table) => return between(table, operands, size),
+        Products::Table(table) => return between(table, transposition, size),
         Products::Fitted { model, precision, .. } => (model, *precision),
-    };
-    let transposition = match operands {
-        Operands::Plain => Transposition::Nn,
-        Operands::FirstTransposed => Transposition::Tn,
-        Operands::SecondTransposed => Transposition::Nt,
     };
     let [m, n, k] = size.map(|side| side as u32);
     // Resolving the scenario has checked that the variant was fitted.
@@ -223,11 +207,12 @@ pub fn product_time(products: &Products, operands: Operands, size: [f64; 3]) -> 
 }
 
 /// The time of a product, interpolated from the table.
-fn between(table: &SgemmTable, operands: Operands, size: [f64; 3]) -> Estimate {
-    let times = match operands {
-        Operands::Plain => &table.nn,
-        Operands::FirstTransposed => &table.tn,
-        Operands::SecondTransposed => &table.nt,
+fn between(table: &SgemmTable, transposition: Transposition, size: [f64; 3]) -> Estimate {
+    let times = match transposition {
+        // No kernel transposes both.
+        Transposition::Nn | Transposition::Tt => &table.nn,
+        Transposition::Tn => &table.tn,
+        Transposition::Nt => &table.nt,
     };
     let count = table.sizes.len();
     let low = size.map(|side| {

@@ -19,7 +19,7 @@ mod threads;
 
 pub use estimate::{Assumed, threads};
 pub use kernels::{
-    CudaKernel, Estimate, Operands, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
+    CudaKernel, Estimate, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
 };
 pub use method::Oyama2016;
 pub use steady::{Steady, steady_states};

@@ -194,7 +194,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let compute = breakdown[0].time + breakdown[1].time;
     let of_links: Seconds = breakdown.iter().filter(|part| part.kind.is_link()).map(|part| part.time).sum();
     let samples = run.division.global_batch;
-    let throughput = SamplesPerSec::of(samples as f64, step.time);
+    let throughput = SamplesPerSec::from_time(samples as f64, step.time);
     // One device alone, if it could hold everything, would compute for this long.
     let workers = scenario.cluster.workers();
     let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute + stage.starved()) * m;

@@ -34,6 +34,8 @@ pub mod units;
 
 pub use method::{Transformer, on_machines, planned, run};
 
+use stepcast_core::strategy::PlanChoice;
+
 /// How many ranks divide a transformer, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
@@ -57,6 +59,19 @@ impl Split {
     /// One rank.
     pub const WHOLE: Self =
         Self { tensor: 1, sequence_parallel: false, context: 1, pipeline: 1, chunks: 1, data: 1, expert: 1 };
+
+    /// The ranks of a plan that a search tries.
+    pub const fn from_choice(choice: &PlanChoice) -> Self {
+        Self {
+            tensor: choice.tensor,
+            sequence_parallel: choice.sequence_parallel,
+            context: choice.context,
+            pipeline: choice.pipeline,
+            chunks: choice.virtual_stages,
+            data: choice.data,
+            expert: choice.expert,
+        }
+    }
 
     /// All ranks.
     pub const fn world(&self) -> u64 {

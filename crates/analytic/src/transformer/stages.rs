@@ -8,7 +8,7 @@ use super::traffic::{self, Message, Phase};
 use super::{Split, compute, schedules};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Attention, ContextExchange, Division, Mask, Overlaps, Plan, Recompute};
+use stepcast_core::strategy::{Attention, ContextExchange, Division, Loss, Mask, Overlaps, Plan, Recompute};
 
 /// A plan on machines: all that times depend on.
 #[derive(Debug, Clone, Copy)]
@@ -317,6 +317,8 @@ impl Run<'_> {
             }
             Compute::Parts(parts) => parts.head(&self.shard(false, None), self.vocabulary_rows()),
         };
+        let chunked = self.plan.loss == Some(Loss::Chunked);
+        let computed = if chunked { computed.in_forward() } else { computed };
         let mut pass = self.pass_of(&computed);
         if let Some(vocabulary) = self.vocabulary() {
             let seats = self.seats(Group::Tensor);

@@ -113,7 +113,7 @@ impl Run<'_> {
             dropout: plan.dropout,
             schedule: plan.schedule_kind(),
             implementation: plan.implemented_by(),
-            logit: plan.logit(),
+            logit: plan.logit(self.shape),
             offload: plan.offloaded(),
             prefetch: plan.overlaps().prefetch,
             stage_layers: plan.given_layers(),

@@ -12,7 +12,6 @@
 mod common;
 mod fusion;
 mod liu2022;
-mod logs;
 mod oyama2016;
 mod ports;
 mod reliability;

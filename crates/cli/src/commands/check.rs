@@ -1,14 +1,12 @@
 //! `stepcast check`: a running job against its forecast.
 
 use crate::answer::{Answer, Output};
-use crate::render::{headline, table};
+use crate::render::answers;
 use crate::request::{ScenarioFlags, SimulationFlags};
-use crate::words::WORDING;
 use clap::Args;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_report::tables::check as tables;
 use stepcast_study::check::{check, read_steps};
 use stepcast_study::unwatched;
 use stepcast_trace::write_text;
@@ -63,20 +61,7 @@ impl Check {
                 Fault::new(error.reason, error.remedy).at(format!("--keep {}", path.display()))
             })?;
         }
-        output.answer(&checked, |screen| {
-            let mut sections = vec![
-                headline(&scenario, screen),
-                screen.paragraph(0, &tables::verdict(&checked)),
-                table::section(&tables::steps(&checked), screen),
-            ];
-            let suspects = tables::suspects(&checked, WORDING);
-            if !suspects.rows.is_empty() {
-                let alone =
-                    "alone: the factor on the assumed figures that would explain the whole difference.";
-                sections.push(table::section(&suspects, screen) + &screen.paragraph(2, alone));
-            }
-            sections.join("\n")
-        })
+        output.answer(&checked, |screen| answers::check(&scenario, &checked, screen))
     }
 }
 

@@ -1,13 +1,11 @@
 //! `stepcast compare`: one scenario, every method.
 
 use crate::answer::{Answer, Output};
-use crate::render::{headline, table};
+use crate::render::answers;
 use crate::request::ScenarioFlags;
 use crate::signal::busy;
-use crate::words::WORDING;
 use clap::Args;
 use stepcast_core::fault::Fault;
-use stepcast_report::tables::comparison as tables;
 use stepcast_study::predict::compare::Comparison;
 
 pub(super) const EXAMPLES: &str = "\
@@ -34,18 +32,6 @@ impl Compare {
             scenario = scenario.on(scenario.cluster.resized(workers));
         }
         let compared = busy("predicting by every method", || Comparison::new(&scenario));
-        output.answer(&compared, |screen| {
-            let differences = compared.differences.iter().map(|sentence| screen.paragraph(2, sentence));
-            let tables = [
-                (tables::predictions(&compared), String::new()),
-                (tables::effects(&compared), differences.collect()),
-                (tables::refusals(&compared, WORDING), String::new()),
-            ];
-            let mut sections = vec![headline(&scenario, screen)];
-            for (table, sentences) in tables.iter().filter(|(table, _)| !table.rows.is_empty()) {
-                sections.push(table::section(table, screen) + sentences);
-            }
-            sections.join("\n")
-        })
+        output.answer(&compared, |screen| answers::comparison(&scenario, &compared, screen))
     }
 }

@@ -1,7 +1,7 @@
 //! `stepcast fit`: fits an artefact to measurements and reports its errors.
 
 use crate::answer::{Answer, Output, unexpected};
-use crate::render::{Screen, table, tables};
+use crate::render::{answers, table};
 use crate::signal::{self, busy};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use indicatif::ProgressBar;
@@ -10,11 +10,9 @@ use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Stopped;
 use stepcast_fit::machine::AttentionChoice;
-use stepcast_fit::{FitReport, efficiency, gemm, kernels, machine, steps, today, transfer};
-use stepcast_report::tables::fit as fit_tables;
+use stepcast_fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
 use stepcast_validation::ValidationError;
 use stepcast_validation::priors::{self, refit};
-use stepcast_validation::sets::steps::left_out_table;
 
 /// Said if Ctrl-C comes before a fit is done.
 const STOPPED: &str = "Stopped before the fit was done; nothing was written.";
@@ -184,19 +182,8 @@ impl FitArtefact {
         };
         signal::whole(|| fitted.write(artefact))
             .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;
-        output.answer(&fitted.summary(Some(&written)), |screen| render(&fitted, &written, screen))
+        output.answer(&fitted.summary(Some(&written)), |screen| answers::fit(&fitted, &written, screen))
     }
-}
-
-/// The errors of a fit on both sets, its notes, and the path of the artefact.
-fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
-    let mut text = table::section(&fit_tables::errors(fitted), screen) + "\n";
-    if !fitted.left_out.is_empty() {
-        let left_out = left_out_table("Each model left out of the fit", &fitted.left_out, |_| "");
-        text += &format!("{}\n{}\n", screen.title(&left_out.title), table::render(&left_out, screen));
-    }
-    text.extend(fitted.notes.iter().map(|note| screen.paragraph(2, note)));
-    text + &screen.paragraph(2, &format!("Written to {written}."))
 }
 
 /// Refits the priors to the published runs that come with the program.
@@ -211,6 +198,7 @@ fn refit_priors(left_out: bool, output: &Output) -> Result<Answer, Fault> {
         refits => refits.map_err(unexpected)?,
     };
     output.answer(&refits, |screen| {
-        tables(&refits.iter().flat_map(priors::tables).collect::<Vec<_>>(), screen).join("\n")
+        let tables = refits.iter().flat_map(priors::tables);
+        tables.map(|table| table::section(&table, screen)).collect::<Vec<_>>().join("\n")
     })
 }

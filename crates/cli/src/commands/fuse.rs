@@ -1,16 +1,15 @@
 //! `stepcast fuse`: which gradients to send together.
 
 use crate::answer::{Answer, Output, check_plot, write_plot};
-use crate::render::{headline, tables, warnings};
+use crate::render::answers;
 use crate::request::ScenarioFlags;
 use crate::signal::busy;
 use clap::Args;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Edit;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
-use stepcast_report::tables::fusion;
+use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
@@ -53,14 +52,8 @@ impl Fuse {
         let report =
             busy("comparing fusion rules", || fuse::fuse(&scenario)).map_err(|why| request.refused(why))?;
         let note = write_plot(self.plot.as_deref(), &output.screen, || {
-            adapters::fusion(&report, &name(scenario.name())).svg()
+            FusionComparison::from_report(&report, &name(scenario.name())).svg()
         })?;
-        output.answer(&report, |screen| {
-            let mut sections =
-                vec![headline(&scenario, screen) + &screen.paragraph(0, &fusion::summary(&report))];
-            sections.extend(tables(&fusion::all(&report, self.plan), screen));
-            sections.extend(warnings(&report.warnings, screen));
-            sections.join("\n") + &note
-        })
+        output.answer(&report, |screen| answers::fusion(&scenario, &report, self.plan, screen) + &note)
     }
 }

@@ -2,19 +2,14 @@
 
 use crate::answer::{Answer, Output};
 use crate::numbers::{Memory, Size};
-use crate::render::{Screen, item, section, tables};
+use crate::render::answers;
 use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_report::format::{name, several};
-use stepcast_report::tables::import;
-use stepcast_trace::{ContentFigures, Options, Overview, Progress, is_profile, is_scenario, usual_name};
-
-/// Notes that are shown.
-const MOST_NOTES: usize = 12;
+use stepcast_trace::{Options, Overview, Progress, is_profile, is_scenario, usual_name};
 
 /// Bytes of smaller files are read before one would see a bar.
 const LARGE: u64 = 20_000_000;
@@ -105,7 +100,7 @@ impl Import {
         }
         let written = self.output.as_ref().map(|path| path.display().to_string());
         let overview = Overview::new(&imported, written);
-        output.answer(&overview, |screen| render(&overview, screen))
+        output.answer(&overview, |screen| answers::import(&overview, screen))
     }
 }
 
@@ -150,49 +145,4 @@ impl Bar {
         }
         self.bar.set_position(position);
     }
-}
-
-/// The summary, its last line ended.
-fn render(overview: &Overview, screen: &Screen) -> String {
-    let mut sections = vec![headline(overview, screen)];
-    sections.extend(tables(&import::all(overview), screen));
-    if !overview.notes.is_empty() {
-        sections.push(section("Notes", &notes(&overview.notes, screen), screen));
-    }
-    let written = match &overview.written {
-        Some(path) => format!("Written to {}.", name(path)),
-        None => "Nothing was written.".to_owned(),
-    };
-    sections.push(screen.paragraph(0, &written));
-    sections.join("\n")
-}
-
-fn headline(overview: &Overview, screen: &Screen) -> String {
-    let title = name(&overview.name);
-    match &overview.contents {
-        ContentFigures::Profile(steps) => {
-            let operations: usize = steps.resources.iter().map(|usage| usage.operations).sum();
-            let size = format!(
-                "{} of {}",
-                several(steps.steps as u64, "step"),
-                several(operations as u64, "operation")
-            );
-            let source = screen.paragraph(0, &name(&steps.source));
-            format!("{}\n{source}", screen.strong(&format!("{title}: {size}")))
-        }
-        ContentFigures::Model { layers, parameters } => {
-            let size = format!("{}, {}", several(*layers as u64, "layer"), several(*parameters, "parameter"));
-            format!("{}\n", screen.strong(&format!("{title}: {size}")))
-        }
-    }
-}
-
-fn notes(notes: &[String], screen: &Screen) -> String {
-    let mut text: String = notes.iter().take(MOST_NOTES).map(|note| item(note, screen)).collect();
-    let more = notes.len().saturating_sub(MOST_NOTES);
-    if more > 0 {
-        let more = several(more as u64, "more note");
-        text.push_str(&screen.paragraph(4, &format!("{more} are not shown; --json has them all.")));
-    }
-    text
 }

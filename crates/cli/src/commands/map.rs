@@ -2,14 +2,13 @@
 
 use crate::answer::{Answer, Output, check_plot, write_plot};
 use crate::numbers::Numbers;
-use crate::render::{headline, table, warnings};
+use crate::render::answers;
 use crate::request::ScenarioFlags;
 use crate::signal::busy;
 use clap::Args;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_report::format::name;
-use stepcast_report::tables::map as tables;
 use stepcast_study::explore::map::{self, Extent, MinibatchRange};
 
 /// Cells that one map may have: a few seconds.
@@ -70,13 +69,6 @@ impl Map {
         let map = map.map_err(|why| request.refused(why))?;
         let draw = || stepcast_report::condition_map(&map, &name(scenario.name()));
         let note = write_plot(self.plot.as_deref(), &output.screen, draw)?;
-        output.answer(&map, |screen| {
-            let mut sections = vec![
-                headline(&scenario, screen) + &screen.paragraph(0, &tables::summary(&map)),
-                table::section(&tables::ranking(&map), screen),
-            ];
-            sections.extend(warnings(&map.warnings, screen));
-            sections.join("\n") + &note
-        })
+        output.answer(&map, |screen| answers::map(&scenario, &map, screen) + &note)
     }
 }

@@ -1,16 +1,14 @@
 //! `stepcast models`: the zoo, and one model of it in detail.
 
 use crate::answer::{Answer, Output};
-use crate::render::{Screen, table, tables};
+use crate::render::{answers, table};
 use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer};
+use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
-use stepcast_core::scenario::TransformerSection;
 use stepcast_report::tables::model;
-use stepcast_report::tables::transformer::parts;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -61,30 +59,11 @@ pub(super) fn show(name: &str, layers: bool, output: &Output) -> Result<Answer, 
             .map(|shape| TransformerShape::from_transformer(entry.name, &shape)),
         layers: layers.then(|| model.layers().iter().map(LayerRow::from_layer).collect()),
     };
-    output.answer(&details, |screen| render(entry, &model, layers, screen))
+    output.answer(&details, |screen| answers::model(entry, &model, layers, screen))
 }
 
 fn build(entry: &Entry) -> Result<Model, Fault> {
     entry.build().map_err(|error| Fault::new(format!("the zoo's {} is broken: {error}", entry.name), ""))
-}
-
-/// The totals of one model, the parts of a transformer, and its layers where they are wanted.
-fn render(entry: &Entry, model: &Model, layers: bool, screen: &Screen) -> String {
-    let names = match entry.aliases {
-        [] => String::new(),
-        aliases => format!(" (also {})", aliases.join(", ")),
-    };
-    let mut all = model::all(model, layers);
-    // The parts come before the layers, which are many.
-    let place = all.len() - usize::from(layers);
-    all.splice(place..place, transformer::zoo::find(entry.name).as_ref().map(parts));
-    let title = screen.paragraph(0, &format!("{}{names}: {}", entry.name, entry.description));
-    format!(
-        "{}{}{}",
-        title.replacen(entry.name, &screen.strong(entry.name), 1),
-        screen.paragraph(0, &format!("Source: {}.", entry.source)),
-        tables(&all, screen).join("\n")
-    )
 }
 
 /// One model for programs.
@@ -243,7 +222,7 @@ impl<'a> LayerRow<'a> {
     fn from_layer(layer: &'a Layer) -> Self {
         Self {
             name: &layer.name,
-            op: stepcast_report::tables::operation::describe(&layer.op),
+            op: stepcast_report::tables::model::describe(&layer.op),
             inputs: &layer.inputs,
             output: layer.output.dims(),
             forward_flop: layer.cost.forward(Counting::ALL),

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, End, Output};
 use crate::numbers::Numbers;
-use crate::render::{Screen, section, table, warnings};
+use crate::render::answers;
 use crate::request::ScenarioFlags;
 use crate::signal;
 use clap::{Args, value_parser};
@@ -10,11 +10,10 @@ use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Edit;
-use stepcast_report::format::{count, name, several};
-use stepcast_report::tables::plan as tables;
-use stepcast_study::explore::plan::emit::{Framework, emit};
-use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, plan};
+use stepcast_report::format::count;
+use stepcast_study::explore::plan::{Aim, OPEN, Restriction, plan};
 use stepcast_study::explore::sweep::on_threads;
+use stepcast_study::request::launch::{Framework, emit};
 
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
@@ -110,7 +109,7 @@ impl Plan {
             let text = emit(&scenario, &report, framework).map_err(|fault| fault.at("--emit"))?;
             return Ok(Answer { text, end });
         }
-        Ok(Answer { end, ..output.answer(&report, |screen| render(&report, screen))? })
+        Ok(Answer { end, ..output.answer(&report, |screen| answers::plan(&report, screen))? })
     }
 
     /// What the flags say about the search.
@@ -126,27 +125,4 @@ impl Plan {
         };
         restriction.changes().iter().map(|text| Edit::parse(text)).collect()
     }
-}
-
-/// The whole answer, its last line ended.
-fn render(report: &PlanReport, screen: &Screen) -> String {
-    let title = format!("{} split over {}", name(&report.model), several(report.best.workers, "worker"));
-    let mut sections =
-        vec![format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &tables::summary(report)))];
-    sections.push(table::section(&tables::best(report), screen));
-    sections.extend(tables::stages(report).map(|stages| table::section(&stages, screen)));
-    if let Some(training) = &report.training {
-        sections.push(table::section(&tables::training(training, &report.currency), screen));
-    }
-    if report.front.len() > 1 {
-        sections.push(table::section(&tables::front(report), screen));
-    }
-    sections.push(table::section(&tables::families(report), screen));
-    let written = |toml: &str| toml.lines().map(|line| format!("  {line}\n")).collect::<String>();
-    sections.push(section("Plan", &written(&report.toml), screen));
-    if let Some(stages) = &report.stages {
-        sections.push(section("Plan, stage by stage", &written(&stages.toml), screen));
-    }
-    sections.extend(warnings(&report.prediction.warnings, screen));
-    sections.join("\n")
 }

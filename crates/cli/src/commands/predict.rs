@@ -2,18 +2,17 @@
 
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
 use crate::numbers::percent;
-use crate::render::{Screen, headline, section, table, tables, warnings};
+use crate::render::{Screen, answers};
 use crate::request::{ScenarioFlags, SimulationFlags};
-use crate::words::WORDING;
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::scenario::Scenario;
-use stepcast_report::format::{name, plain, several};
-use stepcast_report::tables::{forecast, uncertainty};
-use stepcast_report::{adapters, sentences};
-use stepcast_study::{Forecast, ForecastOptions, MethodChoice, Stopped, simulate};
+use stepcast_report::format::{name, several};
+use stepcast_report::plots::gantt::Gantt;
+use stepcast_report::plots::scaling_curve::ScalingCurve;
+use stepcast_study::{ForecastOptions, MethodChoice, Stopped, simulate};
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
 
@@ -107,22 +106,22 @@ impl Predict {
                 })?;
             if is_drawing(path) {
                 let title = format!("Steps of {}, simulated", name(scenario.name()));
-                write_text(path, &adapters::gantt(&recording, &title).svg())?;
+                write_text(path, &Gantt::from_recording(&recording, &title).svg())?;
             } else {
                 write_timeline(path, &recording.timeline())?;
             }
             note = timeline_note(path, steps, &scenario, &output.screen);
         }
         note += &write_plot(self.plot.as_deref(), &output.screen, || {
-            adapters::scaling_curve(&forecast, &name(scenario.name())).svg()
+            ScalingCurve::from_forecast(&forecast, &name(scenario.name())).svg()
         })?;
         output.answer(&forecast, |screen| {
-            let mut text = render(&scenario, method, &forecast, screen);
+            let mut text = answers::forecast(&scenario, method, &forecast, screen);
             if let Some(calibration) = &calibration {
-                text += &format!("\n{}", table::section(&uncertainty::corrections(calibration), screen));
+                text += &answers::corrections(calibration, screen);
             }
             if self.explain {
-                text += &assumptions(&forecast, screen);
+                text += &answers::assumptions(&forecast, screen);
             }
             text + &note
         })
@@ -167,36 +166,4 @@ fn timeline_note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) 
         name(&path.display().to_string()),
     );
     format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))
-}
-
-/// The whole forecast, its last line ended.
-fn render(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, screen: &Screen) -> String {
-    let headline = headline(scenario, screen) + &screen.paragraph(0, &sentences::method(method));
-    let figures = table::section(&forecast::figures(scenario, forecast), screen);
-    let mut sections = vec![headline, figures, bottleneck(forecast, screen)];
-    sections.extend(tables(&forecast::all(scenario, forecast), screen));
-    sections.extend(warnings(&forecast.prediction.warnings, screen));
-    sections.join("\n")
-}
-
-/// Every assumed figure behind the interval, its last line ended.
-fn assumptions(forecast: &Forecast, screen: &Screen) -> String {
-    let interval = forecast.interval.as_ref().filter(|interval| !interval.by_assumption.is_empty());
-    let text = match interval {
-        Some(interval) => table::section(&uncertainty::assumptions(interval, WORDING), screen),
-        None => section(
-            "Assumed figures",
-            &screen.paragraph(2, "None: every figure that matters here was given or measured."),
-            screen,
-        ),
-    };
-    format!("\n{text}")
-}
-
-fn bottleneck(forecast: &Forecast, screen: &Screen) -> String {
-    let mut text = screen.paragraph(2, &plain(&forecast.advice.sentence));
-    if let Some(sentence) = sentences::balance(&forecast.prediction, &forecast.advice) {
-        text.push_str(&screen.paragraph(2, &sentence));
-    }
-    section("Bottleneck", &text, screen)
 }

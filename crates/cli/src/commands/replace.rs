@@ -1,8 +1,8 @@
 //! `stepcast replace`: layers whose communication cannot be hidden, and the effect of replacing them.
 
 use crate::answer::{Answer, Output};
+use crate::render::answers;
 use crate::render::error::in_scenario;
-use crate::render::{headline, tables, warnings};
 use crate::request::ScenarioFlags;
 use crate::signal::busy;
 use clap::Args;
@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
-use stepcast_report::tables::replacement;
 use stepcast_study::replace::{Refusal, Substitution, replace};
 use stepcast_study::request::QUICK_START_NAME;
 
@@ -60,15 +59,7 @@ impl Replace {
                 None => fault.at(self.about.scenario.as_deref().unwrap_or(QUICK_START_NAME)),
             },
         })?;
-        output.answer(&report, |screen| {
-            let mut sections = vec![
-                headline(&scenario, screen) + &screen.paragraph(0, &replacement::summary(&report.before)),
-            ];
-            sections.extend(tables(&replacement::all(&report), screen));
-            sections.extend(report.reason.as_ref().map(|reason| screen.paragraph(0, reason)));
-            sections.extend(warnings(&report.warnings, screen));
-            sections.join("\n")
-        })
+        output.answer(&report, |screen| answers::replacement(&scenario, &report, screen))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::sweep::{axes, progress};
 use crate::answer::{Answer, End, Output, check_plot, write_plot};
-use crate::render::{Screen, section, table};
+use crate::render::answers;
 use crate::request::{ScenarioFlags, method_choice};
 use crate::signal;
 use clap::{Args, value_parser};
@@ -10,12 +10,9 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::catalog;
 use stepcast_core::scenario::{Edit, Scenario};
-use stepcast_report::adapters;
-use stepcast_report::format::{name, plain};
-use stepcast_report::tables::search as tables;
-use stepcast_study::explore::search::{
-    Constraint, Effort, Goal, Objective, SearchReport, SearchStrategy, search,
-};
+use stepcast_report::format::name;
+use stepcast_report::plots::pareto::Pareto;
+use stepcast_study::explore::search::{Constraint, Effort, Goal, Objective, SearchStrategy, search};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::QUICK_START_NAME;
 
@@ -131,9 +128,9 @@ impl Search {
         }
         let report = report.map_err(|fault| refused(fault, self.about.scenario.as_deref()))?;
         let end = if signal::interrupted() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
-        let draw = || adapters::pareto(&report, &name(variants.first().name())).svg();
+        let draw = || Pareto::from_search(&report, &name(variants.first().name())).svg();
         let note = write_plot(self.plot.as_deref(), &output.screen, draw)?;
-        Ok(Answer { end, ..output.answer(&report, |screen| render(&report, screen) + &note)? })
+        Ok(Answer { end, ..output.answer(&report, |screen| answers::search(&report, screen) + &note)? })
     }
 
     /// The edit that has one group of workers for every device.
@@ -186,26 +183,4 @@ fn complaint(fault: Fault) -> Fault {
 fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
     let root = fault.key == KeyPath::root();
     complaint(fault).at(if root { "--vary, --subject-to" } else { scenario.unwrap_or(QUICK_START_NAME) })
-}
-
-/// The whole answer, its last line ended.
-fn render(report: &SearchReport, screen: &Screen) -> String {
-    let mut sections = vec![screen.paragraph(0, &tables::summary(report))];
-    sections.push(table::section(&tables::best(report), screen));
-    let reasons: String = report
-        .runner_up
-        .iter()
-        .chain(&report.without_constraints)
-        .map(|reason| screen.paragraph(2, &plain(reason)))
-        .collect();
-    if !reasons.is_empty() {
-        sections.push(section("Why not another", &reasons, screen));
-    }
-    if report.front.len() > 1 {
-        sections.push(table::section(&tables::front(report), screen));
-    }
-    if !report.constraints.is_empty() {
-        sections.push(table::section(&tables::constraints(report), screen));
-    }
-    sections.join("\n")
 }

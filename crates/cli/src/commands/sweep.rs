@@ -1,10 +1,9 @@
 //! `stepcast sweep`: predictions for every combination of values, in order, into a file or to standard output.
 
 use crate::answer::{Answer, End, Output, check_plot, unexpected, write_plot};
-use crate::render::{Screen, table};
+use crate::render::answers;
 use crate::request::{ScenarioFlags, method_choice};
 use crate::signal;
-use crate::words::WORDING;
 use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -14,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
-use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name, several};
+use stepcast_report::plots::varied::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::sentences;
 use stepcast_report::tables::FirstRows;
 use stepcast_study::explore::sweep::{
@@ -237,17 +236,10 @@ impl SweepRun<'_> {
         let text = if output.json {
             String::from_utf8(lines).map_err(unexpected)?
         } else {
-            first_rows(&shown, variants, agreement, &output.screen)
+            answers::sweep(&shown, variants, agreement, &output.screen)
         };
         Ok(Answer { text, end: if ended.is_break() { End::Interrupted } else { End::Done } })
     }
-}
-
-/// The first rows, and where the fastest is.
-fn first_rows(shown: &FirstRows, variants: &Variants<'_>, agreement: &Agreement, screen: &Screen) -> String {
-    let rows = shown.table(variants, agreement, Some(screen.width.into()));
-    let notes = shown.notes(variants, agreement, WORDING).join(" ");
-    format!("{}\n{}", table::section(&rows, screen), screen.paragraph(0, &notes))
 }
 
 /// The data of a plot over these axes, if it can be drawn.

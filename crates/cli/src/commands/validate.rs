@@ -11,7 +11,7 @@ use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_report::table::Table;
 use stepcast_validation::overview::{self, Overview};
 use stepcast_validation::{
-    Options, Progress, Reached, Report, Section, ValidationError, find, predicted_measured,
+    Observer, Options, Progress, Report, Section, ValidationError, find, predicted_measured,
 };
 
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
@@ -78,7 +78,7 @@ impl Validate {
         let set = find(name)?;
         let options =
             Options { data: self.data.as_deref(), held_out: self.held_out, gemm: self.gemm.as_deref() };
-        let report = match with_progress(|progress| set.run(&options, progress)) {
+        let report = match with_progress(|observer| set.run(&options, observer)) {
             Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
             outcome => outcome.map_err(failed)?,
         };
@@ -90,7 +90,7 @@ impl Validate {
     /// Every set whose data are available, in one table.
     fn all(&self, output: &Output) -> Result<Answer, Fault> {
         let folder = self.data.as_deref().unwrap_or(Path::new(DATA));
-        let overview = match with_progress(|progress| overview::run(folder, progress)) {
+        let overview = match with_progress(|observer| overview::run(folder, observer)) {
             Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
             outcome => outcome.map_err(failed)?,
         };
@@ -135,14 +135,14 @@ fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
 }
 
 /// Shows how many points of the longest set are done.
-fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> T {
+fn with_progress<T>(run: impl FnOnce(&Observer<'_>) -> T) -> T {
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left") {
         bar.set_style(style);
     }
     signal::listen(STOPPED);
-    let outcome = run(&|reached| {
-        if let Reached::Points { done, of } = reached {
+    let outcome = run(&|progress| {
+        if let Progress::Points { done, of } = progress {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         }

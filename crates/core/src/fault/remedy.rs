@@ -76,7 +76,7 @@ macro_rules! names {
     ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
-        pub enum $type { $($(#[$vdoc])* #[serde(rename = $name)] $variant,)* }
+        pub enum $type { $(#[doc = concat!("\"", $name, "\".")] $(#[$vdoc])* #[serde(rename = $name)] $variant,)* }
 
         impl $type {
             /// All of them, in order.
@@ -101,13 +101,9 @@ pub(crate) use names;
 names! {
     /// A list of names to choose from.
     NameList {
-        /// Models of the zoo.
         Models = "models",
-        /// Devices of the catalog.
         Devices = "devices",
-        /// Machines of the catalog.
         Machines = "machines",
-        /// Gradients of the scenario's model.
         Gradients = "gradients",
     }
 }
@@ -115,45 +111,25 @@ names! {
 names! {
     /// An option of a request that is no key of the scenario.
     RequestOption {
-        /// Samples of one step of a recording.
         Batch = "batch",
-        /// Batches of a map.
         Batches = "batches",
-        /// Most predictions of a search.
         Budget = "budget",
-        /// Path of data.
         Data = "data",
-        /// Entry of the catalog.
         Device = "device",
-        /// Devices to choose from.
         Devices = "devices",
-        /// Whether files are overwritten.
         Force = "force",
-        /// First layer to replace.
         From = "from",
-        /// Algorithm of a search.
         How = "how",
-        /// Kind of machine.
         Machine = "machine",
-        /// Most memory of an import.
         MaxMemory = "max-memory",
-        /// Model to train.
         Model = "model",
-        /// Network between machines.
         Network = "network",
-        /// Numbers of nodes of a map.
         Nodes = "nodes",
-        /// Price of a device.
         Price = "price",
-        /// Whether a file is continued.
         Resume = "resume",
-        /// File for a timeline.
         Timeline = "timeline",
-        /// Keys to vary.
         Vary = "vary",
-        /// Layers to put in place.
         With = "with",
-        /// Number and layout of workers.
         Workers = "workers",
     }
 }

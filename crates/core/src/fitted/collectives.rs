@@ -35,7 +35,7 @@ impl Curves {
         self.0.push((collective, ranks, times));
     }
 
-    fn of(&self, collective: Collective, ranks: u64) -> Option<&Measured> {
+    fn measured(&self, collective: Collective, ranks: u64) -> Option<&Measured> {
         let is_it = |entry: &&(Collective, u64, Measured)| entry.0 == collective && entry.1 == ranks;
         self.0.iter().find(is_it).map(|entry| &entry.2)
     }
@@ -50,10 +50,10 @@ impl Curves {
         if ranks <= 1 {
             return Some(Seconds::ZERO);
         }
-        let alone = self.of(collective, ranks)?.time(size);
+        let alone = self.measured(collective, ranks)?.time(size);
         let moved = |ranks: u64| (ranks as f64 - 1.0) / ranks as f64;
         let together = self
-            .of(collective, active)
+            .measured(collective, active)
             .filter(|_| active > ranks)
             .map(|all| all.time(size) * (moved(ranks) / moved(active)));
         Some(together.map_or(alone, |together| alone.max(together)))

@@ -1,4 +1,10 @@
-//! Macros that declare keys.
+//! Macros that declare keys, and how sections are written: a section becomes a tree of values in one place, so that no
+//! format needs code of its own for each section.
+
+use super::kebab;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Error, Map, Value};
 
 /// Declares a struct and the section of a scenario file that defines it, key by key:
 ///
@@ -9,7 +15,7 @@
 ///
 /// The name is followed by the type in the file and the type in the struct; by `required`, `default(as written)` or
 /// `optional("what holds without it")`; by the check of a value; and by the [`Effect`](super::Effect) of larger
-/// values. Keys in `before` and `after` exist only in the section, and fields in `made` only in the struct; the
+/// values. The other blocks may be left out: keys in `before` and `after` exist only in the section, and fields in `made` only in the struct; the
 /// callers of `fill` and `section` handle these.
 macro_rules! keys {
     (
@@ -17,30 +23,30 @@ macro_rules! keys {
         struct $name:ident;
         $(#[doc = $section_doc:literal])*
         section $section:ident, missing $missing:expr;
-        before { $($(#[doc = $bdoc:literal])* $before:ident: $btype:ty, $bwritten:literal, $bdefault:literal;)* }
+        $(before { $($(#[doc = $bdoc:literal])* $before:ident: $btype:ty, $bwritten:literal, $bdefault:literal;)* })?
         keys { $(
             $(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])?
             $field:ident: $given:ty => $type:ty, $presence:ident $(($default:expr))?, $check:expr, $effect:ident;
         )* }
-        after { $($(#[doc = $adoc:literal])* $after:ident: $atype:ty, $awritten:literal, $adefault:literal;)* }
-        made { $($(#[$mmeta:meta])* $made:ident: $mtype:ty;)* }
+        $(after { $($(#[doc = $adoc:literal])* $after:ident: $atype:ty, $awritten:literal, $adefault:literal;)* })?
+        $(made { $($(#[$mmeta:meta])* $made:ident: $mtype:ty;)* })?
     ) => {
         $(#[$meta])*
         pub struct $name {
             $($(#[doc = $doc])* $(#[serde($($serde)*)])? pub $field: $crate::keys::used_as!($presence $type),)*
-            $($(#[$mmeta])* pub $made: $mtype,)*
+            $($($(#[$mmeta])* pub $made: $mtype,)*)?
         }
 
         $(#[doc = $section_doc])*
         #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct $section {
-            $($(#[doc = $bdoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*
+            $($($(#[doc = $bdoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*)?
             $($(#[doc = $doc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $field: Option<$given>,)*
-            $($(#[doc = $adoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*
+            $($($(#[doc = $adoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*)?
         }
 
-        $crate::keys::write_entries!($section { $($before)* $($field)* $($after)* });
+        $crate::keys::write_entries!($section { $($($before)*)? $($field)* $($($after)*)? });
 
         impl $section {
             /// The values: given ones first, then those of `base`, then the defaults; each is checked by itself.
@@ -49,7 +55,7 @@ macro_rules! keys {
                 self,
                 base: Option<&$name>,
                 files: &dyn $crate::files::Files,
-                $($made: $mtype,)*
+                $($($made: $mtype,)*)?
             ) -> Result<$name, $crate::fault::Fault> {
                 let missing: fn(&str) -> $crate::fault::Fault = $missing;
                 let filled = $name {
@@ -62,7 +68,7 @@ macro_rules! keys {
                         let given = self.$field.map(resolve).transpose()?;
                         $crate::keys::filled!($presence, given, base, $field, resolve, missing, $given $(, $default)?)
                     },)*
-                    $($made,)*
+                    $($($made,)*)?
                 };
                 $(
                     let check: $crate::keys::Check = $check;
@@ -74,14 +80,14 @@ macro_rules! keys {
             /// Documentation of every key.
             pub fn documentation() -> Vec<$crate::keys::KeyDoc> {
                 vec![
-                    $($crate::keys::KeyDoc::new(stringify!($before), $bwritten.to_owned(), $bdefault, concat!($($bdoc),*)),)*
+                    $($($crate::keys::KeyDoc::new(stringify!($before), $bwritten.to_owned(), $bdefault, concat!($($bdoc),*)),)*)?
                     $($crate::keys::KeyDoc::new(
                         stringify!($field),
                         <$given as $crate::keys::Given<$type>>::written(),
                         $crate::keys::default_text!($presence, $given, $type $(, $default)?),
                         concat!($($doc),*),
                     ).bounded($check).chosen_from::<$given>(),)*
-                    $($crate::keys::KeyDoc::new(stringify!($after), $awritten.to_owned(), $adefault, concat!($($adoc),*)),)*
+                    $($($crate::keys::KeyDoc::new(stringify!($after), $awritten.to_owned(), $adefault, concat!($($adoc),*)),)*)?
                 ]
             }
         }
@@ -101,9 +107,9 @@ macro_rules! keys {
             /// The section that describes this value, with all defaults filled in.
             pub fn section(&self) -> $section {
                 $section {
-                    $($before: None,)*
+                    $($($before: None,)*)?
                     $($field: $crate::keys::written!($presence, $given, $type, self.$field),)*
-                    $($after: None,)*
+                    $($($after: None,)*)?
                 }
             }
         }
@@ -224,4 +230,54 @@ macro_rules! document_keys {
     };
 }
 
-pub(crate) use {default_text, document_keys, filled, keys, plain, section_of, used_as, written};
+/// The keys of a section that are given, in the order of their declaration.
+#[derive(Default)]
+pub(crate) struct Entries {
+    written: Map<String, Value>,
+    fault: Option<Error>,
+}
+
+impl Entries {
+    /// Adds the value of a field, if it is given.
+    pub(crate) fn add<T: Serialize>(&mut self, field: &str, value: Option<&T>) {
+        match value.map(serde_json::to_value) {
+            None => {}
+            Some(Ok(value)) => {
+                self.written.insert(kebab(field), value);
+            }
+            Some(Err(error)) => self.fault = Some(error),
+        }
+    }
+}
+
+impl Serialize for Entries {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.fault {
+            None => self.written.serialize(serializer),
+            Some(error) => Err(S::Error::custom(error)),
+        }
+    }
+}
+
+/// Writes a section by its `entries`.
+macro_rules! write_entries {
+    ($section:ident { $($field:ident)* }) => {
+        impl $section {
+            fn entries(&self) -> $crate::keys::Entries {
+                let mut entries = $crate::keys::Entries::default();
+                $(entries.add(stringify!($field), self.$field.as_ref());)*
+                entries
+            }
+        }
+
+        impl serde::Serialize for $section {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(&self.entries(), serializer)
+            }
+        }
+    };
+}
+
+pub(crate) use {
+    default_text, document_keys, filled, keys, plain, section_of, used_as, write_entries, written,
+};

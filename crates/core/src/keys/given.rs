@@ -85,7 +85,7 @@ impl<T: Measure + Given<T>> Given<T> for Uncertain<T> {
     }
 
     fn between(ends: [f64; 2]) -> Option<Self> {
-        Uncertain::between(T::of(ends[0]), T::of(ends[1]))
+        Uncertain::between(T::from_value(ends[0]), T::from_value(ends[1]))
     }
 }
 

@@ -9,14 +9,14 @@
 mod aliases;
 mod check;
 mod declare;
-mod entries;
 mod given;
 mod value;
 
 pub(crate) use aliases::with_aliases;
 pub(crate) use check::{Check, not_negative, positive};
-pub(crate) use declare::{default_text, document_keys, filled, keys, plain, section_of, used_as, written};
-pub(crate) use entries::{Entries, write_entries};
+pub(crate) use declare::{
+    Entries, default_text, document_keys, filled, keys, plain, section_of, used_as, write_entries, written,
+};
 pub use given::{Given, NameOr};
 pub(crate) use value::unordered;
 pub use value::{Figure, Value};

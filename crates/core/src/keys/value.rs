@@ -34,11 +34,11 @@ pub trait Figure: Sized {
     fn value(&self) -> Value;
 
     /// Converts it from a value; none if the value has another type.
-    fn of(value: &Value) -> Option<Self>;
+    fn from_value(value: &Value) -> Option<Self>;
 
     /// Replaces it by the value if the types match.
     fn assign(&mut self, value: &Value) {
-        if let Some(value) = Self::of(value) {
+        if let Some(value) = Self::from_value(value) {
             *self = value;
         }
     }
@@ -49,10 +49,10 @@ impl<T: Figure> Figure for Option<T> {
         self.as_ref().map_or(Value::Absent, T::value)
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Absent => Some(None),
-            value => T::of(value).map(Some),
+            value => T::from_value(value).map(Some),
         }
     }
 }
@@ -64,7 +64,7 @@ macro_rules! count {
                 Value::Count(u64::from(*self))
             }
 
-            fn of(value: &Value) -> Option<Self> {
+            fn from_value(value: &Value) -> Option<Self> {
                 match value {
                     Value::Count(count) => Self::try_from(*count).ok(),
                     _ => None,
@@ -81,7 +81,7 @@ impl Figure for f64 {
         Value::Real(*self)
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Real(number) => Some(*number),
             _ => None,
@@ -96,8 +96,8 @@ macro_rules! quantity {
                 Value::Real(self.get())
             }
 
-            fn of(value: &Value) -> Option<Self> {
-                f64::of(value).map(Self::new)
+            fn from_value(value: &Value) -> Option<Self> {
+                f64::from_value(value).map(Self::new)
             }
         }
     )*};
@@ -113,7 +113,7 @@ macro_rules! unordered {
                 $crate::keys::Value::Other(std::sync::Arc::new(self.clone()))
             }
 
-            fn of(value: &$crate::keys::Value) -> Option<Self> {
+            fn from_value(value: &$crate::keys::Value) -> Option<Self> {
                 match value {
                     $crate::keys::Value::Other(any) => any.downcast_ref::<Self>().cloned(),
                     _ => None,

@@ -5,11 +5,12 @@
 //! written (`A100-SXM4-80GB`), with the name of its maker (`NVIDIA GeForce RTX 3090`), or by a short name (`a100`).
 
 use crate::fault::{Fault, NameList, Remedies, Remedy};
-use crate::machine::{Device, Machine, Network};
+use crate::machine::{Device, Network, Nodes};
 use crate::suggest;
 use indexmap::IndexMap;
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// Entries by name, in the order of the file.
@@ -94,7 +95,7 @@ fn aliases() -> Result<&'static Aliases, CatalogError> {
     ALIASES.as_ref().map_err(Clone::clone)
 }
 
-pub(super) fn read<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, CatalogError> {
+fn read<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, CatalogError> {
     toml::from_str(text).map_err(|error| CatalogError { file, reason: error.to_string() })
 }
 
@@ -122,6 +123,84 @@ fn find<T: Clone>(
 fn without_maker(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric()).map(suggest::normal);
     words.filter(|word| !MAKERS.contains(&word.as_str())).collect()
+}
+
+/// A machine of the catalog; parts are names of other entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Machine {
+    /// What it is called in the output.
+    pub name: String,
+    /// Its devices.
+    pub device: String,
+    /// How many devices it has.
+    pub gpus: u32,
+    /// What joins its devices.
+    pub within: String,
+    /// The network that joins machines.
+    pub network: String,
+    /// Its ports to that network.
+    pub ports: u32,
+    /// Where the figures come from.
+    pub source: String,
+}
+
+impl Machine {
+    /// One of its devices.
+    pub fn device(&self) -> Result<Device, Fault> {
+        device(&self.device)
+    }
+
+    /// The network that joins machines.
+    pub fn network(&self) -> Result<Network, Fault> {
+        network(&self.network)
+    }
+
+    /// Its devices as workers of one node.
+    pub fn nodes(&self) -> Result<Nodes, Fault> {
+        let network = network(&self.within)?;
+        Ok(Nodes { workers: self.gpus, network, ports: Some(self.ports) })
+    }
+}
+
+/// An assumed figure of long runs with its source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Assumed {
+    /// The figure.
+    pub value: f64,
+    /// What its source leaves open.
+    pub range: [f64; 2],
+    /// Its unit.
+    pub unit: String,
+    /// Where it is from.
+    pub source: String,
+}
+
+/// The figures of long runs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reliability {
+    /// Interruptions of one device in an hour.
+    pub interruptions: Assumed,
+    /// Seconds until an interruption is noticed and understood.
+    pub detection: Assumed,
+    /// Seconds until training goes on.
+    pub restart: Assumed,
+    /// Bytes of a checkpoint that one machine writes in a second.
+    pub storage: Assumed,
+    /// Energy of the building against that of its machines.
+    pub pue: Assumed,
+}
+
+static RELIABILITY: LazyLock<Result<Reliability, CatalogError>> =
+    LazyLock::new(|| read("reliability.toml", stepcast_catalog::RELIABILITY));
+
+impl Reliability {
+    /// The built-in figures.
+    pub fn shipped() -> Result<&'static Self, CatalogError> {
+        RELIABILITY.as_ref().map_err(Clone::clone)
+    }
 }
 
 #[cfg(test)]

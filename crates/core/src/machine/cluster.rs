@@ -55,7 +55,6 @@ keys! {
     struct WorkerGroup;
     /// `[[cluster.workers]]`: workers that are all alike.
     section WorkersSection, missing |key| Fault::new(format!("the workers have no `{key}`"), format!("add `{key}`"));
-    before {}
     keys {
         /// How many; 1,000,000 in the whole cluster at most.
         count: u32 => u32, default(DEFAULT_WORKERS), Check::Between(1, u64::MAX, "at least 1, or remove the group"), Load;
@@ -84,8 +83,6 @@ keys! {
         /// One of them for one hour.
         price: f64 => f64, optional("`[price]`'s `worker-hour`"), Check::NotNegative("a price such as 0.9"), Choice;
     }
-    after {}
-    made {}
 }
 
 keys! {
@@ -94,7 +91,6 @@ keys! {
     struct Servers;
     /// `[cluster.servers]`: the parameter servers.
     section ServersSection, missing |key| Fault::new(format!("the servers have no `{key}`"), format!("add `{key}`"));
-    before {}
     keys {
         /// How many.
         count: u32 => u32, default(1_u32), Check::Between(1, 100_000, "1 to 100000 servers"), Servers;
@@ -113,8 +109,6 @@ keys! {
         /// Whether servers run on the machines of the workers and share their ports.
         colocated: bool => bool, default(false), Check::Any, Exchange;
     }
-    after {}
-    made {}
 }
 
 keys! {
@@ -126,7 +120,6 @@ keys! {
         let remedy = "add `workers = 8`, the number of workers on one machine";
         Fault::new("the nodes have no number of workers", remedy)
     };
-    before {}
     keys {
         /// Workers of one machine, such as its GPUs.
         workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
@@ -135,8 +128,6 @@ keys! {
         /// Network ports of one machine, each of the network's rate; traffic between machines uses all of them.
         ports: u32 => u32, optional("1"), Check::Between(1, 512, "a number such as 8"), Resolved;
     }
-    after {}
-    made {}
 }
 
 /// Machines and the network between them.

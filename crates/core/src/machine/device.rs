@@ -104,8 +104,6 @@ keys! {
         /// Where the figures come from.
         source: String => String, default("scenario"), Check::Any, Resolved;
     }
-    after {}
-    made {}
 }
 
 impl Given<Device> for NameOr<DeviceSection> {

@@ -5,10 +5,8 @@ mod cluster;
 mod device;
 mod generation;
 mod network;
-mod reliability;
-mod whole;
 
-pub use catalog::CatalogError;
+pub use catalog::{Assumed, CatalogError, Machine, Reliability};
 pub(crate) use cluster::MAX_BATCH;
 pub use cluster::{
     Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection, WorkerGroup,
@@ -17,5 +15,3 @@ pub use cluster::{
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;
 pub use network::{Network, NetworkSection, Transport};
-pub use reliability::{Assumed, Reliability};
-pub use whole::Machine;

@@ -84,8 +84,6 @@ keys! {
         /// Where the figures come from.
         source: String => String, default("scenario"), Check::Any, Resolved;
     }
-    after {}
-    made {}
 }
 
 unordered!(Network);

@@ -38,7 +38,7 @@ pub struct Settings {
 
 impl Settings {
     /// Those of a strategy, in another precision.
-    pub fn of(strategy: &Strategy, precision: Precision) -> Self {
+    pub fn from_strategy(strategy: &Strategy, precision: Precision) -> Self {
         let Strategy { optimiser, compiled, channels_last, .. } = *strategy;
         Self { precision, optimiser, compiled, channels_last }
     }
@@ -63,7 +63,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// The sheet of a device in a number format.
-    pub fn of(device: &Device, precision: Precision) -> Self {
+    pub fn from_device(device: &Device, precision: Precision) -> Self {
         let tensor = match precision.of_products() {
             Precision::Tf32 => device.tf32,
             Precision::Fp16 => device.fp16,
@@ -211,5 +211,5 @@ pub fn step(work: &StepWork, device: &Device, settings: Settings, batch: u32, pr
 }
 
 fn reach(device: &Device, settings: Settings, priors: &OneGpu) -> Reach {
-    Reach::new(&Sheet::of(device, settings.precision), settings, priors)
+    Reach::new(&Sheet::from_device(device, settings.precision), settings, priors)
 }

@@ -119,7 +119,7 @@ fn data_sheets_are_those_of_the_slow_twin() {
     for row in Row::all() {
         let device = catalog::device(row.0["device"]).unwrap();
         let precision = row.settings().precision;
-        let (got, want) = (Sheet::of(&device, precision), row.sheet());
+        let (got, want) = (Sheet::from_device(&device, precision), row.sheet());
         let near = |got: f64, want: f64| (got / want - 1.0).abs() < 1e-6;
         let id = row.0["id"];
         assert!(near(got.fp32.get(), want.fp32.get()), "{id}: FP32 rate");
@@ -142,7 +142,7 @@ fn work_of_the_zoo_is_that_of_the_slow_twin() {
     for row in Row::all() {
         let (name, sequence) = (row.0["model"], row.0["sequence"].parse().ok());
         let Ok(model) = zoo::build_for(name, sequence) else { continue };
-        let (got, want) = (StepWork::of(&model), row.work());
+        let (got, want) = (StepWork::from_model(&model), row.work());
         let (sum, wanted) = (got.total(), want.total());
         let figures = [
             ("square", sum.square, wanted.square),
@@ -182,7 +182,7 @@ fn layers_add_up_and_depend_on_all_groups() {
         compiled: false,
         channels_last: false,
     };
-    let work = StepWork::of(&model);
+    let work = StepWork::from_model(&model);
     let step = |priors: &Priors| device::step(&work, &device, settings, 64, &priors.one_gpu);
     let times = device::layers(&work, &device, settings, 64, &priors.one_gpu);
     let sum = times.layers.iter().map(|own| own.forward + own.backward).sum::<Seconds>() + times.update;

@@ -11,48 +11,52 @@ const KERNELS: [f64; 2] = [1.0, 2.0];
 /// Reads and writes of the matrix inside an attention that is not fused, forward and backward.
 const SCORES: [f64; 2] = [4.0, 8.0];
 
-/// Work for each sample of a layer, of a pass, or of a whole step.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Work {
-    /// Operations of 3×3 convolutions of stride 1.
-    pub square: f64,
-    /// Operations of other convolutions.
-    pub conv: f64,
-    /// Operations of convolutions of at most four input channels.
-    pub stem: f64,
-    /// Operations of matrix products and attention.
-    pub linear: f64,
-    /// Operations of depth-wise convolutions.
-    pub depthwise: f64,
-    /// Operations of grouped convolutions.
-    pub grouped: f64,
-    /// Elements that products and convolutions read and write, in the number format.
-    pub passes: f64,
-    /// Elements that other layers read and write, in the number format; compilers fuse these passes.
-    pub elementwise: f64,
-    /// Elements that are read and written in 32 bits in every precision.
-    pub wide: f64,
-    /// Kernels; they do not depend on the number of samples.
-    pub kernels: f64,
+macro_rules! work {
+    ($($(#[$doc:meta])* $field:ident,)*) => {
+        /// Work for each sample of a layer, of a pass, or of a whole step.
+        #[derive(Debug, Clone, Copy, PartialEq, Default)]
+        pub struct Work {
+            $($(#[$doc])* pub $field: f64,)*
+        }
+
+        impl Add for Work {
+            type Output = Self;
+
+            fn add(self, other: Self) -> Self {
+                Self { $($field: self.$field + other.$field,)* }
+            }
+        }
+
+        impl Work {
+            /// `factor` times the work, in so many kernels.
+            fn times(self, factor: f64, kernels: f64) -> Self {
+                Self { kernels, ..Self { $($field: self.$field * factor,)* } }
+            }
+        }
+    };
 }
 
-impl Add for Work {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            square: self.square + other.square,
-            conv: self.conv + other.conv,
-            stem: self.stem + other.stem,
-            linear: self.linear + other.linear,
-            depthwise: self.depthwise + other.depthwise,
-            grouped: self.grouped + other.grouped,
-            passes: self.passes + other.passes,
-            elementwise: self.elementwise + other.elementwise,
-            wide: self.wide + other.wide,
-            kernels: self.kernels + other.kernels,
-        }
-    }
+work! {
+    /// Operations of 3×3 convolutions of stride 1.
+    square,
+    /// Operations of other convolutions.
+    conv,
+    /// Operations of convolutions of at most four input channels.
+    stem,
+    /// Operations of matrix products and attention.
+    linear,
+    /// Operations of depth-wise convolutions.
+    depthwise,
+    /// Operations of grouped convolutions.
+    grouped,
+    /// Elements that products and convolutions read and write, in the number format.
+    passes,
+    /// Elements that other layers read and write, in the number format; compilers fuse these passes.
+    elementwise,
+    /// Elements that are read and written in 32 bits in every precision.
+    wide,
+    /// Kernels; they do not depend on the number of samples.
+    kernels,
 }
 
 impl Sum for Work {
@@ -87,10 +91,10 @@ pub struct StepWork {
 
 impl StepWork {
     /// The work of a step of `model`.
-    pub fn of(model: &Model) -> Self {
+    pub fn from_model(model: &Model) -> Self {
         let mut layers = vec![LayerWork::default(); model.layers().len()];
         let mut operations = 0.0;
-        for op in StepOp::of(model) {
+        for op in StepOp::from_model(model) {
             let Some(place) = op.place() else { continue };
             operations += 1.0;
             layers[place] = layer(model, &model.layers()[place], &op);
@@ -119,20 +123,9 @@ fn layer(model: &Model, layer: &Layer, op: &StepOp) -> LayerWork {
     let output = layer.output.elements() as f64;
     let input: f64 =
         layer.inputs.iter().map(|id| model.layers()[*id as usize].output.elements() as f64).sum();
-    let both = |work: Work, forward: f64, backward: f64| {
-        let times = |factor: f64, kernels: f64| Work {
-            square: work.square * factor,
-            conv: work.conv * factor,
-            stem: work.stem * factor,
-            linear: work.linear * factor,
-            depthwise: work.depthwise * factor,
-            grouped: work.grouped * factor,
-            passes: work.passes * factor,
-            elementwise: work.elementwise * factor,
-            wide: work.wide * factor,
-            kernels,
-        };
-        LayerWork { forward: times(forward, KERNELS[0]), backward: times(backward, KERNELS[1]) }
+    let both = |work: Work, forward: f64, backward: f64| LayerWork {
+        forward: work.times(forward, KERNELS[0]),
+        backward: work.times(backward, KERNELS[1]),
     };
     let elementwise = |elements: f64| Work { elementwise: elements, ..Work::default() };
     let moved = Work { passes: input + output, ..Work::default() };

@@ -6,7 +6,6 @@
 //!
 //! "FLOP" is a number of operations here, never a rate (Zeng 2023 uses FLOPS for both).
 
-mod arithmetic;
 mod text;
 mod unit;
 
@@ -18,6 +17,41 @@ use serde_with::SerializeAs;
 use serde_with::schemars_1::JsonSchemaAs;
 use std::borrow::Cow;
 use unit::Unit;
+
+/// Implements `left operator right = output` on the numbers behind quantities.
+macro_rules! operator {
+    ($($trait:ident $method:ident: $left:ident, $right:ty => $output:ident;)*) => {$(
+        impl std::ops::$trait<$right> for $left {
+            type Output = $output;
+
+            fn $method(self, right: $right) -> $output {
+                $output::from_number(std::ops::$trait::$method(f64::from(self), f64::from(right)))
+            }
+        }
+    )*};
+}
+
+/// What an operator returns.
+trait FromNumber {
+    fn from_number(number: f64) -> Self;
+}
+
+impl FromNumber for f64 {
+    fn from_number(number: f64) -> Self {
+        number
+    }
+}
+
+/// amount / rate = time, amount / time = rate, rate × time = amount.
+macro_rules! rate {
+    ($amount:ident, $rate:ident) => {
+        operator! {
+            Div div: $amount, $rate => Seconds;
+            Div div: $amount, Seconds => $rate;
+            Mul mul: $rate, Seconds => $amount;
+        }
+    };
+}
 
 /// Defines a quantity: a newtype over `f64` in its base unit.
 macro_rules! quantity {
@@ -113,7 +147,31 @@ macro_rules! quantity {
             }
         }
 
-        arithmetic::linear!($name);
+        impl FromNumber for $name {
+            fn from_number(number: f64) -> Self {
+                Self(number)
+            }
+        }
+
+        operator! {
+            Add add: $name, $name => $name;
+            Sub sub: $name, $name => $name;
+            Mul mul: $name, f64 => $name;
+            Div div: $name, f64 => $name;
+            Div div: $name, $name => f64;
+        }
+
+        impl std::ops::AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+
+        impl std::iter::Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+                items.fold(Self::ZERO, |total, item| total + item)
+            }
+        }
     };
 }
 
@@ -158,9 +216,9 @@ quantity!(
     SamplesPerSec, "512 samples/s", unit::SAMPLES_PER_SEC
 );
 
-arithmetic::rate!(Bytes, BytesPerSec);
-arithmetic::rate!(Bits, BitsPerSec);
-arithmetic::rate!(Flops, FlopsPerSec);
+rate!(Bytes, BytesPerSec);
+rate!(Bits, BitsPerSec);
+rate!(Flops, FlopsPerSec);
 
 impl Bytes {
     /// The same data counted in bits.
@@ -199,7 +257,7 @@ impl Hertz {
 
 impl SamplesPerSec {
     /// The rate at which `samples` are processed in `time`.
-    pub fn of(samples: f64, time: Seconds) -> Self {
+    pub fn from_time(samples: f64, time: Seconds) -> Self {
         Self(samples / time.0)
     }
 

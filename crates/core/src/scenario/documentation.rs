@@ -1,6 +1,5 @@
 //! Documentation of every key of a scenario file.
 
-use super::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use super::{
     ClusterSection, DataSection, EnergySection, FailuresSection, InputSection, KernelsSection, LineSection,
     MethodsSection, ModelSection, OfferSection, Oyama2016Section, PerParameterSection, PlanningSection,
@@ -9,6 +8,7 @@ use super::{
 use crate::fault::{Fault, shown};
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
+use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
 use crate::suggest;
 use crate::text::key_parts;

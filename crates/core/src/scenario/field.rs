@@ -2,7 +2,7 @@
 
 use super::{Input, InputSection, Scenario, ScenarioFile};
 use crate::fault::KeyPath;
-use crate::keys::{Check, Effect, Figure, Key, NameOr, Value};
+use crate::keys::{Effect, Figure, Key, NameOr, Value};
 use crate::machine::{
     Device, DeviceSection, Network, NetworkSection, Servers, ServersSection, WorkerGroup, WorkersSection,
 };
@@ -17,12 +17,25 @@ pub enum Groups {
     One(usize),
 }
 
+impl Groups {
+    fn among<T>(self, groups: &mut [T]) -> &mut [T] {
+        match self {
+            Self::All => groups,
+            Self::One(index) => groups.get_mut(index..=index).unwrap_or_default(),
+        }
+    }
+
+    fn first<T>(self, groups: &mut Option<Vec<T>>) -> Option<&mut T> {
+        self.among(groups.as_deref_mut()?).first_mut()
+    }
+}
+
 /// A key at a place in a scenario.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Field(Place);
+pub struct Field(KeyPlace);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum KeyPlace {
     Workers(Groups, &'static Key<WorkerGroup, WorkersSection>),
     Device(Groups, &'static Key<Device, DeviceSection>),
     /// The whole network.
@@ -38,6 +51,22 @@ enum Place {
     Fusion,
 }
 
+/// An expression with the key of a place, whatever its types; another one for places without a key.
+macro_rules! on_key {
+    ($place:expr, $key:ident => $with:expr, $without:expr) => {
+        match $place {
+            KeyPlace::Workers(_, $key) => $with,
+            KeyPlace::Device(_, $key) => $with,
+            KeyPlace::Network($key) | KeyPlace::NodesNetwork($key) => $with,
+            KeyPlace::Servers($key) => $with,
+            KeyPlace::Input($key) => $with,
+            KeyPlace::Strategy($key) => $with,
+            KeyPlace::AllReduce($key) => $with,
+            KeyPlace::WholeNetwork | KeyPlace::Fusion => $without,
+        }
+    };
+}
+
 fn named<T, S>(keys: &'static [Key<T, S>], name: &str) -> Option<&'static Key<T, S>> {
     keys.iter().find(|key| key.is(name))
 }
@@ -47,16 +76,16 @@ impl Field {
     /// set.
     pub fn find(path: &[&str]) -> Option<Self> {
         Some(Self(match *path {
-            ["cluster", "workers", key] => Place::Workers(Groups::All, named(WorkerGroup::KEYS, key)?),
+            ["cluster", "workers", key] => KeyPlace::Workers(Groups::All, named(WorkerGroup::KEYS, key)?),
             ["cluster", "workers", index, key] if index.parse::<usize>().is_ok() => {
-                Place::Workers(Groups::One(index.parse().ok()?), named(WorkerGroup::KEYS, key)?)
+                KeyPlace::Workers(Groups::One(index.parse().ok()?), named(WorkerGroup::KEYS, key)?)
             }
-            ["cluster", "network"] => Place::WholeNetwork,
-            ["cluster", "network", key] => Place::Network(named(Network::KEYS, key)?),
-            ["cluster", "servers", key] => Place::Servers(named(Servers::KEYS, key)?),
-            ["strategy", "fusion", ..] => Place::Fusion,
-            ["strategy", "all-reduce", key] => Place::AllReduce(named(Exchange::KEYS, key)?),
-            ["strategy", key] => Place::Strategy(named(Strategy::KEYS, key)?),
+            ["cluster", "network"] => KeyPlace::WholeNetwork,
+            ["cluster", "network", key] => KeyPlace::Network(named(Network::KEYS, key)?),
+            ["cluster", "servers", key] => KeyPlace::Servers(named(Servers::KEYS, key)?),
+            ["strategy", "fusion", ..] => KeyPlace::Fusion,
+            ["strategy", "all-reduce", key] => KeyPlace::AllReduce(named(Exchange::KEYS, key)?),
+            ["strategy", key] => KeyPlace::Strategy(named(Strategy::KEYS, key)?),
             _ => return None,
         }))
     }
@@ -66,55 +95,36 @@ impl Field {
         let cluster = &file.cluster;
         let mut found = Vec::new();
         if let Some(NameOr::Table(network)) = &cluster.network {
-            collect(Network::KEYS, network, Place::Network, &mut found);
+            collect(Network::KEYS, network, KeyPlace::Network, &mut found);
         }
         if let Some(NameOr::Table(network)) = cluster.nodes.as_ref().and_then(|nodes| nodes.network.as_ref())
         {
-            collect(Network::KEYS, network, Place::NodesNetwork, &mut found);
+            collect(Network::KEYS, network, KeyPlace::NodesNetwork, &mut found);
         }
         if let Some(servers) = &cluster.servers {
-            collect(Servers::KEYS, servers, Place::Servers, &mut found);
+            collect(Servers::KEYS, servers, KeyPlace::Servers, &mut found);
         }
         for (index, group) in cluster.workers.iter().flatten().enumerate() {
             let group_of = Groups::One(index);
-            collect(WorkerGroup::KEYS, group, |key| Place::Workers(group_of, key), &mut found);
+            collect(WorkerGroup::KEYS, group, |key| KeyPlace::Workers(group_of, key), &mut found);
             if let Some(NameOr::Table(device)) = &group.device {
-                collect(Device::KEYS, device, |key| Place::Device(group_of, key), &mut found);
+                collect(Device::KEYS, device, |key| KeyPlace::Device(group_of, key), &mut found);
             }
         }
         if let Some(input) = &file.input {
-            collect(Input::KEYS, input, Place::Input, &mut found);
+            collect(Input::KEYS, input, KeyPlace::Input, &mut found);
         }
         found
     }
 
     /// Effect of larger values on a step.
     pub fn effect(&self) -> Effect {
-        match self.0 {
-            Place::Workers(_, key) => key.effect,
-            Place::Device(_, key) => key.effect,
-            Place::Network(key) | Place::NodesNetwork(key) => key.effect,
-            Place::Servers(key) => key.effect,
-            Place::Input(key) => key.effect,
-            Place::Strategy(key) => key.effect,
-            Place::AllReduce(key) => key.effect,
-            Place::WholeNetwork | Place::Fusion => Effect::Exchange,
-        }
+        on_key!(self.0, key => key.effect, Effect::Exchange)
     }
 
     /// Checks a value.
     pub(super) fn check(&self, value: &Value) -> Result<(), crate::fault::Fault> {
-        let (check, field): (Check, &str) = match self.0 {
-            Place::Workers(_, key) => (key.check, key.field),
-            Place::Device(_, key) => (key.check, key.field),
-            Place::Network(key) | Place::NodesNetwork(key) => (key.check, key.field),
-            Place::Servers(key) => (key.check, key.field),
-            Place::Input(key) => (key.check, key.field),
-            Place::Strategy(key) => (key.check, key.field),
-            Place::AllReduce(key) => (key.check, key.field),
-            Place::WholeNetwork | Place::Fusion => return Ok(()),
-        };
-        check.apply(field, value)
+        on_key!(self.0, key => key.check.apply(key.field, value), Ok(()))
     }
 
     /// Path, such as `cluster.workers[0].efficiency`.
@@ -123,18 +133,18 @@ impl Field {
             Groups::All => KeyPath::of("cluster.workers"),
             Groups::One(index) => KeyPath::of("cluster.workers").index(index),
         };
-        match self.0 {
-            Place::Workers(groups, key) => workers(groups).key(&key.name()),
-            Place::Device(groups, key) => workers(groups).key("device").key(&key.name()),
-            Place::WholeNetwork => KeyPath::of("cluster.network"),
-            Place::Network(key) => KeyPath::of("cluster.network").key(&key.name()),
-            Place::NodesNetwork(key) => KeyPath::of("cluster.nodes.network").key(&key.name()),
-            Place::Servers(key) => KeyPath::of("cluster.servers").key(&key.name()),
-            Place::Input(key) => KeyPath::of("input").key(&key.name()),
-            Place::Strategy(key) => KeyPath::of("strategy").key(&key.name()),
-            Place::AllReduce(key) => KeyPath::of("strategy.all-reduce").key(&key.name()),
-            Place::Fusion => KeyPath::of("strategy.fusion"),
-        }
+        let section = match self.0 {
+            KeyPlace::Workers(groups, _) => workers(groups),
+            KeyPlace::Device(groups, _) => workers(groups).key("device"),
+            KeyPlace::WholeNetwork | KeyPlace::Network(_) => KeyPath::of("cluster.network"),
+            KeyPlace::NodesNetwork(_) => KeyPath::of("cluster.nodes.network"),
+            KeyPlace::Servers(_) => KeyPath::of("cluster.servers"),
+            KeyPlace::Input(_) => KeyPath::of("input"),
+            KeyPlace::Strategy(_) => KeyPath::of("strategy"),
+            KeyPlace::AllReduce(_) => KeyPath::of("strategy.all-reduce"),
+            KeyPlace::Fusion => KeyPath::of("strategy.fusion"),
+        };
+        on_key!(self.0, key => section.key(&key.name()), section)
     }
 
     /// The value in a scenario, that of the first group if all are selected; none if there is no such group.
@@ -145,103 +155,84 @@ impl Field {
             Groups::One(index) => cluster.groups.get(index),
         };
         Some(match self.0 {
-            Place::Workers(groups, key) => (key.get)(group(groups)?),
-            Place::Device(groups, key) => (key.get)(&group(groups)?.device),
-            Place::WholeNetwork => cluster.network.value(),
-            Place::Network(key) => (key.get)(&cluster.network),
-            Place::NodesNetwork(key) => (key.get)(&cluster.nodes.as_ref()?.network),
-            Place::Servers(key) => (key.get)(&cluster.servers),
-            Place::Input(key) => (key.get)(input),
-            Place::Strategy(key) => (key.get)(strategy),
-            Place::AllReduce(key) => (key.get)(&strategy.exchange),
-            Place::Fusion => strategy.exchange.fusion.value(),
+            KeyPlace::Workers(groups, key) => (key.get)(group(groups)?),
+            KeyPlace::Device(groups, key) => (key.get)(&group(groups)?.device),
+            KeyPlace::WholeNetwork => cluster.network.value(),
+            KeyPlace::Network(key) => (key.get)(&cluster.network),
+            KeyPlace::NodesNetwork(key) => (key.get)(&cluster.nodes.as_ref()?.network),
+            KeyPlace::Servers(key) => (key.get)(&cluster.servers),
+            KeyPlace::Input(key) => (key.get)(input),
+            KeyPlace::Strategy(key) => (key.get)(strategy),
+            KeyPlace::AllReduce(key) => (key.get)(&strategy.exchange),
+            KeyPlace::Fusion => strategy.exchange.fusion.value(),
         })
     }
 
     /// Sets the value in a scenario. [`Scenario::check_together`] checks whether it is consistent with the others.
     pub fn set(&self, scenario: &mut Scenario, value: &Value) {
         let Scenario { cluster, strategy, input, .. } = scenario;
-        let groups = |groups: Groups| match groups {
-            Groups::All => 0..usize::MAX,
-            Groups::One(index) => index..index + 1,
-        };
         match self.0 {
-            Place::Workers(which, key) => {
-                let which = groups(which);
-                let chosen = cluster.groups.iter_mut().enumerate().filter(|(index, _)| which.contains(index));
-                chosen.for_each(|(_, group)| (key.set)(group, value));
+            KeyPlace::Workers(which, key) => {
+                which.among(&mut cluster.groups).iter_mut().for_each(|group| (key.set)(group, value));
             }
-            Place::Device(which, key) => {
-                let which = groups(which);
-                let chosen = cluster.groups.iter_mut().enumerate().filter(|(index, _)| which.contains(index));
-                chosen.for_each(|(_, group)| (key.set)(&mut group.device, value));
+            KeyPlace::Device(which, key) => {
+                let groups = which.among(&mut cluster.groups).iter_mut();
+                groups.for_each(|group| (key.set)(&mut group.device, value));
             }
-            Place::WholeNetwork => cluster.network.assign(value),
-            Place::Network(key) => (key.set)(&mut cluster.network, value),
-            Place::NodesNetwork(key) => {
+            KeyPlace::WholeNetwork => cluster.network.assign(value),
+            KeyPlace::Network(key) => (key.set)(&mut cluster.network, value),
+            KeyPlace::NodesNetwork(key) => {
                 if let Some(nodes) = &mut cluster.nodes {
                     (key.set)(&mut nodes.network, value);
                 }
             }
-            Place::Servers(key) => (key.set)(&mut cluster.servers, value),
-            Place::Input(key) => (key.set)(input, value),
-            Place::Strategy(key) => (key.set)(strategy, value),
-            Place::AllReduce(key) => (key.set)(&mut strategy.exchange, value),
-            Place::Fusion => strategy.exchange.fusion.assign(value),
+            KeyPlace::Servers(key) => (key.set)(&mut cluster.servers, value),
+            KeyPlace::Input(key) => (key.set)(input, value),
+            KeyPlace::Strategy(key) => (key.set)(strategy, value),
+            KeyPlace::AllReduce(key) => (key.set)(&mut strategy.exchange, value),
+            KeyPlace::Fusion => strategy.exchange.fusion.assign(value),
         }
     }
 
     /// Writes a range into a file, if the file has the section.
     pub(super) fn write_range(&self, ends: [f64; 2], file: &mut ScenarioFile) {
         let cluster = &mut file.cluster;
-        let group = |groups: Groups| match groups {
-            Groups::All => 0,
-            Groups::One(index) => index,
-        };
         match self.0 {
-            Place::Network(key) => {
-                if let Some(NameOr::Table(network)) = &mut cluster.network {
-                    (key.set_range)(network, ends);
-                }
-            }
-            Place::NodesNetwork(key) => {
+            KeyPlace::Network(key) => set_range(key, table(&mut cluster.network), ends),
+            KeyPlace::NodesNetwork(key) => {
                 let nodes = cluster.nodes.as_mut();
-                if let Some(NameOr::Table(network)) = nodes.and_then(|nodes| nodes.network.as_mut()) {
-                    (key.set_range)(network, ends);
-                }
+                set_range(key, nodes.and_then(|nodes| table(&mut nodes.network)), ends);
             }
-            Place::Servers(key) => {
-                if let Some(servers) = &mut cluster.servers {
-                    (key.set_range)(servers, ends);
-                }
+            KeyPlace::Servers(key) => set_range(key, cluster.servers.as_mut(), ends),
+            KeyPlace::Workers(groups, key) => set_range(key, groups.first(&mut cluster.workers), ends),
+            KeyPlace::Device(groups, key) => {
+                let section = groups.first(&mut cluster.workers);
+                set_range(key, section.and_then(|section| table(&mut section.device)), ends);
             }
-            Place::Workers(groups, key) => {
-                let sections = cluster.workers.as_mut();
-                if let Some(section) = sections.and_then(|sections| sections.get_mut(group(groups))) {
-                    (key.set_range)(section, ends);
-                }
-            }
-            Place::Device(groups, key) => {
-                let sections = cluster.workers.as_mut();
-                let section = sections.and_then(|sections| sections.get_mut(group(groups)));
-                if let Some(NameOr::Table(device)) = section.and_then(|section| section.device.as_mut()) {
-                    (key.set_range)(device, ends);
-                }
-            }
-            Place::Input(key) => {
-                if let Some(input) = &mut file.input {
-                    (key.set_range)(input, ends);
-                }
-            }
-            Place::WholeNetwork | Place::Strategy(_) | Place::AllReduce(_) | Place::Fusion => {}
+            KeyPlace::Input(key) => set_range(key, file.input.as_mut(), ends),
+            KeyPlace::WholeNetwork | KeyPlace::Strategy(_) | KeyPlace::AllReduce(_) | KeyPlace::Fusion => {}
         }
+    }
+}
+
+fn set_range<T, S>(key: &Key<T, S>, section: Option<&mut S>, ends: [f64; 2]) {
+    if let Some(section) = section {
+        (key.set_range)(section, ends);
+    }
+}
+
+/// The table of a value that may be a name.
+fn table<T>(value: &mut Option<NameOr<T>>) -> Option<&mut T> {
+    match value {
+        Some(NameOr::Table(table)) => Some(table),
+        _ => None,
     }
 }
 
 fn collect<T, S>(
     keys: &'static [Key<T, S>],
     section: &S,
-    place: impl Fn(&'static Key<T, S>) -> Place,
+    place: impl Fn(&'static Key<T, S>) -> KeyPlace,
     found: &mut Vec<(Field, [f64; 2])>,
 ) {
     found.extend(keys.iter().filter_map(|key| Some((Field(place(key)), (key.range)(section)?))));

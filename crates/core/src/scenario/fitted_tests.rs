@@ -52,7 +52,7 @@ fn fitted_shares_are_a_devices_efficiencies() {
         |more: &str| format!("[[cluster.workers]]\ndevice = {{ base = \"tesla-v100-sxm2-16gb\", {more} }}");
     let fitted = scenario(&device("fitted = \"e.toml\""), &shares).unwrap();
     let given = scenario(&device("efficiency = 0.25, memory-efficiency = 0.5"), "").unwrap();
-    assert_eq!(Speed::of(&fitted, 0), Speed::of(&given, 0));
+    assert_eq!(Speed::of_group(&fitted, 0), Speed::of_group(&given, 0));
     assert!(fitted.to_file().resolve_with(&Text(shares.clone())).unwrap() == fitted);
     let half = format!("{}\n[strategy]\nprecision = \"fp16\"", device("fitted = \"e.toml\""));
     assert!(scenario(&half, &shares).unwrap_err().contains("no steps in fp16"));

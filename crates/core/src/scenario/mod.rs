@@ -10,7 +10,6 @@ mod echo;
 mod edit;
 mod exchanged;
 mod field;
-mod file;
 #[cfg(test)]
 mod fitted_tests;
 mod methods;
@@ -19,7 +18,6 @@ mod planning;
 mod resolve;
 mod sections;
 mod training;
-mod transformer;
 #[cfg(test)]
 mod transformer_tests;
 mod uncertain;
@@ -28,17 +26,15 @@ pub use document::Document;
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use edit::Edit;
 pub use field::{Field, Groups};
-pub use file::ScenarioFile;
 pub use methods::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Methods,
     MethodsSection, Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection,
     SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023, Zeng2023Section,
 };
 pub use offers::{Offer, OfferSection};
-pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
-pub use sections::{ClusterSection, ModelSection};
+pub use planning::{Energy, EnergySection, Failures, FailuresSection, PlanList, Planning, PlanningSection};
+pub use sections::{ClusterSection, ModelSection, ScenarioFile};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
-pub use transformer::{ExpertsSection, MlaSection, TransformerSection};
 pub use uncertain::UncertainInput;
 
 use crate::fault::Fault;

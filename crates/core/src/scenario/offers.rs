@@ -12,7 +12,6 @@ keys! {
     struct Offer;
     /// `[[plan.offers]]`: machines that may be had.
     section OfferSection, missing |key| Fault::new(format!("the offer has no `{key}`"), format!("add `{key}`"));
-    before {}
     keys {
         /// The machine: a name from `stepcast machines`.
         machine: String => String, required, Check::Any, Resolved;
@@ -29,8 +28,6 @@ keys! {
         /// How often a machine is taken back in an hour, for rented machines that may be (spot).
         node_rate: f64 => f64, optional("as `[failures]` says"), Check::NotNegative("a rate such as 0.01"), Resolved;
     }
-    after {}
-    made {}
 }
 
 section_of!(Offer, OfferSection);

@@ -2,77 +2,114 @@
 
 use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
-use crate::keys::{Check, keys, plain, section_of};
+use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
 use crate::quantity::{BytesPerSec, Seconds, Watts};
-use crate::strategy::{Offload, Recompute, ScheduleKind, Sharding};
+use crate::strategy::{Coded, Loss, Offload, Recompute, ScheduleKind, Sharding, plan_dimensions};
 
-plain!(Vec<Sharding>, "list of strings");
-plain!(Vec<ScheduleKind>, "list of strings");
 plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");
 plain!([f64; 2], "list of two numbers");
 
-keys! {
-    /// What a search over plans of a transformer may choose from.
-    #[derive(Debug, Clone, PartialEq)]
-    struct Planning;
-    /// `[plan]`: what `stepcast plan` may choose from.
-    section PlanningSection, missing |key| Fault::new(format!("the search has no `{key}`"), format!("add `{key}`"));
-    before {}
-    keys {
-        /// Machines to choose from instead of those of the cluster, see below.
-        offers: Vec<OfferSection> => Vec<Offer>, optional("the cluster's"), Check::Any, Resolved;
-        /// Numbers of machines to try.
-        nodes: Vec<u64> => Vec<u64>, optional("that of the cluster"), Check::Any, Resolved;
-        /// Sequences of a step.
-        global_batch: u64 => u64, optional("`strategy.plan`'s"), Check::Between(1, 1_000_000_000, "a number such as 1536"), Resolved;
-        /// Tensor-parallel ranks to try.
-        tensor: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Whether tensor-parallel ranks may be on several machines.
-        tensor_across_nodes: bool => bool, default(false), Check::Any, Resolved;
-        /// Whether to divide norms and dropout by tokens.
-        sequence_parallel: Vec<bool> => Vec<bool>, optional("both"), Check::Any, Resolved;
-        /// Context-parallel ranks to try.
-        context: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Pipeline stages to try.
-        pipeline: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Chunks on each stage to try.
-        virtual_stages: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Schedules to try.
-        schedule: Vec<ScheduleKind> => Vec<ScheduleKind>, optional("all"), Check::Any, Resolved;
-        /// Expert-parallel ranks to try.
-        expert: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Shardings to try.
-        sharding: Vec<Sharding> => Vec<Sharding>, optional("all but `\"fsdp-keep\"`"), Check::Any, Resolved;
-        /// Ranks of one group of `"hsdp"` to try.
-        sharding_group: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Sequences of a micro-batch to try.
-        micro_batch: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
-        /// Recomputation to try.
-        recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
-        /// What to try to keep in the host's memory, such as `[[], ["optimiser"]]`.
-        offload: Vec<Vec<Offload>> => Vec<Vec<Offload>>, optional("as `strategy.plan` says"), Check::Any, Resolved;
-        /// Numbers of parameters to try whose gradients are sent together.
-        bucket: Vec<u64> => Vec<u64>, optional("as `strategy.plan` says"), Check::Any, Resolved;
-        /// Whether to gather sharded weights of the next layer ahead.
-        overlap_prefetch: Vec<bool> => Vec<bool>, optional("as `strategy.plan` says"), Check::Any, Resolved;
-        /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
-        recompute_some: bool => bool, default(false), Check::Any, Resolved;
-        /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do
-        /// not fit.
-        per_stage: bool => bool, default(true), Check::Any, Resolved;
-        /// Whether a plan may be chosen that fits only if the allocator loses little.
-        may_fit: bool => bool, default(false), Check::Any, Resolved;
-        /// Tokens to train on.
-        tokens: f64 => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
-        /// Longest time of training.
-        deadline: Seconds => Seconds, optional("any"), Check::Positive("a time such as \"30 d\""), Resolved;
-        /// Highest cost of training.
-        budget: f64 => f64, optional("any"), Check::Positive("an amount such as 5e6"), Resolved;
-    }
-    after {}
-    made {}
+/// A list of `[plan]`: values of a plan dimension that a search may choose from.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanList {
+    field: &'static str,
+    /// Whether the list is given.
+    pub given: fn(&Planning) -> bool,
+    /// Removes the list.
+    pub remove: fn(&mut Planning),
+    /// The codes of its values, if the search tries only these.
+    pub codes: Option<fn(&Planning) -> Option<Vec<u64>>>,
 }
+
+impl PlanList {
+    /// The key in `[plan]`.
+    pub fn key(&self) -> String {
+        kebab(self.field)
+    }
+}
+
+/// Declares what a search may choose from: a list for each dimension that it varies, and keys of its own.
+macro_rules! declare_planning {
+    ($(
+        $(#[doc = $doc:literal])*
+        $field:ident: $given:ty => $type:ty, $presence:ident $(($default:expr))?, $check:expr
+        $(, model { $model:ident })?
+        $(, replicas { $replicas:ident })?
+        $(, each {
+            $chosen:ty, $entry:ty, $each_doc:literal, $open:literal
+            $(, words($neutral:literal, $words:literal))? $(, also { $($also:tt)* })?
+        })?
+        $(, listed { $listed:ty, $listed_doc:literal, words($absent:literal, $listed_words:literal) })?
+        $(, launch { $($setting:expr),* })?;
+    )*) => {
+        keys! {
+            /// What a search over plans of a transformer may choose from.
+            #[derive(Debug, Clone, PartialEq)]
+            struct Planning;
+            /// `[plan]`: what `stepcast plan` may choose from.
+            section PlanningSection, missing |key| Fault::new(format!("the search has no `{key}`"), format!("add `{key}`"));
+            before {}
+            keys {
+                /// Machines to choose from instead of those of the cluster, see below.
+                offers: Vec<OfferSection> => Vec<Offer>, optional("the cluster's"), Check::Any, Resolved;
+                /// Numbers of machines to try.
+                nodes: Vec<u64> => Vec<u64>, optional("that of the cluster"), Check::Any, Resolved;
+                /// Sequences of a step.
+                global_batch: u64 => u64, optional("`strategy.plan`'s"), Check::Between(1, 1_000_000_000, "a number such as 1536"), Resolved;
+                $(
+                    $(
+                        #[doc = $each_doc]
+                        $field: Vec<$entry> => Vec<$entry>, optional($open), Check::Any, Resolved;
+                        $($($also)*)?
+                    )?
+                    $(
+                        #[doc = $listed_doc]
+                        $field: Vec<$listed> => Vec<$listed>, optional("as `strategy.plan` says"), Check::Any, Resolved;
+                    )?
+                )*
+                /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
+                recompute_some: bool => bool, default(false), Check::Any, Resolved;
+                /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do
+                /// not fit.
+                per_stage: bool => bool, default(true), Check::Any, Resolved;
+                /// Whether a plan may be chosen that fits only if the allocator loses little.
+                may_fit: bool => bool, default(false), Check::Any, Resolved;
+                /// Tokens to train on.
+                tokens: f64 => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
+                /// Longest time of training.
+                deadline: Seconds => Seconds, optional("any"), Check::Positive("a time such as \"30 d\""), Resolved;
+                /// Highest cost of training.
+                budget: f64 => f64, optional("any"), Check::Positive("an amount such as 5e6"), Resolved;
+            }
+            after {}
+            made {}
+        }
+
+        impl Planning {
+            /// The lists of all dimensions that a search varies, in their order.
+            pub const LISTS: &[PlanList] = &[$(
+                $(PlanList {
+                    field: { let _ = $each_doc; stringify!($field) },
+                    given: |it| it.$field.is_some(),
+                    remove: |it| it.$field = None,
+                    codes: None,
+                },)?
+                $(PlanList {
+                    field: { let _ = $listed_doc; stringify!($field) },
+                    given: |it| it.$field.is_some(),
+                    remove: |it| it.$field = None,
+                    codes: Some(|it| {
+                        let code = |value: &$listed| <used_as!($presence $type)>::from(value.clone()).code();
+                        it.$field.as_ref().map(|values| values.iter().map(code).collect())
+                    }),
+                },)?
+            )*];
+        }
+    };
+}
+
+plan_dimensions!(declare_planning);
 
 section_of!(Planning, PlanningSection);
 

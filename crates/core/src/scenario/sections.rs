@@ -1,11 +1,53 @@
-//! Sections of a scenario file that contain other sections or are resolved by hand. The structs are plain, without
-//! flattening or tagged enums, because those lose the position of an error.
+//! The format of a scenario file, and the sections that contain other sections or are resolved by hand. The structs are
+//! plain, without flattening or tagged enums, because those lose the position of an error.
 
-use super::transformer::TransformerSection;
+use super::methods::MethodsSection;
+use super::planning::{EnergySection, FailuresSection, PlanningSection};
+use super::training::{DataSection, InputSection, PriceSection};
 use crate::keys::{NameOr, document_keys};
 use crate::machine::{NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::ModelFile;
+use crate::model::transformer::TransformerSection;
+use crate::strategy::StrategySection;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// A scenario file: TOML, in which everything except the model is optional.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScenarioFile {
+    /// The model to train.
+    #[serde(default)]
+    pub model: ModelSection,
+    /// The machines.
+    #[serde(default)]
+    pub cluster: ClusterSection,
+    /// The way of training.
+    #[serde(default)]
+    pub strategy: StrategySection,
+    /// How samples get to the workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputSection>,
+    /// The data set, for the epoch time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataSection>,
+    /// The prices, for the cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<PriceSection>,
+    /// What a search over plans may choose from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanningSection>,
+    /// What interrupts a long run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailuresSection>,
+    /// What turns time into energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergySection>,
+    /// Inputs of individual methods.
+    #[serde(default)]
+    pub methods: MethodsSection,
+}
 
 document_keys! {
     /// `[model]`: what is trained.

@@ -18,15 +18,12 @@ keys! {
     section DataSection, missing |key| {
         Fault::new(format!("the data set has no `{key}`"), format!("add `{key} = 1281167`"))
     };
-    before {}
     keys {
         /// Samples in one epoch.
         samples: u64 => u64, required, Check::Between(1, u64::MAX, "a positive number"), Resolved;
         /// Epochs to train.
         epochs: u64 => u64, default(1_u64), Check::Between(1, u64::MAX, "a positive number"), Resolved;
     }
-    after {}
-    made {}
 }
 
 section_of!(DataSet, DataSection);
@@ -50,15 +47,12 @@ keys! {
     struct Input;
     /// `[input]`: how samples get to the workers.
     section InputSection, missing |key| Fault::new(format!("the input has no `{key}`"), format!("add `{key}`"));
-    before {}
     keys {
         /// What workers read: samples that cost nothing, or real ones, whose preparation takes some of the host's time.
         data: InputKind => InputKind, default(InputKind::default()), Check::Any, Exchange;
         /// Samples that one machine can read and prepare in a second, for all of its workers together.
         rate: Uncertain<SamplesPerSec> => SamplesPerSec, optional("enough"), Check::Positive("a rate such as \"3000 samples/s\""), Resolved;
     }
-    after {}
-    made {}
 }
 
 section_of!(Input, InputSection);
@@ -69,7 +63,6 @@ keys! {
     struct Price;
     /// `[price]`: gives the cost.
     section PriceSection, missing |key| Fault::new(format!("the price has no `{key}`"), format!("add `{key}`"));
-    before {}
     keys {
         /// One worker for one hour.
         worker_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.9"), Resolved;
@@ -84,8 +77,6 @@ keys! {
         /// The currency, as it is printed.
         currency: String => String, default(USUAL_CURRENCY), Check::Any, Resolved;
     }
-    after {}
-    made {}
 }
 
 section_of!(Price, PriceSection);

@@ -27,7 +27,7 @@ impl UncertainInput {
 }
 
 /// All ranges of a file, in the order in which they are resolved.
-pub(super) fn of(file: &ScenarioFile) -> Result<Vec<UncertainInput>, Fault> {
+pub(super) fn ranges(file: &ScenarioFile) -> Result<Vec<UncertainInput>, Fault> {
     let inputs = Field::ranges(file).into_iter().map(|(field, ends)| UncertainInput { field, ends });
     inputs.map(|input| input.check().map(|()| input)).collect()
 }

@@ -12,9 +12,12 @@ pub use fusion::{
 };
 
 pub use optimiser::Optimiser;
+pub(crate) use plan::plan_dimensions;
 pub use plan::{
-    Attention, ContextExchange, Division, Implementation, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
-    Plan, PlanSection, Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
+    Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Division,
+    Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps, Plan,
+    PlanChoice, PlanSection, Recomputation, Recompute, ScheduleKind, Sends, Setting, SettingForm, Sharding,
+    States,
 };
 
 use crate::fault::Fault;

@@ -29,6 +29,7 @@ use stepcast_core::quantity::Seconds;
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Gemm,
+    constants: &[],
     formula: "\
 time = queued + (alone + kernel - queued) / calls; calls = budget / flops, from 1 to 20; \
 queued = (host^4 + kernel^4)^(1/4); host = launch + [two kernels] second; \

@@ -1,10 +1,10 @@
 //! The table of Oyama 2016, section 4.1: times measured on a grid of sizes, eight features between grid points.
 //!
-//! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the grid cell around a query. Eight unknowns on
-//! the corners of a box have one solution: trilinear interpolation in m, n and k themselves.
+//! Between grid points it is interpolated as the method of the paper does ([`trilinear`]).
 
 use super::{GemmError, MeasuredProduct, by_variant};
 use std::collections::BTreeMap;
+use stepcast_analytic::oyama2016::trilinear;
 use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
@@ -68,39 +68,38 @@ impl Grid {
     }
 
     fn predict(&self, shape: Shape) -> (Seconds, bool) {
-        let corners = [(0, shape.m), (1, shape.n), (2, shape.k)].map(|(axis, size)| self.corners(axis, size));
-        let mut time = 0.0;
-        for (i, by_m) in corners[0] {
-            for (j, by_n) in corners[1] {
-                for (l, by_k) in corners[2] {
-                    let place = (i * self.axes[1].len() + j) * self.axes[2].len() + l;
-                    time += by_m * by_n * by_k * self.times[place];
+        let size = shape.sizes();
+        let mut places = [[0; 2]; 3];
+        let mut ends = [[0.0; 3]; 2];
+        for (axis, sizes) in self.axes.iter().enumerate() {
+            let at = |place: usize| f64::from(sizes[place]);
+            let Some(last) = sizes.len().checked_sub(2) else {
+                // One size: nothing is known of any other.
+                if (at(0) - size[axis]).abs() > 0.0 {
+                    return (Seconds::new(f64::NAN), false);
                 }
-            }
+                (ends[0][axis], ends[1][axis]) = (at(0), at(0) + 1.0);
+                continue;
+            };
+            let above = sizes.partition_point(|value| f64::from(*value) <= size[axis]);
+            let low = above.saturating_sub(1).min(last);
+            places[axis] = [low, low + 1];
+            (ends[0][axis], ends[1][axis]) = (at(low), at(low + 1));
         }
-        let inside = corners.iter().flatten().all(|(_, weight)| (0.0..=1.0).contains(weight));
-        (Seconds::new(time), inside)
-    }
-
-    /// The two sizes around `size`, with the weights of linear interpolation.
-    fn corners(&self, axis: usize, size: u32) -> [(usize, f64); 2] {
-        let sizes = &self.axes[axis];
-        let Some(last) = sizes.len().checked_sub(2) else {
-            // One size: nothing is known of any other.
-            return [(0, if size == sizes[0] { 1.0 } else { f64::NAN }), (0, 0.0)];
-        };
-        let low = sizes.partition_point(|value| *value <= size).saturating_sub(1).min(last);
-        let [from, to, at] = [sizes[low], sizes[low + 1], size].map(f64::from);
-        let share = (at - from) / (to - from);
-        [(low, 1.0 - share), (low + 1, share)]
+        let corners = std::array::from_fn(|corner| {
+            let place = |axis: usize| places[axis][corner >> (2 - axis) & 1];
+            let index = (place(0) * self.axes[1].len() + place(1)) * self.axes[2].len() + place(2);
+            Seconds::new(self.times[index])
+        });
+        let [from, to] = ends;
+        let inside = (0..3).all(|axis| (from[axis]..=to[axis]).contains(&size[axis]));
+        (trilinear(from, to, corners, size), inside)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::least_squares;
-    use proptest::prelude::*;
     use stepcast_core::fitted::gemm::Transposition;
     use stepcast_core::precision::Precision;
 
@@ -118,35 +117,6 @@ mod tests {
             sample(m, n, k, times[corner])
         };
         (0..8).map(corner).collect()
-    }
-
-    fn features(m: f64, n: f64, k: f64) -> Vec<f64> {
-        vec![m * n * k, m * n, m * k, n * k, m, n, k, 1.0]
-    }
-
-    proptest! {
-        /// Slow twin: the paper's eight features, fitted to the eight corners.
-        #[test]
-        fn interpolation_is_the_fit_of_the_paper(
-            times in prop::collection::vec(1.0..9.0f64, 8),
-            (m, n, k) in (16..=23u32, 32..=45u32, 64..=91u32),
-        ) {
-            let corners = cell(&times);
-            let rows: Vec<Vec<f64>> = corners
-                .iter()
-                .map(|corner| {
-                    let [m, n, k] = corner.shape.sizes();
-                    features(m, n, k)
-                })
-                .collect();
-            let fit = least_squares(&rows, &times).unwrap();
-            let query = features(f64::from(m), f64::from(n), f64::from(k));
-            let fitted: f64 = query.iter().zip(&fit.coefficients).map(|(feature, x)| feature * x).sum();
-            let table = GemmTable::new(&corners).unwrap();
-            let (time, inside) = table.predict(VARIANT, Shape { m, n, k }).unwrap();
-            prop_assert!(inside);
-            prop_assert!((time.get() - fitted).abs() < 1e-6, "{time} {fitted}");
-        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn of(row: &MeasuredDecoder, half: Precision) -> Self {
+    pub(super) fn from_row(row: &MeasuredDecoder, half: Precision) -> Self {
         let mixed = match half {
             Precision::Fp16 => Precision::AmpFp16,
             _ => Precision::AmpBf16,

@@ -205,7 +205,7 @@ impl On<'_> {
     }
 
     fn decoder(&self, row: &MeasuredDecoder) -> Decoder {
-        Decoder::of(row, self.precision)
+        Decoder::from_row(row, self.precision)
     }
 
     /// Forward and backward of a piece.

@@ -28,22 +28,10 @@ use stepcast_stats::quantile_of_sorted;
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Machine,
+    constants: &CONSTANTS,
     formula: "the compute model of transformers (docs/transformers.md, computing), with these constants",
     meaning: &[
         ("device", "entry of the catalog to whose rates the shares refer"),
-        ("product", "share of the peak rate that large products reach under load"),
-        ("sustained", "rate under load against the rate after a rest"),
-        ("depth, tile, wave", "what tiles of products cost beside their operations"),
-        (
-            "flash, flash-back, head, diagonal",
-            "share of the peak rate of attention, narrow heads, masked blocks",
-        ),
-        ("memory, pass, update", "shares of the memory rate: copies, norms and activations, the optimiser"),
-        ("kernel", "start and tail of a kernel, s"),
-        (
-            "host, outside, checkpoint",
-            "host time of a kernel, s; kernels outside of layers; to compute a layer again, s",
-        ),
         (
             "uncertainty",
             "families of shapes predicted by a fit of the others: standard deviations of logarithms",

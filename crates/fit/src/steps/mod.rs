@@ -38,6 +38,7 @@ use stepcast_core::quantity::Seconds;
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Steps,
+    constants: &[],
     formula: "\
 layer = factor * (sum of coefficient * feature + counted); \
 end = max(end, issued) + layer, layers forward in order, then backward in reverse; \

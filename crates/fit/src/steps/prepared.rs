@@ -75,7 +75,7 @@ fn launches(op: &StepOp) -> f64 {
 
 impl<'a> PreparedStep<'a> {
     pub(super) fn new(step: &'a MeasuredStep, nominal: &Nominal, products: Option<&GemmModel>) -> Self {
-        let ops = StepOp::of(&step.model);
+        let ops = StepOp::from_model(&step.model);
         let work = |phase: Phase| {
             let setting = Setting { batch: step.batch, precision: step.precision, phase, nominal, products };
             let one = |op: &StepOp| LayerWork {

@@ -1,6 +1,6 @@
 //! Checks of every drawing: well-formed XML, finite numbers, all within the bounds, no overlapping text.
 
-use super::text::{heights, width};
+use super::{heights, width};
 use roxmltree::{Document, Node};
 
 /// Left, top, right, bottom.

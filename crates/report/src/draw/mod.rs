@@ -1,21 +1,18 @@
 //! The parts of plots: SVG text, styles, scales, axes, legends.
 
-pub(crate) mod colour;
-pub(crate) mod frame;
-pub(crate) mod head;
-pub(crate) mod kind;
-pub(crate) mod pattern;
-pub(crate) mod scale;
+mod frame;
+mod scale;
 pub(crate) mod style;
-pub(crate) mod svg;
-pub(crate) mod text;
-pub(crate) mod unit;
+mod svg;
 
 #[cfg(test)]
 pub(crate) mod check;
 
-use head::{EDGE, Head};
-use svg::Svg;
+pub(crate) use frame::*;
+pub(crate) use scale::*;
+pub use scale::{Figure, Unit};
+pub(crate) use style::*;
+pub(crate) use svg::*;
 
 /// Width of a drawing, unless its contents need more.
 pub(crate) const WIDTH: f64 = 760.0;

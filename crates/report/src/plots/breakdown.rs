@@ -1,13 +1,11 @@
 //! The parts of a step for several numbers of workers, as stacked bars.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{Head, Mark};
-use crate::draw::kind::series_of;
-use crate::draw::scale::drawable;
-use crate::draw::svg::Svg;
-use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, height, nothing, pattern};
+use crate::draw::{
+    Axis, BELOW, Frame, Head, Mark, Spacing, Svg, Unit, WIDTH, define_patterns, drawable, height, nothing,
+    pattern_fill, series_of,
+};
 use crate::format::several;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 300.0;
@@ -35,6 +33,19 @@ pub struct Column {
 }
 
 impl Breakdown {
+    /// The parts of a step, by predictions for several numbers of workers.
+    pub fn from_predictions(predictions: &[Prediction], name: &str) -> Self {
+        let column = |prediction: &Prediction| Column {
+            workers: prediction.workers,
+            parts: prediction.breakdown.iter().map(|part| (part.kind.to_string(), part.time)).collect(),
+        };
+        Self {
+            title: format!("A step of {name}"),
+            method: predictions.first().map_or("", |prediction| prediction.method).to_owned(),
+            columns: predictions.iter().map(column).collect(),
+        }
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
@@ -68,7 +79,7 @@ impl Breakdown {
         let upwards = Axis::of("time of a step", (0.0, highest), Spacing::Linear, &Unit::Time, 6);
         let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, height(drawing, HEIGHT));
         let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(&names));
-        pattern::define(&mut svg, 1 + colours.iter().max().copied().unwrap_or(0));
+        define_patterns(&mut svg, 1 + colours.iter().max().copied().unwrap_or(0));
         head.draw(&mut svg, drawing);
         frame.draw(&mut svg);
         let place = frame.width / self.columns.len() as f64;
@@ -86,7 +97,7 @@ impl Breakdown {
                     Unit::Time.write(time.get())
                 );
                 svg.titled(&words, |svg| {
-                    svg.rect([x, upper, wide, lower - upper], "", &pattern::fill(series));
+                    svg.rect([x, upper, wide, lower - upper], "", &pattern_fill(series));
                 });
             }
         }

@@ -1,13 +1,11 @@
 //! Rules of fusion side by side: step time, and the exposed communication in it.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{EDGE, Head, Mark};
-use crate::draw::scale::drawable;
-use crate::draw::svg::Svg;
-use crate::draw::text::width;
-use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, nothing, pattern};
+use crate::draw::{
+    Axis, BELOW, EDGE, Frame, Head, Mark, Spacing, Svg, Unit, WIDTH, define_patterns, drawable, nothing,
+    pattern_fill, width,
+};
 use stepcast_core::quantity::Seconds;
+use stepcast_study::fuse::{Family, FusionReport, Line};
 
 /// Height of a row, and of a bar in it.
 const ROW: (f64, f64) = (24.0, 15.0);
@@ -52,7 +50,39 @@ pub enum Standing {
     Best,
 }
 
+/// Rules that differ in their sizes only, from top to bottom.
+const FAMILIES: [Family; 9] = [
+    Family::Own,
+    Family::None,
+    Family::All,
+    Family::Buffer,
+    Family::Pytorch,
+    Family::Horovod,
+    Family::MgWfbp,
+    Family::Adaptive,
+    Family::Optimum,
+];
+
 impl FusionComparison {
+    /// The fastest rule of every family.
+    pub fn from_report(report: &FusionReport, name: &str) -> Self {
+        let plan = |line: &Line| Plan {
+            rule: line.rule.clone(),
+            step: line.iteration,
+            exposed: line.communication.exposed,
+            messages: line.messages,
+            standing: match line.family {
+                Family::Own => Standing::Own,
+                Family::Optimum => Standing::Best,
+                _ => Standing::Other,
+            },
+        };
+        Self {
+            title: format!("Fusion of the gradients of {name}"),
+            plans: FAMILIES.iter().filter_map(|family| report.recommended(*family)).map(plan).collect(),
+        }
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         let good = |plan: &&Plan| drawable(plan.step.get()) && plan.step.get() > 0.0;
@@ -77,7 +107,7 @@ impl FusionComparison {
             upwards: Axis::places("", std::iter::empty()),
         };
         let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description(&plans));
-        pattern::define(&mut svg, 2);
+        define_patterns(&mut svg, 2);
         head.draw(&mut svg, WIDTH);
         frame.draw(&mut svg);
         for (place, plan) in plans.iter().enumerate() {
@@ -102,8 +132,8 @@ fn row(svg: &mut Svg, frame: &Frame, plan: &Plan, y: f64, names: f64) {
     svg.words_within(frame.left - 8.0, y + 15.0, class, &name(plan), names);
     let (from, hidden, end) = (frame.left, frame.x(step - exposed), frame.x(step));
     let top = y + (ROW.0 - ROW.1) / 2.0;
-    svg.rect([from, top, hidden - from, ROW.1], "", &pattern::fill(0));
-    svg.rect([hidden, top, end - hidden, ROW.1], "", &pattern::fill(1));
+    svg.rect([from, top, hidden - from, ROW.1], "", &pattern_fill(0));
+    svg.rect([hidden, top, end - hidden, ROW.1], "", &pattern_fill(1));
     if plan.standing == Standing::Best {
         svg.rect([from, top - 2.0, end - from, ROW.1 + 4.0], "line", "");
     }

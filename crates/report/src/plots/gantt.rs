@@ -3,14 +3,11 @@
 //! Bars too narrow to be seen are drawn as one with their neighbours, so that a drawing of some thousand operations stays
 //! small and shows where they are dense.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{Head, Mark};
-use crate::draw::nothing;
-use crate::draw::scale::{drawable, extent};
-use crate::draw::svg::{Svg, series};
-use crate::draw::text::width;
-use crate::draw::unit::Unit;
+use crate::draw::{
+    Axis, BELOW, Frame, Head, Mark, Spacing, Svg, Unit, drawable, extent, nothing, series, series_of, width,
+};
 use stepcast_core::quantity::Seconds;
+use stepcast_study::simulate::{KINDS, Recording};
 
 const WIDTH: f64 = 960.0;
 /// Height of a lane, and of a bar in it.
@@ -79,7 +76,68 @@ struct Merged<'a> {
     count: usize,
 }
 
+/// Lanes of a simulated pipeline that show when stages compute.
+const PASSES: &str = "passes";
+
 impl Gantt {
+    /// The operations of every worker over time, one lane for each resource; of a pipeline, those of every stage, with the
+    /// number of their micro-batch.
+    pub fn from_recording(recording: &Recording, title: &str) -> Self {
+        let timeline = recording.timeline();
+        let mut lanes: Vec<Lane> = Vec::new();
+        let mut kinds: Vec<String> = Vec::new();
+        // The index of the first lane of every process.
+        let mut first = Vec::new();
+        for process in &timeline.processes {
+            first.push(lanes.len());
+            for name in &process.lanes {
+                // A lane for operations that overlap in another one has its name and a number.
+                let base = name.split_once(" (").map_or(name.as_str(), |(base, _)| base).to_owned();
+                let kind = kinds.iter().position(|known| *known == base).unwrap_or_else(|| {
+                    kinds.push(base);
+                    kinds.len() - 1
+                });
+                lanes.push(Lane { group: process.name.clone(), name: name.clone(), kind, bars: Vec::new() });
+            }
+        }
+        let mut used = [false; KINDS.len()];
+        let colours = series_of(&kinds.iter().map(String::as_str).collect::<Vec<_>>());
+        for lane in &mut lanes {
+            lane.kind = colours[lane.kind];
+        }
+        for event in &timeline.events {
+            let lane = first
+                .get(event.process as usize)
+                .and_then(|first| lanes.get_mut(first + event.lane as usize));
+            if let Some(lane) = lane {
+                let kind = event.kind.and_then(|kind| KINDS.iter().position(|known| *known == kind));
+                if let Some(kind) = kind {
+                    used[kind] = true;
+                }
+                let number = event.figure.filter(|_| kind.is_some()).map(|(_, number)| number.to_string());
+                lane.bars.push(Bar {
+                    name: event.name.clone().into_owned(),
+                    label: number,
+                    kind,
+                    since: event.since,
+                    until: event.until,
+                });
+            }
+        }
+        let kinds = KINDS.iter().enumerate().filter(|(kind, _)| used[*kind]);
+        let kinds = kinds.map(|(kind, name)| (kind, (*name).to_owned())).collect();
+        Self { title: title.to_owned(), lanes, kinds, ..Self::default() }
+    }
+
+    /// When the stages of a simulated step compute or wait for what they send, a lane for each.
+    pub fn from_pipeline(recording: &Recording, name: &str) -> Self {
+        let all = Self::from_recording(recording, &format!("A step of {name}, simulated"));
+        let lanes: Vec<Lane> = all.lanes.into_iter().filter(|lane| lane.name == PASSES).collect();
+        let used = |kind: usize| lanes.iter().flat_map(|lane| &lane.bars).any(|bar| bar.kind == Some(kind));
+        let kinds = all.kinds.into_iter().filter(|(kind, _)| used(*kind)).collect();
+        Self { title: all.title, lanes, kinds, ..Self::default() }
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         let lanes = &self.lanes[..self.lanes.len().min(MOST_LANES)];

@@ -1,10 +1,9 @@
 //! One file for each plot: its plain figures, and how they are drawn.
 
 pub mod breakdown;
-pub(crate) mod condition_map;
 pub mod fusion;
 pub mod gantt;
-mod heat_map;
+pub(crate) mod heat_map;
 pub mod pareto;
 pub mod predicted_measured;
 pub mod rank_grid;
@@ -12,7 +11,6 @@ pub mod scaling_curve;
 pub mod stage_memory;
 pub mod staleness;
 pub mod varied;
-pub mod varied_pair;
 
 #[cfg(test)]
 mod tests;

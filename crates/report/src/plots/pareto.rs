@@ -1,14 +1,12 @@
 //! Time against cost: the configurations that were tried, and their Pareto front.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{EDGE, Head, Mark};
-use crate::draw::scale::{drawable, extent};
-use crate::draw::svg::{Shape, Svg};
-use crate::draw::text::width;
-use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, nothing};
+use crate::draw::{
+    Axis, BELOW, EDGE, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, drawable, extent, nothing, width,
+};
 use crate::format::several;
+use crate::tables::search::configuration;
 use stepcast_core::quantity::Seconds;
+use stepcast_study::explore::search::{Entry, SearchReport};
 
 const HEIGHT: f64 = 320.0;
 /// Figures that differ by a larger factor have a logarithmic axis.
@@ -42,7 +40,36 @@ pub struct Choice {
     pub cost: f64,
 }
 
+impl Choice {
+    /// One configuration, if its time and cost are known.
+    pub fn from_entry(entry: &Entry) -> Option<Self> {
+        Some(Self {
+            name: configuration(entry),
+            index: Some(entry.index),
+            time: entry.figures.training?,
+            cost: entry.figures.cost?,
+        })
+    }
+}
+
 impl Pareto {
+    /// The best configurations, the front, and the first of the best as the chosen one; empty without prices.
+    pub fn from_search(report: &SearchReport, name: &str) -> Self {
+        let is_in_front = |entry: &&Entry| report.front.iter().any(|other| other.index == entry.index);
+        Self {
+            title: format!("Time and cost of training {name}"),
+            currency: report.currency.clone(),
+            candidates: report
+                .best
+                .iter()
+                .filter(|entry| !is_in_front(entry))
+                .filter_map(Choice::from_entry)
+                .collect(),
+            front: report.front.iter().filter_map(Choice::from_entry).collect(),
+            chosen: report.best.first().and_then(Choice::from_entry),
+        }
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         let keep =

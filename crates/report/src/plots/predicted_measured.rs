@@ -1,11 +1,6 @@
 //! Predictions against measurements: on the diagonal they agree, within the band they differ by at most a tenth.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{Head, Mark};
-use crate::draw::nothing;
-use crate::draw::scale::{drawable, extent};
-use crate::draw::svg::{Shape, Svg};
-use crate::draw::unit::Figure;
+use crate::draw::{Axis, BELOW, Figure, Frame, Head, Mark, Shape, Spacing, Svg, drawable, extent, nothing};
 
 /// Height and width of the area: it is square, so that the diagonal has a slope of one.
 const SIDE: f64 = 440.0;

@@ -1,12 +1,9 @@
 //! Ranks of a plan as a grid of blocks: pipeline stages from top to bottom, replicas from left to right, and in every block
 //! the ranks that divide the layers of one stage of one replica. Colours and numbers show one role of every rank.
 
-use crate::draw::head::{EDGE, Head, Mark};
-use crate::draw::style::SERIES;
-use crate::draw::svg::{Svg, series};
-use crate::draw::text::width;
-use crate::draw::{WIDTH, nothing};
+use crate::draw::{EDGE, Head, Mark, SERIES, Svg, WIDTH, nothing, series, width};
 use crate::format::several;
+use stepcast_study::predict::layout::{Layout, Rank, Role};
 
 /// The largest and the smallest tile.
 const TILE: (f64, f64) = (22.0, 4.0);
@@ -136,4 +133,81 @@ impl Tile {
             }
         });
     }
+}
+
+/// Most tensor-parallel and context-parallel ranks of a block.
+const BLOCK: (u64, u64) = (16, 4);
+/// Most tiles side by side, and most rows of tiles.
+const MOST: (u64, u64) = (24, 16);
+
+/// The name of a role.
+pub fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Pipeline => "stage",
+        Role::Tensor => "tensor",
+        Role::Context => "context",
+        Role::Data => "replica",
+        Role::Expert => "experts",
+        Role::Node => "machine",
+    }
+}
+
+/// The first of `all` and the last; none stands for those between them.
+fn folded(all: u64, most: u64) -> Vec<Option<u64>> {
+    match most.max(1) {
+        most if all <= most => (0..all).map(Some).collect(),
+        1 => vec![Some(0), None],
+        most => (0..most - 1).map(Some).chain([None, Some(all - 1)]).collect(),
+    }
+}
+
+impl RankGrid {
+    /// All ranks, coloured by `role`; what does not fit is left out in the middle.
+    pub fn from_layout(layout: &Layout, role: Role, name: &str) -> Self {
+        let (across, down) = (layout.tensor.min(BLOCK.0), layout.context.min(BLOCK.1));
+        let columns = folded(layout.data, MOST.0 / across);
+        let rows = folded(layout.pipeline, MOST.1 / down);
+        let mut blocks = Vec::new();
+        for &stage in rows.iter().flatten() {
+            for &replica in columns.iter().flatten() {
+                let places = (0..down).flat_map(|context| (0..across).map(move |tensor| (tensor, context)));
+                let tile =
+                    |(tensor, context)| tile(layout, &layout.rank([tensor, context, replica, stage]), role);
+                blocks.push(places.map(tile).collect());
+            }
+        }
+        let values = (0..layout.count(role).min(64)).map(|value| format!("{} {value}", role_name(role)));
+        let names = |places: &[Option<u64>], prefix: &str| {
+            places.iter().map(|place| place.map(|place| format!("{prefix}{place}"))).collect()
+        };
+        Self {
+            title: format!("Ranks of {name}, by {}", role_name(role)),
+            note: note(layout),
+            values: values.collect(),
+            columns: names(&columns, ""),
+            rows: names(&rows, "stage "),
+            across: across as usize,
+            down: down as usize,
+            blocks,
+        }
+    }
+}
+
+fn note(layout: &Layout) -> String {
+    let mut words = vec!["Rows: stages".to_owned(), "columns: replicas".to_owned()];
+    let mut within = |all: u64, shown: u64, what: &str| match all {
+        1 => {}
+        all if all > shown => words.push(format!("{shown} of {all} {what}")),
+        all => words.push(format!("{all} {what}")),
+    };
+    within(layout.tensor, BLOCK.0, "tensor ranks across");
+    within(layout.context, BLOCK.1, "context ranks down");
+    words.join("; ")
+}
+
+fn tile(layout: &Layout, rank: &Rank, role: Role) -> Tile {
+    let roles = [Role::Pipeline, Role::Data, Role::Tensor, Role::Context, Role::Expert, Role::Node];
+    let places = roles.iter().filter(|role| layout.count(**role) > 1);
+    let words: Vec<String> = places.map(|role| format!("{} {}", role_name(*role), rank.of(*role))).collect();
+    Tile { value: rank.of(role), words: format!("rank {}: {}", rank.number, words.join(", ")) }
 }

@@ -1,14 +1,12 @@
 //! Throughput over the number of workers with its interval, the ideal, and measurements.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{Head, Mark};
-use crate::draw::scale::{drawable, extent};
-use crate::draw::svg::{Shape, Svg};
-use crate::draw::text::width;
-use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, height, nothing};
+use crate::draw::{
+    Axis, BELOW, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, drawable, extent, height, nothing,
+    width,
+};
 use crate::format::several;
 use stepcast_core::quantity::SamplesPerSec;
+use stepcast_study::Forecast;
 
 const HEIGHT: f64 = 300.0;
 /// The ideal may extend the axis by this factor; beyond, it leaves the area.
@@ -65,6 +63,24 @@ pub struct Measured {
 }
 
 impl ScalingCurve {
+    /// Throughput over workers, as a forecast predicts it.
+    pub fn from_forecast(forecast: &Forecast, name: &str) -> Self {
+        let point = |point: &stepcast_study::ScalingPoint| Point {
+            workers: point.workers,
+            throughput: point.throughput,
+            low_high: point.interval_samples_per_s.map(|ends| ends.map(SamplesPerSec::new)),
+            ideal: Some(SamplesPerSec::new(point.throughput.get() / point.scaling_factor)),
+        };
+        Self {
+            title: format!("Throughput of {name}"),
+            method: forecast.prediction.method.to_owned(),
+            points: forecast.scaling.iter().map(point).collect(),
+            measured: Vec::new(),
+            here: u32::try_from(forecast.prediction.workers).ok(),
+            saturates_at: forecast.saturates_at,
+        }
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)

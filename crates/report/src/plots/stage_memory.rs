@@ -1,12 +1,11 @@
 //! What a rank of every pipeline stage holds, as stacked bars against the memory of a device.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{Head, Mark};
-use crate::draw::scale::drawable;
-use crate::draw::svg::Svg;
-use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, height, nothing, pattern};
+use crate::draw::{
+    Axis, BELOW, Frame, Head, Mark, Spacing, Svg, Unit, WIDTH, define_patterns, drawable, height, nothing,
+    pattern_fill,
+};
 use crate::format::several;
+use stepcast_core::prediction::SplitReport;
 use stepcast_core::quantity::Bytes;
 
 const HEIGHT: f64 = 280.0;
@@ -27,6 +26,44 @@ pub struct StageMemory {
 }
 
 impl StageMemory {
+    /// What a rank of every stage holds, against the memory of the smallest device.
+    pub fn from_report(split: &SplitReport, name: &str) -> Self {
+        let memory = &split.memory;
+        let fullest = split.stages.get(memory.stage).map_or(Bytes::ZERO, |stage| stage.memory.total);
+        let reserved = memory.least - fullest;
+        let lost = if fullest > Bytes::ZERO { (memory.most - memory.least) / fullest } else { 0.0 };
+        let parts = [
+            "weights",
+            "gradients",
+            "optimiser",
+            "activations",
+            "working sets",
+            "reserved",
+            "what the allocator may lose",
+        ];
+        Self {
+            title: format!("Memory of {name}"),
+            capacity: memory.capacity,
+            parts: parts.map(str::to_owned).into(),
+            stages: split
+                .stages
+                .iter()
+                .map(|stage| {
+                    let held = &stage.memory;
+                    vec![
+                        held.weights,
+                        held.gradients,
+                        held.optimiser,
+                        held.activations,
+                        held.working,
+                        reserved,
+                        held.total * lost,
+                    ]
+                })
+                .collect(),
+        }
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
@@ -61,7 +98,7 @@ impl StageMemory {
         let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, height(drawing, HEIGHT));
         let mut svg =
             Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(fullest, limit));
-        pattern::define(&mut svg, self.parts.len());
+        define_patterns(&mut svg, self.parts.len());
         head.draw(&mut svg, drawing);
         frame.draw(&mut svg);
         let place = frame.width / self.stages.len() as f64;
@@ -76,7 +113,7 @@ impl StageMemory {
                 below += size.get();
                 let words = format!("stage {index}, {name}: {}", Unit::Bytes.write(size.get()));
                 svg.titled(&words, |svg| {
-                    svg.rect([x, upper, wide, lower - upper], "", &pattern::fill(part));
+                    svg.rect([x, upper, wide, lower - upper], "", &pattern_fill(part));
                 });
             }
         }

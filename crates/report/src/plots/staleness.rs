@@ -1,10 +1,7 @@
 //! A histogram of staleness: a bar for every value.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::Head;
-use crate::draw::svg::Svg;
-use crate::draw::unit::{Unit, significant};
-use crate::draw::{WIDTH, height, nothing};
+use crate::draw::{Axis, BELOW, Frame, Head, Spacing, Svg, Unit, WIDTH, height, nothing, significant};
+use stepcast_core::prediction::Prediction;
 
 const HEIGHT: f64 = 260.0;
 /// Share of its category that a bar takes, and the widest bar.
@@ -23,7 +20,21 @@ pub struct Staleness {
     pub mean: Option<f64>,
 }
 
+/// Entries of the histogram of a prediction; the last includes all larger values.
+const COUNTED: usize = 64;
+
 impl Staleness {
+    /// The staleness of gradients, if the prediction is simulated.
+    pub fn from_prediction(prediction: &Prediction, name: &str) -> Option<Self> {
+        let simulation = prediction.simulation.as_ref()?;
+        Some(Self {
+            title: format!("Staleness of {name}"),
+            shares: simulation.staleness_histogram.clone(),
+            open_ended: simulation.staleness_histogram.len() >= COUNTED,
+            mean: Some(simulation.mean_staleness),
+        })
+    }
+
     /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)

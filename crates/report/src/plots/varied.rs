@@ -1,13 +1,13 @@
-//! One key varied: a figure over its values, as a line over numbers and as bars over names.
+//! A sweep: a figure over the values of one key, as a line or bars, or of two keys, as colours.
 
-use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{Head, Mark};
-use crate::draw::pattern::define_hatch;
-use crate::draw::scale::{drawable, extent};
-use crate::draw::svg::{Shape, Svg};
-use crate::draw::unit::Figure;
-use crate::draw::{WIDTH, nothing};
+use super::heat_map::{HeatMap, Values};
+use crate::draw::{
+    Axis, BELOW, Figure, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, define_hatch, drawable, extent,
+    nothing,
+};
 use crate::format::several;
+use stepcast_core::quantity::SamplesPerSec;
+use stepcast_study::explore::sweep::{self, Grid, SweepRow};
 
 const HEIGHT: f64 = 300.0;
 /// Numbers that differ by a larger factor have a logarithmic axis.
@@ -164,4 +164,215 @@ impl<Q: Figure> Varied<Q> {
 
 fn shown<Q: Figure>(figure: Option<Q>) -> Option<f64> {
     figure.map(Into::into).filter(|&figure| drawable(figure) && figure >= 0.0)
+}
+
+/// Least width of a drawing, so that its title is legible.
+const NARROWEST: f64 = 600.0;
+
+/// A figure over the values of two keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariedPair<Q> {
+    /// The title of the plot.
+    pub title: String,
+    /// The figure's name: "throughput".
+    pub quantity: String,
+    /// The key whose values go from left to right, and its values as they are written.
+    pub across: (String, Vec<String>),
+    /// The key whose values go upwards, and its values as they are written.
+    pub upwards: (String, Vec<String>),
+    /// Column by column, from bottom to top.
+    pub figures: Vec<Option<Q>>,
+    /// Which of them do not fit into memory; all fit beyond its end.
+    pub too_large: Vec<bool>,
+    /// The index of the best one.
+    pub best: Option<usize>,
+}
+
+impl<Q: Figure> VariedPair<Q> {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let cells = self.across.1.len() * self.upwards.1.len();
+        let shown = |figure: &Option<Q>| figure.map(Into::into).filter(|&f: &f64| drawable(f) && f > 0.0);
+        let mut values: Vec<Option<f64>> = self.figures.iter().map(shown).collect();
+        values.resize(cells, None);
+        let missing = values.iter().filter(|value| value.is_none()).count();
+        if missing == cells {
+            return nothing(&self.title, "There is nothing to show: no pair of values has a prediction.");
+        }
+        let best = self.best.filter(|&best| values.get(best).is_some_and(Option::is_some));
+        let mut legend = Vec::new();
+        if let Some(best) = best {
+            let rows = self.upwards.1.len();
+            let names = (&self.across.1[best / rows], &self.upwards.1[best % rows]);
+            legend.push((Mark::Framed, format!("best: {} and {}", names.0, names.1)));
+        }
+        let too_large =
+            values.iter().zip(&self.too_large).any(|(value, too_large)| value.is_some() && *too_large);
+        if too_large {
+            legend.push((Mark::Hatched, TOO_LARGE.to_owned()));
+        }
+        if missing > 0 {
+            legend.push((Mark::Missing, "no prediction".to_owned()));
+        }
+        let unit = Q::UNIT;
+        // Times have their unit in every cell.
+        let subject = match &unit {
+            Unit::Time => self.quantity.clone(),
+            other => format!("{} ({})", self.quantity, other.on(1.0).1),
+        };
+        let map = HeatMap {
+            title: &subject,
+            across: Values { title: &self.across.0, names: self.across.1.clone() },
+            upwards: Values { title: &self.upwards.0, names: self.upwards.1.clone() },
+            values,
+            hatched: self.too_large.clone(),
+            framed: best,
+            unit: Q::UNIT,
+        };
+        let (width, height) = map.size();
+        let width = width.max(NARROWEST);
+        let head = Head { title: self.title.clone(), note: String::new(), legend };
+        let top = head.height(width);
+        let description =
+            format!("{} over {} and {}, {cells} cells.", self.quantity, self.across.0, self.upwards.0);
+        let mut svg = Svg::new(width, top + height, &self.title, &description);
+        define_hatch(&mut svg);
+        head.draw(&mut svg, width);
+        map.draw(&mut svg, top);
+        svg.finish()
+    }
+}
+
+/// Values of a single key that a line can show.
+pub const MOST_ACROSS: u64 = 20_000;
+/// Values of each of two keys that a heat map can show.
+pub const MOST_CELLS: u64 = 512;
+
+/// Throughput at the points of a sweep, collected until the plot is drawn.
+#[derive(Debug, Clone)]
+pub struct Swept {
+    /// Keys with their values.
+    first: (String, Vec<String>),
+    second: Option<(String, Vec<String>)>,
+    grid: Grid,
+    points: Vec<Option<Point>>,
+}
+
+/// What is drawn of a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Samples per second of the whole cluster.
+    pub throughput: SamplesPerSec,
+    /// Whether it fits into the memory of every device.
+    pub fits: bool,
+}
+
+impl Swept {
+    /// A sweep over these axes; none if they are not one or two, or have too many values.
+    pub fn new(axes: &[sweep::Axis]) -> Option<Self> {
+        let (first, second, most) = match axes {
+            [only] => (only, None, MOST_ACROSS),
+            [first, second] => (first, Some(second), MOST_CELLS),
+            _ => return None,
+        };
+        if axes.iter().any(|axis| axis.values.len() > most) {
+            return None;
+        }
+        let grid = Grid::new(axes.iter().map(|axis| axis.values.len()).collect());
+        let points = usize::try_from(grid.points()).ok()?;
+        let key = |axis: &sweep::Axis| {
+            (axis.key.clone(), (0..axis.values.len()).map(|place| axis.value(place)).collect())
+        };
+        Some(Self { first: key(first), second: second.map(key), grid, points: vec![None; points] })
+    }
+
+    /// Keeps a row.
+    pub fn see(&mut self, row: &SweepRow) {
+        if let Ok(index) = usize::try_from(row.index) {
+            let point = row
+                .answer
+                .as_ref()
+                .ok()
+                .map(|point| Point { throughput: point.throughput, fits: point.fits });
+            self.note(index, point);
+        }
+    }
+
+    /// Keeps the point `index`; none where it was refused.
+    pub fn note(&mut self, index: usize, point: Option<Point>) {
+        if let Some(place) = self.points.get_mut(index) {
+            *place = point;
+        }
+    }
+
+    /// The fastest point that fits; of equal ones, the first.
+    fn best(&self) -> Option<usize> {
+        let fitting = self.points.iter().enumerate().filter_map(|(place, point)| {
+            let point = (*point)?;
+            point.fits.then_some((place, point.throughput))
+        });
+        fitting.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
+    }
+
+    /// The drawing: a line or bars over one key, a heat map over two.
+    pub fn svg(&self, name: &str) -> String {
+        let title = format!("Throughput of {name}");
+        let quantity = "throughput".to_owned();
+        let best = self.best();
+        let throughput = |place: usize| self.points[place].map(|point| point.throughput);
+        let too_large = |place: usize| self.points[place].is_some_and(|point| !point.fits);
+        let first = &self.first;
+        match &self.second {
+            None => {
+                let (key, values) = first;
+                let points = values.iter().cloned().zip((0..).map(throughput)).collect();
+                let too_large = (0..values.len()).map(too_large).collect();
+                Varied { title, key: key.clone(), quantity, points, too_large, best }.svg()
+            }
+            Some(second) => {
+                // The longer axis goes across, where there is more room.
+                let turned = second.1.len() > first.1.len();
+                let (across, upwards) = if turned { (second, first) } else { (first, second) };
+                let place = |column: usize, row: usize| {
+                    let (first, second) = if turned { (row, column) } else { (column, row) };
+                    self.grid.index(&[first as u64, second as u64]) as usize
+                };
+                let cells =
+                    (0..across.1.len()).flat_map(|column| (0..upwards.1.len()).map(move |row| (column, row)));
+                let order: Vec<usize> = cells.map(|(column, row)| place(column, row)).collect();
+                VariedPair {
+                    title,
+                    quantity,
+                    across: across.clone(),
+                    upwards: upwards.clone(),
+                    figures: order.iter().map(|&place| throughput(place)).collect(),
+                    too_large: order.iter().map(|&place| too_large(place)).collect(),
+                    best: best.and_then(|best| order.iter().position(|&place| place == best)),
+                }
+                .svg()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_point_is_the_fastest_that_fits() {
+        let mut swept = Swept::new(&[sweep::Axis::parse("batch=16,32,64,128").unwrap()]).unwrap();
+        let point = |rate, fits| Some(Point { throughput: SamplesPerSec::new(rate), fits });
+        for (index, rate) in [10.0, 20.0, 20.0, 40.0].into_iter().enumerate() {
+            swept.note(index, point(rate, rate < 30.0));
+        }
+        assert_eq!(swept.best(), Some(1));
+        assert!(swept.svg("x").contains("best: 32") && swept.svg("x").contains("does not fit into memory"));
+        swept.note(1, None);
+        assert_eq!(swept.best(), Some(2));
+        for index in 0..4 {
+            swept.note(index, point(10.0, false));
+        }
+        assert_eq!(swept.best(), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! Devices, networks, machines and methods: their lists, and one of them in detail.
 
 use crate::format::percent_with_decimal;
-use crate::table::{Column, Table};
+use crate::table::Table;
 use stepcast_core::machine::catalog::Entries;
 use stepcast_core::machine::{Device, DeviceKind, Machine, Network};
 use stepcast_core::quantity::FlopsPerSec;
@@ -9,18 +9,8 @@ use stepcast_study::predict::methods::Listed;
 
 /// All devices, one row each.
 pub fn devices(devices: &Entries<Device>) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("name"),
-            Column::names("kind"),
-            Column::numbers("FP32 peak"),
-            Column::numbers("TF32"),
-            Column::numbers("FP16"),
-            Column::numbers("memory"),
-            Column::numbers("memory rate"),
-        ],
-    );
+    let mut table =
+        Table::new("", ["name", "kind", "#FP32 peak", "#TF32", "#FP16", "#memory", "#memory rate"]);
     for (id, device) in devices {
         table.row([
             id.clone(),
@@ -37,7 +27,7 @@ pub fn devices(devices: &Entries<Device>) -> Table {
 
 /// Every figure of one device.
 pub fn device(device: &Device) -> Table {
-    let mut table = Table::new("", [Column::names(""), Column::words("")]);
+    let mut table = Table::new("", ["", "~"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     let units = match device.kind {
         DeviceKind::Cpu => "cores",
@@ -75,16 +65,7 @@ fn rate(rate: Option<FlopsPerSec>) -> String {
 
 /// All networks, one row each.
 pub fn networks(networks: &Entries<Network>) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("name"),
-            Column::numbers("bandwidth"),
-            Column::numbers("latency"),
-            Column::numbers("payload"),
-            Column::words("full name"),
-        ],
-    );
+    let mut table = Table::new("", ["name", "#bandwidth", "#latency", "#payload", "~full name"]);
     for (id, network) in networks {
         table.row([
             id.clone(),
@@ -99,7 +80,7 @@ pub fn networks(networks: &Entries<Network>) -> Table {
 
 /// Every figure of one network.
 pub fn network(network: &Network) -> Table {
-    let mut table = Table::new("", [Column::names(""), Column::words("")]);
+    let mut table = Table::new("", ["", "~"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("bandwidth", format!("{}, each direction", network.bandwidth.human()));
     row("latency", network.latency.human());
@@ -113,16 +94,7 @@ pub fn network(network: &Network) -> Table {
 
 /// All machines, one row each.
 pub fn machines(machines: &Entries<Machine>) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("name"),
-            Column::names("devices"),
-            Column::names("joined by"),
-            Column::names("network"),
-            Column::words("full name"),
-        ],
-    );
+    let mut table = Table::new("", ["name", "devices", "joined by", "network", "~full name"]);
     for (id, machine) in machines {
         table.row([
             id.clone(),
@@ -137,7 +109,7 @@ pub fn machines(machines: &Entries<Machine>) -> Table {
 
 /// Every part of one machine.
 pub fn machine(machine: &Machine) -> Table {
-    let mut table = Table::new("", [Column::names(""), Column::words("")]);
+    let mut table = Table::new("", ["", "~"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("devices", format!("{} × {}", machine.gpus, machine.device));
     row("joined by", machine.within.clone());
@@ -148,8 +120,7 @@ pub fn machine(machine: &Machine) -> Table {
 
 /// All methods, one row each.
 pub fn methods(methods: &[Listed]) -> Table {
-    let mut table =
-        Table::new("", [Column::names("method"), Column::words("models"), Column::words("source")]);
+    let mut table = Table::new("", ["method", "~models", "~source"]);
     for method in methods {
         table.row([method.name.to_owned(), method.summary.to_owned(), method.source.to_owned()]);
     }

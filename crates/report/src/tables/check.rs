@@ -1,7 +1,7 @@
 //! A running job against its forecast.
 
 use crate::format::{duration, percent, plain, several};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use crate::words::Wording;
 use stepcast_study::check::{Check, Verdict};
 
@@ -21,7 +21,7 @@ pub fn verdict(check: &Check) -> String {
 
 /// Measured, forecast and corrected steps.
 pub fn steps(check: &Check) -> Table {
-    let mut table = Table::new("", [Column::names("step"), Column::numbers("time"), Column::words("")]);
+    let mut table = Table::new("", ["step", "#time", "~"]);
     let left_out = match check.left_out {
         0 => String::new(),
         steps => format!(", after {steps} of warm-up"),
@@ -45,15 +45,7 @@ pub fn steps(check: &Check) -> Table {
 
 /// What may be off, and by how much.
 pub fn suspects(check: &Check, words: Wording) -> Table {
-    let mut table = Table::new(
-        "What may be off",
-        [
-            Column::names("assumed"),
-            Column::numbers("likely"),
-            Column::numbers("alone"),
-            Column::words("how to know"),
-        ],
-    );
+    let mut table = Table::new("What may be off", ["assumed", "#likely", "#alone", "~how to know"]);
     for suspect in &check.suspects {
         let factor = suspect.factor.map_or_else(|| "–".to_owned(), |factor| format!("×{factor:.2}"));
         table.row([

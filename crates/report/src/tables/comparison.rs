@@ -1,23 +1,14 @@
 //! Methods side by side.
 
 use crate::format::{grouped, limit, percent, plain};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use crate::words::Wording;
 use stepcast_core::quantity::Seconds;
 use stepcast_study::predict::compare::{Answer, Comparison};
 
 /// The predictions of the methods that apply.
 pub fn predictions(comparison: &Comparison) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("method"),
-            Column::numbers("step time"),
-            Column::numbers("throughput"),
-            Column::numbers("scaling factor"),
-            Column::names("bottleneck"),
-        ],
-    );
+    let mut table = Table::new("", ["method", "#step time", "#throughput", "#scaling factor", "bottleneck"]);
     for row in &comparison.rows {
         let Answer::Predicted(figures) = &row.answer else { continue };
         let cells = [
@@ -36,13 +27,7 @@ pub fn predictions(comparison: &Comparison) -> Table {
 pub fn effects(comparison: &Comparison) -> Table {
     let mut table = Table::new(
         "What a step consists of",
-        [
-            Column::names("method"),
-            Column::numbers("computing"),
-            Column::numbers("not overlapped"),
-            Column::numbers("contention"),
-            Column::numbers("start-up"),
-        ],
+        ["method", "#computing", "#not overlapped", "#contention", "#start-up"],
     );
     // Rounding errors are shown as zero.
     let time = |time: Seconds, step: Seconds| match (time / step).abs() < 1e-9 {
@@ -62,10 +47,7 @@ pub fn effects(comparison: &Comparison) -> Table {
 
 /// The methods that do not apply, and what would have to change.
 pub fn refusals(comparison: &Comparison, words: Wording) -> Table {
-    let mut table = Table::new(
-        "Methods that do not apply",
-        [Column::names("method"), Column::words("why"), Column::words("what to change")],
-    );
+    let mut table = Table::new("Methods that do not apply", ["method", "~why", "~what to change"]);
     for row in &comparison.rows {
         let Answer::Refused(why) = &row.answer else { continue };
         table.row([row.method.to_owned(), plain(&why.reason), plain(&why.remedy.worded(words.remedy))]);

@@ -1,38 +1,37 @@
-//! The tables of a forecast.
+//! The tables of a forecast: its figures, what a step consists of, scaling, and what would help.
 
-use super::{simulation, step, transformer, uncertainty, updates};
+use super::{BAR, simulation, transformer, uncertainty};
 use crate::format::{
-    bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates, interval_of_times, limit,
-    money, name, percent, ratio, several,
+    average, bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates,
+    interval_of_times, limit, money, name, percent, ratio, several,
 };
 use crate::sentences;
-use crate::table::{Column, Table};
-use stepcast_core::prediction::Verdict;
+use crate::table::{Table, bar};
+use stepcast_core::prediction::{Communication, Part, Updating, Verdict};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_study::{Forecast, WhatIf};
+use stepcast_study::{CriticalPath, Forecast, Share, WhatIf};
 
 /// All tables that have rows, except the headline figures; what the step consists of comes first.
 pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
     let prediction = &forecast.prediction;
-    let mut breakdown = step::breakdown("Where the time goes", &prediction.breakdown, prediction.iteration);
-    breakdown.note = sentences::overlapped(prediction).unwrap_or_default();
-    let mut tables = vec![breakdown];
+    let mut parts = breakdown("Where the time goes", &prediction.breakdown, prediction.iteration);
+    parts.note = sentences::overlapped(prediction).unwrap_or_default();
+    let mut tables = vec![parts];
     tables.extend(
         prediction
             .communication
             .filter(|parts| parts.allreduce > Seconds::ZERO)
-            .map(|parts| step::communication("Communication", &parts)),
+            .map(|parts| communication("Communication", &parts)),
     );
     tables.extend(prediction.transformer.iter().flat_map(|report| transformer::all(report)));
     tables.push(workers(scenario, forecast));
-    tables.extend(prediction.updating.iter().flat_map(|updating| updates::all(updating)));
+    tables.extend(prediction.updating.iter().flat_map(|updating| updates(updating)));
     tables.extend(prediction.simulation.iter().flat_map(|simulated| simulation::all(simulated)));
     tables.extend(forecast.interval.as_ref().map(uncertainty::sources));
     tables.push(scaling(forecast));
-    tables.extend(
-        forecast.advice.critical_path.as_ref().map(|path| step::critical_path(path, prediction.iteration)),
-    );
+    tables
+        .extend(forecast.advice.critical_path.as_ref().map(|path| critical_path(path, prediction.iteration)));
     for table in &mut tables {
         table.folded = true;
     }
@@ -78,15 +77,7 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
 pub fn scaling(forecast: &Forecast) -> Table {
     let mut table = Table::new(
         "Scaling",
-        [
-            Column::numbers("workers"),
-            Column::numbers("step time"),
-            Column::numbers("samples/s"),
-            Column::numbers("90 % interval"),
-            Column::numbers("speed-up"),
-            Column::numbers("scaling"),
-            Column::names("bottleneck"),
-        ],
+        ["#workers", "#step time", "#samples/s", "#90 % interval", "#speed-up", "#scaling", "bottleneck"],
     );
     let interval = |ends: [f64; 2]| bare_interval_of_rates(ends.map(SamplesPerSec::new));
     for point in &forecast.scaling {
@@ -112,14 +103,9 @@ fn workers(scenario: &Scenario, forecast: &Forecast) -> Table {
     let groups = &forecast.prediction.groups;
     let with_ready = groups.iter().any(|group| group.ready > Seconds::ZERO);
     let with_slack = groups.iter().any(|group| group.slack.is_some());
-    let mut columns = vec![
-        Column::numbers("group"),
-        Column::words("workers"),
-        Column::numbers("batch"),
-        Column::numbers("compute"),
-    ];
-    columns.extend(with_ready.then_some(Column::numbers("1st gradient")));
-    columns.extend(with_slack.then_some(Column::words("slack")));
+    let mut columns = vec!["#group", "~workers", "#batch", "#compute"];
+    columns.extend(with_ready.then_some("#1st gradient"));
+    columns.extend(with_slack.then_some("~slack"));
     let mut table = Table::new("Workers", columns);
     for group in groups {
         let mut cells = vec![
@@ -156,15 +142,7 @@ fn machine(scenario: &Scenario, index: usize) -> String {
 
 /// Changes and their gains; where the method of the forecast does not model a change, both are predicted by another.
 fn what_if(method: &str, changes: &[WhatIf]) -> Table {
-    let mut table = Table::new(
-        "What would help",
-        [
-            Column::names("change"),
-            Column::numbers("step time"),
-            Column::numbers("throughput"),
-            Column::numbers("gain"),
-        ],
-    );
+    let mut table = Table::new("What would help", ["change", "#step time", "#throughput", "#gain"]);
     for change in changes {
         table.row([
             name(&change.change),
@@ -175,4 +153,82 @@ fn what_if(method: &str, changes: &[WhatIf]) -> Table {
     }
     table.note = sentences::compared_elsewhere(method, changes).unwrap_or_default();
     table
+}
+
+/// Smaller shares of the critical path are left out.
+const LEAST_SHARE: f64 = 0.005;
+/// A simulated step this close to the predicted one, as a share, is not mentioned.
+const ALIKE: f64 = 0.005;
+/// Layers of the critical path that are listed.
+const MOST_LAYERS: usize = 5;
+
+fn columns(first: &str) -> [&str; 4] {
+    [first, "#time", "#share", "|"]
+}
+
+fn add(table: &mut Table, name: String, time: Seconds, share: f64) {
+    table.row([name, time.human(), percent(share), bar(share, BAR)]);
+}
+
+/// The parts of an iteration that take time; they add up to it.
+pub(super) fn breakdown(title: &str, parts: &[Part], iteration: Seconds) -> Table {
+    let mut table = Table::new(title, columns("part"));
+    for part in parts.iter().filter(|part| part.time > Seconds::ZERO) {
+        add(&mut table, part.kind.to_string(), part.time, part.time / iteration);
+    }
+    table
+}
+
+/// From the first gradients to the end of the last all-reduce.
+pub(super) fn communication(title: &str, parts: &Communication) -> Table {
+    let mut table = Table::new(title, columns("part"));
+    let whole = parts.negotiate + parts.wait + parts.allreduce + parts.misc;
+    for (name, time) in [
+        ("ALLREDUCE", parts.allreduce),
+        ("WAIT", parts.wait),
+        ("NEGOTIATE", parts.negotiate),
+        ("MISC", parts.misc),
+    ] {
+        if time > Seconds::ZERO {
+            add(&mut table, name.to_owned(), time, time / whole);
+        }
+    }
+    table.note = match parts.exposed > Seconds::ZERO {
+        true => format!("{} of it is not hidden by the backward pass.", parts.exposed.human()),
+        false => "All of it is hidden by the backward pass.".to_owned(),
+    };
+    table
+}
+
+/// The chain of operations that determines the length of a step, as shares of the step that is predicted.
+pub(super) fn critical_path(path: &CriticalPath, iteration: Seconds) -> Table {
+    let mut table = Table::new("What the step waits for", columns("on the critical path"));
+    let mut rows = |shares: &[Share], most: usize| {
+        for share in shares.iter().filter(|share| share.share >= LEAST_SHARE).take(most) {
+            add(&mut table, name(&share.name), iteration * share.share, share.share);
+        }
+    };
+    rows(&path.resources, usize::MAX);
+    rows(&path.layers, MOST_LAYERS);
+    let source = match ((path.step / iteration).ln().abs() < ALIKE) || path.step.human() == iteration.human()
+    {
+        true => String::new(),
+        false => format!(" The path is that of a simulated step of {}.", path.step.human()),
+    };
+    table.note = format!("Shares of the predicted step, by resource, then by layer.{source}");
+    table
+}
+
+/// How long an update takes and how many samples enter it; where its time goes.
+fn updates(updates: &Updating) -> [Table; 2] {
+    let mut table = Table::of_figures("Updates beside the steps");
+    table.figure("update time", updates.iteration.human(), "from one update to the next");
+    table.figure("minibatch", average(updates.minibatch), "samples that enter one update, on average");
+    table.figure(
+        "staleness",
+        average(updates.staleness),
+        "updates since the weights that a gradient was computed with, on average",
+    );
+    let parts = breakdown("Where the time of an update goes", &updates.breakdown, updates.iteration);
+    [table, parts]
 }

@@ -1,8 +1,8 @@
 //! Fusion rules side by side, and the best plan.
 
-use super::step;
+use super::forecast;
 use crate::format::{count, name, percent, several};
-use crate::table::{Column, Table, bar};
+use crate::table::{Table, bar};
 use crate::words::Hint;
 use stepcast_core::quantity::Bytes;
 use stepcast_study::fuse::{Family, FusionReport, Line};
@@ -17,7 +17,7 @@ pub fn all(report: &FusionReport, all_messages: bool) -> Vec<Table> {
     vec![
         rules(report),
         plan(report, all_messages),
-        step::communication("Communication with the best plan", &report.best().communication),
+        forecast::communication("Communication with the best plan", &report.best().communication),
         settings(report),
     ]
 }
@@ -39,17 +39,7 @@ pub fn rule_rows(report: &FusionReport) -> Vec<&Line> {
 
 /// The step with every rule, and its gain over the scenario's own.
 pub fn rules(report: &FusionReport) -> Table {
-    let mut table = Table::new(
-        "Rules",
-        [
-            Column::names("rule"),
-            Column::numbers("messages"),
-            Column::numbers("step time"),
-            Column::numbers("scaling factor"),
-            Column::numbers("gain"),
-            Column::bars(),
-        ],
-    );
+    let mut table = Table::new("Rules", ["rule", "#messages", "#step time", "#scaling factor", "#gain", "|"]);
     let most = report.lines.iter().map(|line| line.gain).fold(0.0, f64::max);
     for line in rule_rows(report) {
         let share = if most > 0.0 { line.gain.max(0.0) / most } else { 0.0 };
@@ -80,15 +70,7 @@ fn plan(report: &FusionReport, all_messages: bool) -> Table {
         several(plan.len() as u64, "message"),
         several(report.tensors as u64, "gradient")
     );
-    let mut table = Table::new(
-        title,
-        [
-            Column::numbers("message"),
-            Column::numbers("gradients"),
-            Column::numbers("size"),
-            Column::words("from … to"),
-        ],
-    );
+    let mut table = Table::new(title, ["#message", "#gradients", "#size", "~from … to"]);
     let shown = if all_messages || plan.len() <= SHOWN + 1 { plan.len() } else { SHOWN };
     for (index, message) in plan.iter().take(shown).enumerate() {
         let first = message.gradients.first().map_or("", String::as_str);
@@ -110,10 +92,7 @@ fn plan(report: &FusionReport, all_messages: bool) -> Table {
 }
 
 fn settings(report: &FusionReport) -> Table {
-    let mut table = Table::new(
-        "What to set",
-        [Column::names("where"), Column::words("setting"), Column::numbers("gain")],
-    );
+    let mut table = Table::new("What to set", ["where", "~setting", "#gain"]);
     let settings = &report.settings;
     for (place, setting) in [("PyTorch", &settings.pytorch), ("Horovod", &settings.horovod)] {
         table.row([place.to_owned(), setting.text.clone(), signed(setting.gain)]);

@@ -77,16 +77,7 @@ fn value(value: &SummaryValue) -> String {
 
 /// What a mean step uses.
 fn resources(steps: &StepFigures) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("resource"),
-            Column::numbers("operations"),
-            Column::numbers("bytes"),
-            Column::numbers("busy"),
-            Column::words(""),
-        ],
-    );
+    let mut table = Table::new("", ["resource", "#operations", "#bytes", "#busy", "~"]);
     for usage in &steps.resources {
         let (title, explanation) = match usage.resource {
             Resource::Downlink => ("downlink", "from servers to the worker"),

@@ -1,7 +1,7 @@
 //! The fastest admissible conditions of a map.
 
 use crate::format::{average, count, duration, several};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use crate::words::Hint;
 use stepcast_study::explore::map::{Cell, Map};
 
@@ -10,16 +10,8 @@ const SHOWN: usize = 12;
 
 /// The ranking, the fastest first; without rows where no condition has an admissible minibatch.
 pub fn ranking(map: &Map) -> Table {
-    let mut table = Table::new(
-        "Fastest conditions",
-        [
-            Column::numbers("nodes"),
-            Column::numbers("batch"),
-            Column::numbers("epoch"),
-            Column::numbers("minibatch"),
-            Column::numbers("step time"),
-        ],
-    );
+    let mut table =
+        Table::new("Fastest conditions", ["#nodes", "#batch", "#epoch", "#minibatch", "#step time"]);
     for (place, &index) in map.ranking.iter().take(SHOWN).enumerate() {
         let Cell { nodes, batch, iteration, epoch, minibatch, .. } = map.cells[index];
         let cells = [

@@ -5,26 +5,29 @@
 pub mod catalog;
 pub mod check;
 pub mod comparison;
-mod first_rows;
 pub mod fit;
 pub mod forecast;
 pub mod fusion;
 pub mod import;
-pub mod layout;
 pub mod map;
 pub mod model;
-pub mod operation;
 pub mod plan;
 pub mod replacement;
 pub mod search;
 mod simulation;
-pub mod step;
 pub mod sweep;
 pub mod transformer;
 pub mod uncertainty;
-mod updates;
 
-pub use first_rows::FirstRows;
+pub use sweep::FirstRows;
+
+/// At most `most` of many rows, spread evenly from the first to the last.
+fn thinned<T>(all: &[T], most: usize) -> Vec<&T> {
+    match all.len() {
+        few if few <= most => all.iter().collect(),
+        many => (0..most).map(|place| &all[place * (many - 1) / (most - 1)]).collect(),
+    }
+}
 
 /// Characters of the longest bar.
 const BAR: usize = 24;

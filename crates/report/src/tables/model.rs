@@ -1,25 +1,14 @@
-//! Models of the zoo: the list, the totals of one, its layers.
+//! Models: the zoo, one model with its layers, and operations in a few words.
 
-use super::operation;
 use crate::format::{count, difference, percent};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use stepcast_core::model::zoo::Entry;
-use stepcast_core::model::{Counting, Model};
+use stepcast_core::model::{Activation, Conv2d, Counting, Model, Norm, Op, Padding, Pool};
 use stepcast_core::quantity::{Bytes, Flops};
 
 /// All models, one row each.
 pub fn list(models: &[(&Entry, Model)]) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("name"),
-            Column::numbers("parameters"),
-            Column::numbers("GFLOP/sample"),
-            Column::numbers("tensors"),
-            Column::names("input"),
-            Column::words("source"),
-        ],
-    );
+    let mut table = Table::new("", ["name", "#parameters", "#GFLOP/sample", "#tensors", "input", "~source"]);
     for (entry, model) in models {
         table.row([
             entry.name.to_owned(),
@@ -58,7 +47,7 @@ pub fn all(model: &Model, layers: bool) -> Vec<Table> {
 }
 
 fn totals(model: &Model) -> Table {
-    let mut table = Table::new("", [Column::names(""), Column::numbers(""), Column::words("")]);
+    let mut table = Table::new("", ["", "#", "~"]);
     let size = Bytes::new(model.parameters() as f64 * 4.0);
     let adjusted = model.adjustments().iter().any(|adjustment| adjustment.weights != 0);
     table.figure("parameters", count(model.parameters()), format!("{} in 32 bits", size.human()));
@@ -79,15 +68,7 @@ fn totals(model: &Model) -> Table {
 fn kinds(model: &Model) -> Table {
     let cost = model.cost();
     let all = cost.forward(Counting::ALL) as f64;
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("forward by kind"),
-            Column::numbers("operations"),
-            Column::numbers("share"),
-            Column::words("counted"),
-        ],
-    );
+    let mut table = Table::new("", ["forward by kind", "#operations", "#share", "~counted"]);
     let kinds = [
         ("multiply-add", cost.multiply_add, "always"),
         ("bias", cost.bias, "with count = [\"bias\"]"),
@@ -106,7 +87,7 @@ fn kinds(model: &Model) -> Table {
 fn adjustments(model: &Model) -> Table {
     let mut table = Table::new(
         "Adjustments: how the published counts differ from the layout",
-        [Column::numbers("forward"), Column::numbers("weights"), Column::words("reason")],
+        ["#forward", "#weights", "~reason"],
     );
     let change = |value: i64| if value == 0 { "–".to_owned() } else { difference(value) };
     for adjustment in model.adjustments() {
@@ -123,8 +104,7 @@ fn published(model: &Model) -> Table {
         ("parameters shipped", published.shipped, "in one push or pull"),
         ("forward", published.forward, "operations of one sample outside Table 1"),
     ];
-    let mut table =
-        Table::new("As the paper states", [Column::names(""), Column::numbers(""), Column::words("")]);
+    let mut table = Table::new("As the paper states", ["", "#", "~"]);
     for (name, value, explanation) in rows {
         if let Some(value) = value {
             table.figure(name, count(value), explanation);
@@ -134,21 +114,12 @@ fn published(model: &Model) -> Table {
 }
 
 fn layers(model: &Model) -> Table {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("layer"),
-            Column::words("operation"),
-            Column::names("output"),
-            Column::numbers("operations"),
-            Column::numbers("parameters"),
-        ],
-    );
+    let mut table = Table::new("", ["layer", "~operation", "output", "#operations", "#parameters"]);
     let or_dash = |value: u64| if value == 0 { "–".to_owned() } else { count(value) };
     for layer in model.layers() {
         table.row([
             layer.name.clone(),
-            operation::describe(&layer.op),
+            describe(&layer.op),
             layer.output.to_string(),
             or_dash(layer.cost.forward(Counting::ALL)),
             or_dash(layer.cost.weights.saturating_add(layer.cost.biases)),
@@ -156,4 +127,100 @@ fn layers(model: &Model) -> Table {
     }
     table.note = "Operations of all kinds, for one sample.".to_owned();
     table
+}
+
+/// The operation of a layer, such as "conv2d 3×3, stride 2".
+pub fn describe(op: &Op) -> String {
+    match op {
+        Op::Input => "input".to_owned(),
+        Op::Conv2d(conv) => convolution(conv),
+        Op::Linear { bias, tied, .. } => {
+            with("linear", [(!bias).then_some("no bias"), tied.then_some("tied")].into_iter().flatten())
+        }
+        Op::Pool { kind, kernel, stride, padding, ceil } => {
+            let name = format!("{}-pool {}", pool(*kind), window(*kernel));
+            let stride = (stride != kernel).then(|| format!("stride {}", square(*stride)));
+            let parts = [stride, surroundings(*padding), ceil.then(|| "ceil".to_owned())];
+            with(&name, parts.into_iter().flatten())
+        }
+        Op::AdaptivePool { kind, size: (1, 1) } => format!("global-{}-pool", pool(*kind)),
+        Op::AdaptivePool { kind, size } => format!("adaptive-{}-pool to {}", pool(*kind), window(*size)),
+        Op::Normalise(Norm::Batch { affine }) => with("batch-norm", (!affine).then_some("not affine")),
+        Op::Normalise(Norm::Layer { affine }) => with("layer-norm", (!affine).then_some("not affine")),
+        Op::Normalise(Norm::LocalResponse { depth }) => format!("local-response-norm, depth {depth}"),
+        Op::Activate(activation) => non_linearity(*activation).to_owned(),
+        Op::Embedding { count, width, sparse: false } => format!("embedding {count}×{width}"),
+        Op::Embedding { count, width, sparse: true } => format!("sparse embedding {count}×{width}"),
+        Op::PositionEmbedding { count } => format!("position-embedding, {count} rows"),
+        Op::ClassToken => "class-token".to_owned(),
+        Op::Attention { heads, causal } => {
+            with(&format!("attention, {heads} heads"), causal.then_some("causal"))
+        }
+        Op::Add => "add".to_owned(),
+        Op::Multiply => "multiply".to_owned(),
+        Op::Concat => "concat".to_owned(),
+        Op::Flatten => "flatten".to_owned(),
+        Op::Dropout => "dropout".to_owned(),
+        Op::ToSequence => "to-sequence".to_owned(),
+        Op::SelectToken { index } => format!("select-token {index}"),
+        Op::Shortcut { stride, .. } => with("shortcut", (*stride != 1).then(|| format!("stride {stride}"))),
+        Op::Counted(_) => "counted".to_owned(),
+    }
+}
+
+fn convolution(conv: &Conv2d) -> String {
+    let strided = |name: &str, pair: (u64, u64)| (pair != (1, 1)).then(|| format!("{name} {}", square(pair)));
+    let parts = [
+        strided("stride", conv.stride),
+        surroundings(conv.padding),
+        strided("dilation", conv.dilation),
+        (conv.groups != 1).then(|| format!("{} groups", conv.groups)),
+        (!conv.bias).then(|| "no bias".to_owned()),
+    ];
+    with(&format!("conv2d {}", window(conv.kernel)), parts.into_iter().flatten())
+}
+
+fn with(name: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    parts.into_iter().fold(name.to_owned(), |text, part| text + ", " + part.as_ref())
+}
+
+fn window((height, width): (u64, u64)) -> String {
+    format!("{height}×{width}")
+}
+
+fn square(pair: (u64, u64)) -> String {
+    if pair.0 == pair.1 { pair.0.to_string() } else { window(pair) }
+}
+
+fn surroundings(padding: Padding) -> Option<String> {
+    match padding {
+        Padding::Valid | Padding::Explicit { top: 0, bottom: 0, left: 0, right: 0 } => None,
+        Padding::Same => Some("padding same".to_owned()),
+        Padding::Explicit { top, bottom, left, right } if top == bottom && left == right => {
+            Some(format!("padding {}", square((top, left))))
+        }
+        Padding::Explicit { top, bottom, left, right } => {
+            Some(format!("padding {top},{bottom},{left},{right}"))
+        }
+    }
+}
+
+fn pool(kind: Pool) -> &'static str {
+    match kind {
+        Pool::Max => "max",
+        Pool::Average => "average",
+    }
+}
+
+fn non_linearity(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Sigmoid => "sigmoid",
+        Activation::Tanh => "tanh",
+        Activation::Relu => "relu",
+        Activation::Relu6 => "relu6",
+        Activation::Gelu => "gelu",
+        Activation::Silu => "silu",
+        Activation::Hardswish => "hardswish",
+        Activation::Softmax => "softmax",
+    }
 }

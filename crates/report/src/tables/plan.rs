@@ -1,14 +1,17 @@
-//! The best plan of a transformer: its figures, its training, the front, and what every property costs.
+//! Plans: the best, the front, what other choices cost, and the groups of ranks.
 
+use super::thinned;
 use crate::format::{
     count, duration, grouped, money, percent, percent_between, percent_with_decimal, several, times,
 };
-use crate::table::{Column, Table};
+use crate::plots::rank_grid::role_name;
+use crate::table::Table;
 use crate::words::Hint;
 use stepcast_core::prediction::Verdict;
 use stepcast_study::explore::plan::{
     Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
 };
+use stepcast_study::predict::layout::{Layout, Role};
 
 /// Rows of the front that are shown.
 const FRONT: usize = 10;
@@ -86,7 +89,9 @@ fn confirmed(confirmation: &Confirmation) -> (String, String) {
     let within = 100.0 * CONFIRMED;
     let verdict = match confirmation.confirmed {
         true => format!("confirms the step within {within:.0} %"),
-        false => format!("does not confirm the step within {within:.0} %: kinds of traffic meet on links"),
+        false => format!(
+            "does not confirm the step within {within:.0} %: kinds of traffic meet on links, or less is hidden"
+        ),
     };
     (step.human(), format!("{by}: it {verdict}"))
 }
@@ -127,7 +132,7 @@ pub fn training(training: &Training, currency: &str) -> Table {
     );
     row("time", duration(training.time), steps);
     let lost = match training.between_interruptions {
-        Some(between) => format!("{}, one in {}", interruptions(training), duration(between)),
+        Some(between) => format!("one interruption in {}, {}", duration(between), interruptions(training)),
         None => "no interruptions".to_owned(),
     };
     let (goodput, ends) = match training.goodput_range {
@@ -174,25 +179,17 @@ pub fn training(training: &Training, currency: &str) -> Table {
     table
 }
 
-/// Their number on average, and over the range that the source of their rate leaves open.
+/// Their number on average, or the range that the source of their rate leaves open.
 fn interruptions(training: &Training) -> String {
-    let number = times(training.interruptions);
-    let range = training.interruptions_range.map(|ends| ends.map(times)).filter(|[low, high]| low != high);
-    let range =
-        range.map_or(String::new(), |[low, high]| format!(" ({low} to {high} by the source of their rate)"));
-    match number.as_str() {
-        "1.0" if range.is_empty() => "1 interruption".to_owned(),
-        _ => format!("{number} interruptions{range}"),
+    match training.interruptions_range.map(|ends| ends.map(times)) {
+        Some([low, high]) if low != high => format!("{low} to {high} in all"),
+        _ => format!("{} in all", times(training.interruptions)),
     }
 }
 
 /// The rows of [`front`], thinned out evenly where there are many.
 pub fn front_rows(report: &PlanReport) -> Vec<&Entry> {
-    let all = &report.front;
-    match all.len() {
-        0..=FRONT => all.iter().collect(),
-        long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
-    }
+    thinned(&report.front, FRONT)
 }
 
 /// Plans of which none is better in everything.
@@ -201,14 +198,10 @@ pub fn front(report: &PlanReport) -> Table {
     let shown = front_rows(report);
     let trains = all.iter().any(|entry| entry.training.is_some());
     let costs = all.iter().any(|entry| entry.cost.is_some());
-    let mut columns = vec![Column::numbers("step time")];
-    if trains {
-        columns.push(Column::numbers("training"));
-    }
-    if costs {
-        columns.push(Column::numbers("cost"));
-    }
-    columns.extend([Column::numbers("memory"), Column::numbers("machines"), Column::words("plan")]);
+    let mut columns = vec!["#step time"];
+    columns.extend(trains.then_some("#training"));
+    columns.extend(costs.then_some("#cost"));
+    columns.extend(["#memory", "#machines", "~plan"]);
     let mut table = Table::new("Time, cost and memory", columns);
     for entry in &shown {
         let mut cells = vec![entry.step.human()];
@@ -236,10 +229,7 @@ fn machines(entry: &Entry) -> String {
 
 /// What the best plan with every value of every property costs more.
 pub fn families(report: &PlanReport) -> Table {
-    let mut table = Table::new(
-        "Why not another",
-        [Column::names("only plans"), Column::numbers(""), Column::words("the best of them")],
-    );
+    let mut table = Table::new("Why not another", ["only plans", "#", "~the best of them"]);
     let mut from = 0;
     let rows = &report.families;
     while from < rows.len() {
@@ -271,4 +261,37 @@ fn nearest(values: &[FamilyReport]) -> &[FamilyReport] {
     let chosen = values.iter().position(|row| row.chosen).unwrap_or(0);
     let from = chosen.saturating_sub(VALUES / 2).min(values.len().saturating_sub(VALUES));
     &values[from..values.len().min(from + VALUES)]
+}
+
+/// How many ranks there are, and how they are divided.
+pub fn layout_summary(layout: &Layout) -> String {
+    let kinds = [
+        (layout.tensor, "tensor ranks"),
+        (layout.context, "context ranks"),
+        (layout.pipeline, "stages"),
+        (layout.data, "replicas"),
+    ];
+    let factors = kinds.iter().filter(|(number, _)| *number > 1);
+    let factors: Vec<String> = factors.map(|(number, name)| format!("{} {name}", count(*number))).collect();
+    let machines = several(layout.count(Role::Node), "machine");
+    let split = if factors.is_empty() { String::new() } else { format!(": {}", factors.join(" × ")) };
+    format!("{} on {machines}{split}.", several(layout.ranks, "rank"))
+}
+
+/// One row for each kind of groups.
+pub fn groups(layout: &Layout) -> Table {
+    let mut table = Table::new("Groups", ["of", "#ranks", "#groups", "#on a machine", "#machines"]);
+    for group in &layout.groups {
+        table.row([
+            role_name(group.role).to_owned(),
+            count(group.size),
+            count(group.groups),
+            count(group.per_node),
+            count(group.nodes),
+        ]);
+    }
+    table.note = "Ranks of a group that are on one machine, and machines that a group is on, at most. Ranks are numbered \
+                  tensor fastest, then context, replica and stage."
+        .to_owned();
+    table
 }

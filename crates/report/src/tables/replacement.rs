@@ -1,7 +1,7 @@
 //! Layers whose communication is exposed, and others in their place.
 
 use crate::format::{count, name, percent};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use stepcast_core::quantity::Bytes;
 use stepcast_study::replace::{ExposedLayer, LayerLine, Replacement, ReplacementReport, ScalingFigures};
 
@@ -37,12 +37,7 @@ pub fn all(report: &ReplacementReport) -> Vec<Table> {
 fn exposed(layers: &[ExposedLayer]) -> Table {
     let mut table = Table::new(
         "Layers whose gradients make the step longer",
-        [
-            Column::names("layer"),
-            Column::numbers("gradients"),
-            Column::numbers("share"),
-            Column::numbers("exposed"),
-        ],
+        ["layer", "#gradients", "#share", "#exposed"],
     );
     let costly = || layers.iter().filter(|layer| layer.exposed.get() > 0.0);
     for layer in costly().take(WORST) {
@@ -57,16 +52,7 @@ fn exposed(layers: &[ExposedLayer]) -> Table {
 }
 
 fn layers(title: &str, lines: &[LayerLine]) -> Table {
-    let mut table = Table::new(
-        title,
-        [
-            Column::names("layer"),
-            Column::names("operation"),
-            Column::names("output"),
-            Column::numbers("weights"),
-            Column::numbers("parameters"),
-        ],
-    );
+    let mut table = Table::new(title, ["layer", "operation", "output", "#weights", "#parameters"]);
     for line in lines {
         let size = if line.weights.get() > 0.0 { mebibytes(line.weights) } else { String::new() };
         let parameters = if line.parameters > 0 { count(line.parameters) } else { String::new() };
@@ -77,10 +63,7 @@ fn layers(title: &str, lines: &[LayerLine]) -> Table {
 
 fn before_and_after(before: &ScalingFigures, replacement: &Replacement) -> Table {
     let after = &replacement.after;
-    let mut table = Table::new(
-        "Before and after",
-        [Column::names(""), Column::numbers("before"), Column::numbers("after"), Column::numbers("change")],
-    );
+    let mut table = Table::new("Before and after", ["", "#before", "#after", "#change"]);
     let mut row = |what: &str, values: [String; 2], before: f64, after: f64| {
         let change = match before > 0.0 {
             true => format!("{:+.1} %", 100.0 * (after / before - 1.0)).replace('-', "−"),

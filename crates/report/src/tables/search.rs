@@ -1,11 +1,12 @@
 //! The best configurations of a search, its front, and its constraints.
 
 use super::sweep::titles;
+use super::thinned;
 use crate::format::{
     bare_interval_of_rates, count, duration, grouped, limit, money, name, percent, plain, several,
 };
 use crate::sentences;
-use crate::table::{Column, Table};
+use crate::table::Table;
 use crate::words::Hint;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
@@ -47,7 +48,7 @@ pub fn summary(report: &SearchReport) -> String {
     };
     let mixed = sentences::mixed(&report.methods).map_or(String::new(), |mixed| format!(" {mixed}"));
     format!(
-        "Searched {} {how}: predicted {}, of which {} satisfy all constraints. The search ended because {}. {gap}{refused}{mixed}",
+        "Searched {} {how}: {} were predicted, {} satisfy all constraints. The search ended because {}. {gap}{refused}{mixed}",
         several(report.configurations, "configuration"),
         count(report.evaluated),
         count(report.admitted),
@@ -77,23 +78,16 @@ pub fn best(report: &SearchReport) -> Table {
     let rows = &report.best;
     let trains = rows.iter().any(|row| row.figures.training.is_some());
     let costs = rows.iter().any(|row| row.figures.cost.is_some());
-    let mut columns = vec![Column::numbers(""), Column::words("configuration")];
-    if trains {
-        columns.push(Column::numbers("training"));
-    }
-    if costs {
-        columns.push(Column::numbers(format!("cost/{}", name(&report.currency))));
-    }
-    columns.extend([Column::numbers("step time"), Column::numbers("throughput")]);
+    let cost = format!("#cost/{}", name(&report.currency));
+    let mut columns = vec!["#", "~configuration"];
+    columns.extend(trains.then_some("#training"));
+    columns.extend(costs.then_some(cost.as_str()));
+    columns.extend(["#step time", "#throughput"]);
     let bounded = rows.iter().any(|row| row.interval_samples_per_s.is_some());
-    if bounded {
-        columns.push(Column::numbers("90 % interval"));
-    }
+    columns.extend(bounded.then_some("#90 % interval"));
     let all_fit = rows.iter().all(|row| row.figures.fits);
-    if !all_fit {
-        columns.push(Column::names("memory"));
-    }
-    columns.push(Column::names("bottleneck"));
+    columns.extend((!all_fit).then_some("memory"));
+    columns.push("bottleneck");
     let mut table = Table::new(title(report), columns);
     for (place, entry) in rows.iter().enumerate() {
         let figures = &entry.figures;
@@ -123,21 +117,14 @@ pub fn best(report: &SearchReport) -> Table {
 
 /// The rows of [`front`]: all configurations, thinned out evenly where there are many.
 pub fn front_rows(report: &SearchReport) -> Vec<&Entry> {
-    let all = &report.front;
-    match all.len() {
-        0..=FRONT => all.iter().collect(),
-        long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
-    }
+    thinned(&report.front, FRONT)
 }
 
 /// The configurations of which none is both faster and cheaper.
 pub fn front(report: &SearchReport) -> Table {
     let all = &report.front;
     let shown = front_rows(report);
-    let mut table = Table::new(
-        "Time against cost",
-        [Column::numbers("training"), Column::numbers("cost"), Column::words("configuration")],
-    );
+    let mut table = Table::new("Time against cost", ["#training", "#cost", "~configuration"]);
     for entry in &shown {
         let time = entry.figures.training.unwrap_or(Seconds::ZERO);
         let cost = entry.figures.cost.unwrap_or(0.0);
@@ -154,15 +141,7 @@ pub fn front(report: &SearchReport) -> Table {
 
 /// How many configurations each constraint excludes.
 pub fn constraints(report: &SearchReport) -> Table {
-    let mut table = Table::new(
-        "Constraints",
-        [
-            Column::names("constraint"),
-            Column::numbers("excludes"),
-            Column::numbers("alone"),
-            Column::words(""),
-        ],
-    );
+    let mut table = Table::new("Constraints", ["constraint", "#excludes", "#alone", "~"]);
     for row in &report.constraints {
         let nearest = row.nearest.clone().unwrap_or_default();
         table.row([plain(&row.constraint), count(row.excluded), count(row.alone), nearest]);

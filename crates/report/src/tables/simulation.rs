@@ -2,7 +2,7 @@
 
 use super::BAR;
 use crate::format::{count, name, percent, ratio, several};
-use crate::table::{Column, Table, bar};
+use crate::table::{Table, bar};
 use stepcast_core::prediction::{Simulation, Spread};
 use stepcast_core::quantity::Seconds;
 
@@ -58,10 +58,7 @@ fn figures(simulation: &Simulation) -> Table {
 }
 
 fn spreads(simulation: &Simulation) -> Table {
-    let mut table = Table::new(
-        "Percentiles",
-        [Column::names(""), Column::numbers("5th"), Column::numbers("50th"), Column::numbers("95th")],
-    );
+    let mut table = Table::new("Percentiles", ["", "#5th", "#50th", "#95th"]);
     let mut row = |title: &str, spread: Spread, write: fn(f64) -> String| {
         table.row([title.to_owned(), write(spread.low), write(spread.median), write(spread.high)]);
     };
@@ -80,10 +77,7 @@ fn ratio_or_whole(value: f64) -> String {
 
 /// A row for each staleness, or for each range of them.
 fn staleness(simulation: &Simulation) -> Table {
-    let mut table = Table::new(
-        "Staleness of updates",
-        [Column::numbers("staleness"), Column::numbers("share"), Column::bars()],
-    );
+    let mut table = Table::new("Staleness of updates", ["#staleness", "#share", "|"]);
     for (label, share) in bins(&simulation.staleness_histogram) {
         let shown = if share > 0.0 { percent(share) } else { "–".to_owned() };
         table.row([label, shown, bar(share, BAR)]);
@@ -123,10 +117,7 @@ fn accumulate(sum: &mut f64, share: f64) -> f64 {
 
 /// The busiest resources.
 fn usage(simulation: &Simulation) -> Table {
-    let mut table = Table::new(
-        "How busy resources are",
-        [Column::names("resource"), Column::numbers("used"), Column::bars()],
-    );
+    let mut table = Table::new("How busy resources are", ["resource", "#used", "|"]);
     for usage in simulation.usage.iter().take(MOST_RESOURCES) {
         table.row([name(&usage.resource.to_string()), percent(usage.share), bar(usage.share, BAR)]);
     }

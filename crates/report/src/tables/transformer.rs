@@ -2,7 +2,7 @@
 
 use crate::format::{count, percent, percent_with_decimal};
 use crate::sentences;
-use crate::table::{Column, Table};
+use crate::table::Table;
 use stepcast_core::model::transformer::{LayerParts, Parameters, Transformer};
 use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory};
 use stepcast_core::quantity::Bytes;
@@ -10,14 +10,7 @@ use stepcast_core::strategy::Mask;
 
 /// One row for each part, the layers' parts with how many there are.
 pub fn parts(shape: &Transformer) -> Table {
-    let columns = [
-        Column::names("part"),
-        Column::numbers("parameters"),
-        Column::numbers("layers"),
-        Column::numbers("together"),
-        Column::numbers("share"),
-        Column::words("divided by"),
-    ];
+    let columns = ["part", "#parameters", "#layers", "#together", "#share", "~divided by"];
     let mut table = Table::new("", columns);
     let parts = shape.parts();
     let total = parts.total();
@@ -98,15 +91,7 @@ fn rate(tokens: f64) -> String {
 }
 
 fn stages(report: &SplitReport) -> Table {
-    let columns = [
-        Column::numbers("stage"),
-        Column::numbers("layers"),
-        Column::numbers("parameters"),
-        Column::numbers("forward"),
-        Column::numbers("backward"),
-        Column::numbers("end"),
-        Column::numbers("in flight"),
-    ];
+    let columns = ["#stage", "#layers", "#parameters", "#forward", "#backward", "#end", "#in flight"];
     let mut table = Table::new("Stages", columns);
     for (index, stage) in report.stages.iter().enumerate() {
         table.row([
@@ -125,15 +110,8 @@ fn stages(report: &SplitReport) -> Table {
 }
 
 fn memory(report: &SplitReport) -> Table {
-    let columns = [
-        Column::numbers("stage"),
-        Column::numbers("weights"),
-        Column::numbers("gradients"),
-        Column::numbers("optimiser"),
-        Column::numbers("activations"),
-        Column::numbers("working sets"),
-        Column::numbers("together"),
-    ];
+    let columns =
+        ["#stage", "#weights", "#gradients", "#optimiser", "#activations", "#working sets", "#together"];
     let mut table = Table::new("Memory of a rank", columns);
     for (index, stage) in report.stages.iter().enumerate() {
         let StageMemory { weights, gradients, optimiser, activations, working, total } = stage.memory;

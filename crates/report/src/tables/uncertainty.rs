@@ -1,7 +1,7 @@
 //! The sources of a prediction's uncertainty.
 
 use crate::format::percent;
-use crate::table::{Column, Table};
+use crate::table::Table;
 use crate::words::{Hint, Wording};
 use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::interval::{AssumedFigure, Interval, Level};
@@ -14,10 +14,7 @@ const SHOWN: usize = 4;
 
 /// How far each source may move the throughput, in both directions.
 pub(super) fn sources(interval: &Interval) -> Table {
-    let mut table = Table::new(
-        "Uncertainty",
-        [Column::names("source"), Column::numbers("throughput"), Column::words("")],
-    );
+    let mut table = Table::new("Uncertainty", ["source", "#throughput", "~"]);
     let both = |slower: f64, faster: f64| {
         format!("−{} +{}", percent(1.0 - (-slower).exp()), percent(faster.exp() - 1.0))
     };
@@ -29,7 +26,7 @@ pub(super) fn sources(interval: &Interval) -> Table {
     }
     let noticed = interval.by_assumption.iter().filter(|assumption| assumption.share >= NOTICED);
     for assumption in noticed.take(SHOWN) {
-        let share = format!("{}: {} of the model error", assumption.name, percent(assumption.share));
+        let share = format!("{}: {} of the uncertainty", assumption.name, percent(assumption.share));
         table.row(["assumed".to_owned(), both(assumption.width, assumption.width), share]);
     }
     if let Some(most) = interval.by_assumption.first() {
@@ -57,14 +54,8 @@ pub(super) fn sources(interval: &Interval) -> Table {
 
 /// Every figure that is assumed, with its source, and how to replace it.
 pub fn assumptions(interval: &Interval, words: Wording) -> Table {
-    let mut table = Table::new(
-        "Assumed figures",
-        [
-            Column::names("assumed"),
-            Column::numbers("share"),
-            Column::words("figures, sources and how to replace them"),
-        ],
-    );
+    let mut table =
+        Table::new("Assumed figures", ["assumed", "#share", "~figures, sources and how to replace them"]);
     let figure = |figure: &AssumedFigure| {
         format!("{} {} {} ({})", figure.name, significant(figure.value), figure.unit, figure.source)
     };
@@ -80,15 +71,8 @@ pub fn assumptions(interval: &Interval, words: Wording) -> Table {
 
 /// Assumed figures that measured runs have corrected.
 pub fn corrections(calibration: &Calibration) -> Table {
-    let mut table = Table::new(
-        "Corrected by measured runs",
-        [
-            Column::names("assumed"),
-            Column::numbers("corrected by"),
-            Column::numbers("known to"),
-            Column::numbers("before"),
-        ],
-    );
+    let mut table =
+        Table::new("Corrected by measured runs", ["assumed", "#corrected by", "#known to", "#before"]);
     let spread = |sd: f64| format!("±{}", percent(sd.exp_m1()));
     for correction in &calibration.corrections {
         table.row([

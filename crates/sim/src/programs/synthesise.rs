@@ -28,7 +28,7 @@ const COPY: &str = "batch, host to device";
 /// pass, as a share of it: 1 pushes each as soon as it is computed, 0 all of them at the end.
 pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
     let layers = &scenario.workload.layers;
-    let speed = Speed::of(scenario, index);
+    let speed = Speed::of_group(scenario, index);
     let mut operations: Vec<Operation> = Vec::new();
     let mut times: Vec<f64> = Vec::new();
     let mut add = |name: String, resource, bytes, after: Vec<u32>, time: f64| {

@@ -4,7 +4,6 @@
 
 mod allreduce;
 mod fold;
-mod li2020;
 mod oracles;
 mod replay;
 mod sprint;

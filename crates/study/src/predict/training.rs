@@ -66,6 +66,9 @@ pub(crate) fn epoch(scenario: &Scenario, prediction: &Prediction) -> Option<Seco
     Some(prediction.throughput.time_for(trained))
 }
 
+/// Times the memory of a device beyond which an estimate of memory is certainly too much.
+const FAR_TOO_LARGE: f64 = 2.0;
+
 /// Warnings about memory and data.
 pub(crate) fn warnings(scenario: &Scenario, prediction: &Prediction) -> Vec<Warning> {
     let mut warnings = too_large(scenario);
@@ -86,12 +89,18 @@ fn too_large(scenario: &Scenario) -> Vec<Warning> {
         if needed <= group.device.memory {
             continue;
         }
-        let message = format!(
-            "a batch of {batch} needs about {} and the {} has {}: it may not fit",
-            needed.human(),
-            group.device.name,
-            group.device.memory.human()
-        );
+        let (device, capacity) = (&group.device.name, group.device.memory);
+        let message = match needed / capacity {
+            few if few < FAR_TOO_LARGE => {
+                let (needed, capacity) = (needed.human(), capacity.human());
+                format!(
+                    "a batch of {batch} may not fit: it needs about {needed}, and the {device} has {capacity}"
+                )
+            }
+            times => format!(
+                "a batch of {batch} does not fit: it needs {times:.0} times the memory of the {device}"
+            ),
+        };
         let warning = Warning { code: MEMORY, message };
         if !warnings.contains(&warning) {
             warnings.push(warning);

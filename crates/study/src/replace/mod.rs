@@ -223,7 +223,7 @@ fn replaced(
 ) -> Result<Replacement, Refusal> {
     let whole = ModelFile { name: format!("{}, replaced", scenario.name()), ..ModelFile::of(model) };
     let (file, new) = whole.replaced(first, layers).map_err(Refusal::Layers)?;
-    let workload = Workload::of(&new, scenario.counting);
+    let workload = Workload::from_model(&new, scenario.counting);
     if workload.parameters == 0 {
         let reason = "the new model has no parameters to train";
         return Err(Refusal::Layers(Fault::in_key("layers", reason, "add a layer with weights")));

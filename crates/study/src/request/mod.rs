@@ -1,7 +1,7 @@
 //! A request: a scenario from a file, from a text or built in, or a profile alone, with all files that it names.
 
 mod folder;
-mod launch;
+pub mod launch;
 mod packed;
 mod usual;
 

@@ -116,7 +116,7 @@ impl<'a> Estimator<'a> {
         let whole: f64 = parts.iter().map(|part| part.window.until - part.window.since).sum();
         let weighed = parts.iter().map(|part| part.rate * (part.window.until - part.window.since));
         let throughput = weighed.sum::<f64>() / whole;
-        let mean = SeriesMean::of(&series);
+        let mean = SeriesMean::from_series(&series);
         let steps = parts.iter().map(|part| part.steps).sum::<f64>().max(1.0);
         let drift = (mean.drift / mean.mean).abs();
         let sampled = Some(mean.half_width / mean.mean).filter(|share| share.is_finite());

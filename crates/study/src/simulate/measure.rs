@@ -5,16 +5,19 @@
 //! as asked for and shows no trend. Budgets are counted in work of the engine, so that the same input gives the same
 //! figures on every machine.
 
+use super::broken;
 use super::estimate::{Estimate, Estimator};
-use super::summary::describe;
-use super::{broken, leads};
 use crate::cost;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
+use stepcast_core::prediction::{GroupReport, Spread};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
+use stepcast_stats::{deviation, quantile};
 
 /// The key of the budget.
 pub(crate) const BUDGET: &str = "methods.simulate.budget";
@@ -176,7 +179,7 @@ pub(super) fn measure<'p, O: Recorder>(
         measured.runs.par_iter_mut().try_for_each(|run| run.go_on(effort, steps, &wanted))?;
         let has_ended = measured.runs.iter().all(|run| run.end != End::EffortLimit);
         // What moves on after half of the budget has no time to settle.
-        let has_moved = share <= 0.5 && !has_ended && leads::settle(program, &mut measured.runs);
+        let has_moved = share <= 0.5 && !has_ended && settle(program, &mut measured.runs);
         measured.estimate = estimator.estimate(&measured.runs);
         measured.is_last = share >= 1.0 || has_ended || (measured.estimate.is_precise() && !has_moved);
         if round(&measured).is_break() {
@@ -187,4 +190,111 @@ pub(super) fn measure<'p, O: Recorder>(
         }
     }
     Ok(measured)
+}
+
+// Bounded staleness: fast workers run ahead of the slowest until they are as far ahead as they may be.
+//
+// In the long run all workers do as many steps as the slowest, whatever the bound. How long it takes until then grows
+// with the bound and is of no interest, so that workers that keep gaining on the slowest are put ahead at once.
+
+/// Standard deviations of the lead of equal workers that are not taken for a difference in speed.
+const CHANCE: f64 = 4.0;
+
+/// Puts workers ahead that keep gaining on the slowest; whether there were any. Their runs count from now on.
+pub(super) fn settle<O: Recorder>(program: &Program, runs: &mut [Measurement<'_, O>]) -> bool {
+    let Coordination::Bounded(bound @ 1..) = program.coordination else { return false };
+    let mut any = false;
+    for measurement in runs {
+        let gaining = gaining(program, measurement.run.steps(), measurement.run.observer().records());
+        let steps = measurement.run.steps().to_vec();
+        let slowest = steps.iter().copied().min().unwrap_or(0);
+        for (worker, &done) in (0..).zip(&steps) {
+            let ahead = (slowest + u64::from(bound)).saturating_sub(done);
+            if ahead > 0 && gaining[program.kind[worker as usize]] {
+                measurement.run.put_ahead(worker, ahead);
+                measurement.since = measurement.run.time();
+                any = true;
+            }
+        }
+    }
+    any
+}
+
+/// By kind of worker: whether it is faster than the slowest kind by more than chance.
+fn gaining(program: &Program, steps: &[u64], records: &[StepRecord]) -> Vec<bool> {
+    let kinds = program.steps.len();
+    let mut done = vec![(0.0, 0.0); kinds];
+    for (&kind, &steps) in program.kind.iter().zip(steps) {
+        done[kind].0 += steps as f64;
+        done[kind].1 += 1.0;
+    }
+    let mean = |(steps, workers): &(f64, f64)| if *workers > 0.0 { steps / workers } else { f64::INFINITY };
+    let slowest = done.iter().map(mean).fold(f64::INFINITY, f64::min);
+    let noise = |kind: usize| {
+        let own = records.iter().filter(|record| program.kind[record.worker as usize] == kind);
+        let lengths: Vec<f64> = own.map(|record| record.until - record.since).collect();
+        let mean = lengths.iter().sum::<f64>() / lengths.len().max(1) as f64;
+        deviation(&lengths).map_or(0.0, |spread| spread / mean)
+            * (2.0 * slowest / done[kind].1.max(1.0)).sqrt()
+    };
+    (0..kinds).map(|kind| mean(&done[kind]) - slowest > 1.0 + CHANCE * noise(kind)).collect()
+}
+
+/// Longest histogram; larger values share its last bar.
+const BARS: usize = 64;
+
+/// Samples of a step, by worker.
+pub(super) fn batches(scenario: &Scenario) -> Vec<f64> {
+    let mut batches = Vec::with_capacity(scenario.cluster.workers() as usize);
+    for (index, group) in scenario.cluster.groups.iter().enumerate() {
+        batches.extend(std::iter::repeat_n(f64::from(scenario.samples(index)), group.count as usize));
+    }
+    batches
+}
+
+/// Reports on all groups, whose workers compute for `compute` seconds in a step.
+pub(super) fn groups(scenario: &Scenario, compute: &[Seconds]) -> Vec<GroupReport> {
+    let report = |(index, group): (usize, &WorkerGroup)| GroupReport {
+        group: index,
+        count: group.count,
+        batch: scenario.samples(index),
+        compute: compute[index],
+        ready: Seconds::ZERO,
+        slack: None,
+    };
+    scenario.cluster.groups.iter().enumerate().map(report).collect()
+}
+
+/// Mean of a figure over runs.
+pub(super) fn mean<F>(runs: &[F], of: impl Fn(&F) -> f64) -> f64 {
+    runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
+}
+
+/// 5th, 50th and 95th percentile.
+pub(super) fn spread(values: &mut [f64]) -> Spread {
+    Spread { low: quantile(values, 0.05), median: quantile(values, 0.5), high: quantile(values, 0.95) }
+}
+
+/// Shares of the values 0, 1, 2 …
+pub(super) fn histogram(values: &[f64]) -> Vec<f64> {
+    let most = values.iter().copied().fold(0.0, f64::max).min((BARS - 1) as f64) as usize;
+    let mut shares = vec![0.0; most + 1];
+    for value in values {
+        shares[(*value as usize).min(most)] += 1.0 / values.len() as f64;
+    }
+    shares
+}
+
+/// Why a run ended.
+pub(super) fn describe(end: &End) -> String {
+    match end {
+        End::Completed => "all steps were done".to_owned(),
+        End::TimeLimit => "the simulated time was up".to_owned(),
+        End::EffortLimit => "the budget was spent".to_owned(),
+        End::Deadlock(waiting) => {
+            let names: Vec<String> =
+                waiting.iter().map(|(worker, name)| format!("worker {worker} for \"{name}\"")).collect();
+            format!("a deadlock: waiting are {}", names.join(", "))
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
 //!
 //! One module for each kind of training, `parameter_server`, `all_reduce`, `sprint` and `transformer`, each with `predict` and
-//! `timeline`; `measure` continues runs until `estimate` knows the throughput in steady state well enough (`leads`: what
-//! bounded staleness needs for it), `summary` holds what all report alike, `excerpt` is a typical
+//! `timeline`; `measure` continues runs until `estimate` knows the throughput in steady state well enough; `excerpt` is a typical
 //! step to explain, `timeline` a run to look at.
 //!
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
@@ -11,11 +10,9 @@
 pub(crate) mod all_reduce;
 mod estimate;
 mod excerpt;
-mod leads;
 mod measure;
 mod parameter_server;
 mod sprint;
-mod summary;
 mod timeline;
 mod transformer;
 

@@ -1,7 +1,7 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
 use super::measure::{EXCESS, go_on, observe};
-use super::summary::{histogram, spread};
+use super::measure::{histogram, spread};
 use super::{MAX_WORKERS, Recording, about, broken};
 use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};

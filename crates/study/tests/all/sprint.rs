@@ -90,18 +90,14 @@ fn within_its_premise_the_closed_form_agrees() {
     }
 }
 
-/// T_GPU, and with it the epoch, agrees at the size of the paper's machine too; so does all of it on one node.
+/// On one node all of it agrees at the size of the paper's machine too; the validation set `oyama2016` has T_GPU of several.
 #[test]
-fn on_a_machine_as_the_papers_steps_agree() {
-    for (nodes, batch) in [(1, 1), (1, 4), (1, 8), (1, 11), (2, 4), (4, 1), (8, 4), (8, 8), (16, 11)] {
-        let threads = machine(nodes, 8, batch);
+fn on_one_node_as_the_papers_steps_and_updates_agree() {
+    for batch in [1, 4, 8, 11] {
+        let threads = machine(1, 8, batch);
         let (steady, seen) = (threads.steady().unwrap(), simulated(&threads, 0.1));
-        assert!(off(steady.gpu.get(), seen.gpu).abs() < 0.05, "{nodes} nodes, batch {batch}");
-        if nodes == 1 {
-            let minibatch = seen.gradients * f64::from(batch);
-            assert!(off(steady.update.get(), seen.update).abs() < 0.05, "batch {batch}");
-            assert!(off(steady.minibatch, minibatch).abs() < 0.05, "batch {batch}");
-        }
+        assert!(off(steady.update.get(), seen.update).abs() < 0.05, "batch {batch}");
+        assert!(off(steady.minibatch, seen.gradients * f64::from(batch)).abs() < 0.05, "batch {batch}");
     }
 }
 

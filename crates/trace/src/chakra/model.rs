@@ -1,6 +1,6 @@
 //! A network out of calls of PyTorch's operators.
 
-use super::call::{Argument, Maker, Operator, Tensor};
+use super::operators::{Argument, Maker, Operator, Tensor};
 use std::collections::HashMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::{Activation, Builder, Conv2d, LayerId, Model, Norm, Op, Padding, Pool};

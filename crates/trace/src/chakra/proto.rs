@@ -1,12 +1,13 @@
 //! Chakra's protobuf files: length-delimited messages; the first describes the trace, the others are nodes.
 //! Only the fields that are read are declared (et_def.proto, package ChakraProtoMsg).
 
-use super::node::{Kind, Node, Nodes};
-use crate::imported::tally;
+use super::nodes::{Node, NodeKind, Nodes};
+use crate::import::tally;
 use crate::source::Source;
 use prost::Message;
 use prost::encoding::decode_varint;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
+use std::io::{BufRead, BufReader, Read};
 use stepcast_core::fault::Fault;
 
 /// Bytes of the largest message.
@@ -124,7 +125,7 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
         }
         notes.push(format!("the file ends in the middle of a node ({error}); the rest is lost"));
     }
-    tally(notes, spoilt, "nodes that could not be read and were left out");
+    tally(notes, spoilt, "node", "ignored: unreadable");
     Ok(nodes)
 }
 
@@ -167,7 +168,7 @@ fn take(message: &NodeMessage, nodes: &mut Nodes) -> usize {
         id: message.id,
         data: message.data_deps.clone(),
         control: message.ctrl_deps.clone(),
-        kind: Kind::from_numbers(message.kind, whole("comm_type")),
+        kind: NodeKind::from_numbers(message.kind, whole("comm_type")),
         micros: message.duration_micros as f64,
         host: whole("is_cpu_op") == Some(1),
         lane: whole("tid").or(whole("stream")).unwrap_or(0),

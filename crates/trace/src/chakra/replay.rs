@@ -5,7 +5,7 @@
 //! cycle is opened at its node with the smallest number. Nodes that could start come in order of their numbers, in which
 //! tracers assign them. Cost: edges, and nodes times the logarithm of their number.
 
-use super::node::{Kind, Nodes};
+use super::nodes::{NodeKind, Nodes};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -63,7 +63,7 @@ pub(super) fn replay(nodes: &Nodes) -> Replay {
         }
         let node = &nodes[position];
         let mut end = found.start[position];
-        if node.kind == Kind::Compute && node.micros > 0.0 {
+        if node.kind == NodeKind::Compute && node.micros > 0.0 {
             let lane = lanes.entry((node.host, node.lane)).or_insert(0.0);
             found.start[position] = end.max(*lane);
             end = found.start[position] + node.micros;
@@ -86,13 +86,14 @@ pub(super) fn replay(nodes: &Nodes) -> Replay {
 
 #[cfg(test)]
 mod tests {
-    use super::super::node::{Collective, Node};
+    use super::super::nodes::{Collective, Node};
     use super::*;
 
     fn nodes(list: &[(u64, f64, u64, &[u64])]) -> Nodes {
         let mut nodes = Nodes::default();
         for &(id, micros, lane, after) in list {
-            let kind = if micros > 0.0 { Kind::Compute } else { Kind::Collective(Collective::AllReduce) };
+            let kind =
+                if micros > 0.0 { NodeKind::Compute } else { NodeKind::Collective(Collective::AllReduce) };
             nodes.push(Node { id, kind, data: after.to_vec(), micros, lane, ..Node::default() });
         }
         nodes

@@ -1,21 +1,8 @@
 use super::proto::tests::{TestNode, trace};
 use super::*;
+use crate::import::testing::imported;
 use stepcast_core::model::zoo;
 use stepcast_core::pass::Recorded;
-
-fn imported(name: &str, bytes: &[u8]) -> Result<Imported, Fault> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    crate::import(&[path], &Options { batch: Some(32), ..Options::default() })
-}
-
-fn profile_of(found: Content) -> Profile {
-    match found {
-        Content::Profile(profile) => profile,
-        Content::Model(_) => panic!("a trace with times gives a profile"),
-    }
-}
 
 const SUM: &[(&str, u64)] = &[("comm_type", 0), ("comm_size", 4000)];
 const LARGE_SUM: &[(&str, u64)] = &[("comm_type", 0), ("comm_size", 8000)];
@@ -34,14 +21,14 @@ const SMALL: &[TestNode<'static>] = &[
 #[test]
 fn nodes_become_a_pass() {
     let Imported { content: found, summary, notes } = imported("rank.0.et", &trace(SMALL)).unwrap();
-    let profile = profile_of(found);
+    let profile = found.into_profile().unwrap();
     let pass = Recorded::new(&profile).unwrap().steps(1.0).next().unwrap();
     assert!((pass.forward.get() - 500e-6).abs() < 1e-12);
     assert!((pass.layers[1].backward.get() - 100e-6).abs() < 1e-12);
     assert!((pass.update.get() - 50e-6).abs() < 1e-12);
     assert!((pass.gradients().get() - 12_000.0).abs() < 1e-9);
     assert!((profile.steps[0].length - 650e-6).abs() < 1e-12);
-    assert!(notes[0].starts_with("collectives other than all-reduces"), "{notes:?}");
+    assert!(notes[0].starts_with("1 other collective ignored"), "{notes:?}");
     assert_eq!(summary.figures[0].value, SummaryValue::Count(7));
 }
 
@@ -63,9 +50,9 @@ fn json_says_the_same() {
         {"id": "5", "type": "COMM_COLL_NODE", "dataDeps": ["4", "3"], "attr": [{"name": "comm_type", "int64Val": "0"},
             {"name": "comm_size", "uint64Val": "8000"}]}
         {"id": "7", "type": "COMP_NODE", "durationMicros": "50", "dataDeps": ["3", "5"]}"#;
-    let expected = profile_of(imported("x.et", &trace(SMALL)).unwrap().content);
+    let expected = imported("x.et", &trace(SMALL)).unwrap().content.into_profile().unwrap();
     for text in [listed, printed] {
-        let profile = profile_of(imported("x.json", text.as_bytes()).unwrap().content);
+        let profile = imported("x.json", text).unwrap().content.into_profile().unwrap();
         assert_eq!((&profile.operations, &profile.steps), (&expected.operations, &expected.steps), "{text}");
     }
 }
@@ -170,7 +157,7 @@ fn published_traces_can_be_imported() {
     }
     let options = Options { batch: Some(32), ..Options::default() };
     let open = |name: &str| crate::import(&[folder.join(name)], &options);
-    let profile = profile_of(open("chakra/feeder_tests_trace.tar.gz").unwrap().content);
+    let profile = open("chakra/feeder_tests_trace.tar.gz").unwrap().content.into_profile().unwrap();
     let pass = Recorded::new(&profile).unwrap().steps(1.0).next().unwrap();
     // ResNet-50 has 25,557,032 parameters.
     assert!((pass.gradients().get() - 4.0 * 25_557_032.0).abs() < 1.0, "{}", pass.gradients());

@@ -4,7 +4,7 @@
 //! holds `WAIT_FOR_DATA`, `QUEUE`, `MEMCPY_IN_FUSION_BUFFER`, `NCCL_ALLREDUCE` or its like, `MEMCPY_OUT_FUSION_BUFFER`. Its
 //! end has type and shape (horovod/common/timeline.cc).
 
-use crate::imported::tally;
+use crate::import::tally;
 use crate::objects::{Object, number, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -204,10 +204,9 @@ impl Recorder {
     }
 
     pub(super) fn report(&self, notes: &mut Vec<String>) {
-        let mut say = |count: usize, what: &str| tally(notes, count, what);
-        say(self.undated, "events without a readable time, which were left out");
-        say(self.unpaired, "phases without a beginning or an end, which were left out");
-        say(self.excess, "reductions beyond the first two million, which were left out");
+        tally(notes, self.undated, "event", "ignored: no readable time");
+        tally(notes, self.unpaired, "phase", "ignored: without a beginning or an end");
+        tally(notes, self.excess, "reduction", "ignored: beyond the first two million");
         if !self.others.is_empty() {
             let kinds: Vec<&str> = self.others.iter().copied().collect();
             notes.push(format!("not taken for gradients: {}", kinds.join(", ")));

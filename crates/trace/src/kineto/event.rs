@@ -1,13 +1,13 @@
 //! One event of a trace, with the fields that are read; all others are skipped.
 //!
-//! Fields come in any order and of any type: numbers may be strings, threads may be words. Of a repeated field the last
-//! value counts. Strings are borrowed from the text where they have no escapes.
+//! Fields come in any order and of any type: numbers may be strings, threads may be words, lists stand where one value is expected. Of
+//! a repeated field the last value counts. Strings are borrowed from the text where they have no escapes.
 
-use super::lenient::{First, Key, Scalar, Shape};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,6 +94,11 @@ impl<'de> Deserialize<'de> for Event<'de> {
     }
 }
 
+/// The value of the key that was read last.
+fn value<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Loose<'de>, A::Error> {
+    map.next_value()
+}
+
 struct EventVisitor;
 
 impl<'de> Visitor<'de> for EventVisitor {
@@ -108,13 +113,13 @@ impl<'de> Visitor<'de> for EventVisitor {
         let (mut process, mut thread) = (0, 0);
         while let Some(Key(key)) = map.next_key()? {
             match &*key {
-                b"ph" => event.complete = map.next_value::<Scalar<'_>>()?.is("X"),
-                b"cat" => event.category = Category::from_name(map.next_value::<Scalar<'_>>()?.text()),
-                b"name" => event.name = map.next_value::<Scalar<'_>>()?.into_text(),
-                b"pid" => process = map.next_value::<Scalar<'_>>()?.label(),
-                b"tid" => thread = map.next_value::<Scalar<'_>>()?.label(),
-                b"ts" => event.start = map.next_value::<Scalar<'_>>()?.number(),
-                b"dur" => event.duration = map.next_value::<Scalar<'_>>()?.number(),
+                b"ph" => event.complete = value(&mut map)?.text().as_deref() == Some("X"),
+                b"cat" => event.category = Category::from_name(&value(&mut map)?.text().unwrap_or_default()),
+                b"name" => event.name = value(&mut map)?.text().unwrap_or_default(),
+                b"pid" => process = value(&mut map)?.label(),
+                b"tid" => thread = value(&mut map)?.label(),
+                b"ts" => event.start = value(&mut map)?.number(),
+                b"dur" => event.duration = value(&mut map)?.number(),
                 b"args" => map.next_value_seed(&mut event.details)?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -145,24 +150,22 @@ impl<'de> Visitor<'de> for &mut Details<'de> {
         let details = self;
         while let Some(Key(key)) = map.next_key()? {
             match &*key {
-                b"correlation" => details.correlation = map.next_value::<Scalar<'_>>()?.whole(),
-                b"stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
-                b"device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
-                b"bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),
-                b"grid" => details.grid = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
-                b"block" => details.block = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
-                b"Input Dims" => details.shape = map.next_value::<First>()?.inner,
-                b"Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
-                b"Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
-                b"In msg nelems" => details.elements = map.next_value::<Scalar<'_>>()?.whole(),
-                b"Out msg nelems" => details.elements_out = map.next_value::<Scalar<'_>>()?.whole(),
-                b"Process Group Name" => details.group = map.next_value::<Scalar<'_>>()?.known(),
-                b"Process Group Description" => {
-                    details.group_description = map.next_value::<Scalar<'_>>()?.known();
-                }
-                b"Group size" => details.group_size = map.next_value::<Scalar<'_>>()?.whole(),
-                b"dtype" => details.element_type = map.next_value::<Scalar<'_>>()?.known(),
-                b"Collective name" => details.collective = map.next_value::<Scalar<'_>>()?.known(),
+                b"correlation" => details.correlation = value(&mut map)?.whole(),
+                b"stream" => details.stream = Some(value(&mut map)?.label()),
+                b"device" => details.device = value(&mut map)?.whole(),
+                b"bytes" => details.bytes = value(&mut map)?.whole(),
+                b"grid" => details.grid = value(&mut map)?.product(),
+                b"block" => details.block = value(&mut map)?.product(),
+                b"Input Dims" => details.shape = value(&mut map)?.first_list(),
+                b"Input type" => details.types = value(&mut map)?.text(),
+                b"Sequence number" => details.sequence = value(&mut map)?.whole(),
+                b"In msg nelems" => details.elements = value(&mut map)?.whole(),
+                b"Out msg nelems" => details.elements_out = value(&mut map)?.whole(),
+                b"Process Group Name" => details.group = value(&mut map)?.text(),
+                b"Process Group Description" => details.group_description = value(&mut map)?.text(),
+                b"Group size" => details.group_size = value(&mut map)?.whole(),
+                b"dtype" => details.element_type = value(&mut map)?.text(),
+                b"Collective name" => details.collective = value(&mut map)?.text(),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -177,6 +180,199 @@ impl<'de> Visitor<'de> for &mut Details<'de> {
 
     fn visit_str<E>(self, _: &str) -> Result<(), E> {
         Ok(())
+    }
+}
+
+/// The sizes of a tensor's dimensions; none if they are more than six, too large, or no whole numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Shape {
+    sizes: [u32; 6],
+    count: u8,
+}
+
+impl Shape {
+    pub(super) fn sizes(&self) -> &[u32] {
+        self.sizes.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    fn push(&mut self, size: f64) {
+        let is_size = (0.0..=f64::from(u32::MAX)).contains(&size) && size.fract() == 0.0;
+        match self.sizes.get_mut(usize::from(self.count)).filter(|_| is_size) {
+            Some(place) => {
+                *place = size as u32;
+                self.count += 1;
+            }
+            None => self.count = u8::MAX,
+        }
+    }
+
+    /// The product of all sizes; none if they are not known or it overflows.
+    pub(super) fn product(&self) -> Option<u64> {
+        let sizes = self.sizes.get(..usize::from(self.count))?;
+        sizes.iter().try_fold(1_u64, |product, size| product.checked_mul(u64::from(*size)))
+    }
+}
+
+/// A key: bytes, because nothing is gained by making sure that they are text.
+struct Key<'a>(Cow<'a, [u8]>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_borrowed_bytes<E>(self, text: &'de [u8]) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_bytes<E>(self, text: &[u8]) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text.as_bytes())))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.as_bytes().to_owned())))
+            }
+        }
+        deserializer.deserialize_bytes(Keys)
+    }
+}
+
+/// A value of any type, as far as one is read: a list of numbers is its sizes, another list stands for its first entry, and what is
+/// neither number nor text nor list for nothing.
+enum Loose<'a> {
+    Number(f64),
+    Text(Cow<'a, str>),
+    /// A list of whole numbers.
+    Sizes(Shape),
+    /// A list whose first entry is a list of whole numbers.
+    Nested(Shape),
+    Nothing,
+}
+
+impl<'a> Loose<'a> {
+    fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Number(_) | Self::Sizes(_) | Self::Nested(_) | Self::Nothing => None,
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+            Self::Sizes(sizes) => sizes.sizes().first().copied().map(f64::from),
+            Self::Nested(_) | Self::Nothing => None,
+        }
+        .filter(|number| number.is_finite())
+    }
+
+    fn whole(&self) -> Option<u64> {
+        self.number().filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
+    }
+
+    /// A number that stands for a thread: the same for 7 and "7".
+    fn label(&self) -> u64 {
+        match (self.whole(), self) {
+            (Some(number), _) => number,
+            (None, Self::Text(text)) => {
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                hasher.finish()
+            }
+            (None, _) => 0,
+        }
+    }
+
+    /// The product of a list of sizes.
+    fn product(&self) -> Option<u64> {
+        match self {
+            Self::Sizes(sizes) if !sizes.sizes().is_empty() => sizes.product(),
+            _ => None,
+        }
+    }
+
+    /// The first list in a list.
+    fn first_list(&self) -> Option<Shape> {
+        match self {
+            Self::Nested(sizes) => Some(*sizes),
+            Self::Number(_) | Self::Text(_) | Self::Sizes(_) | Self::Nothing => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Loose<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values;
+        impl<'de> Visitor<'de> for Values {
+            type Value = Loose<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Loose<'de>, E> {
+                Ok(Loose::Number(number))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Loose<'de>, E> {
+                Ok(Loose::Number(number as f64))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Loose<'de>, E> {
+                Ok(Loose::Number(number as f64))
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Loose<'de>, E> {
+                Ok(Loose::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Loose<'de>, E> {
+                Ok(Loose::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Loose<'de>, E> {
+                Ok(Loose::Nothing)
+            }
+
+            fn visit_unit<E>(self) -> Result<Loose<'de>, E> {
+                Ok(Loose::Nothing)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Loose<'de>, A::Error> {
+                let found = match list.next_element()? {
+                    None => Loose::Sizes(Shape::default()),
+                    Some(Loose::Number(first)) => {
+                        let mut sizes = Shape::default();
+                        sizes.push(first);
+                        while let Some(next) = list.next_element::<Loose<'_>>()? {
+                            sizes.push(if let Loose::Number(size) = next { size } else { f64::NAN });
+                        }
+                        Loose::Sizes(sizes)
+                    }
+                    Some(Loose::Sizes(sizes)) => Loose::Nested(sizes),
+                    Some(text @ Loose::Text(_)) => text,
+                    Some(Loose::Nested(_) | Loose::Nothing) => Loose::Nothing,
+                };
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(found)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Loose::Nothing)
+            }
+        }
+        deserializer.deserialize_any(Values)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::gradients::Inputs;
 use super::join::Joined;
-use super::rank::Understood;
+use super::rank::AnalysedStep;
 use super::recording::Recording;
 use super::records::{Collective, Message, Placed, Role, Span, Time, inside, union, within};
-use super::replay::Exchange;
+use super::timeline::Exchange;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,7 +172,7 @@ pub(super) fn mark_gradient_sums(recording: &Recording, joined: &mut Joined, win
 }
 
 /// What every process group sends in all steps, by collective; what takes longest comes first.
-pub(super) fn traffic(recording: &Recording, steps: &[Understood<'_>]) -> Vec<Traffic> {
+pub(super) fn traffic(recording: &Recording, steps: &[AnalysedStep<'_>]) -> Vec<Traffic> {
     let mut found = BTreeMap::<(String, String, bool), Traffic>::new();
     for (step, works) in steps {
         let recorded = recorded(recording, step.host);

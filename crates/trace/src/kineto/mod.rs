@@ -1,45 +1,35 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
-//! `receive`, `event` and `lenient` read one event; `names`, `records`, `recording` and `groups` keep what matters.
-//! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `messages` tells sums of gradients from
-//! other collectives, `timeline` removes these sums from a step, `replay` puts them back, `gradients` and `sizes` find what is
-//! exchanged and when. `rank` is the analysis of one file, `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
-//! `docs/import.md`.
+//! `event` reads one event, `head` the rest of the file; `records` and `recording` keep what matters. `join` assigns kernels to their
+//! calls, operators and phases and finds steps, `messages` tells sums of gradients from other collectives, `timeline` removes these
+//! sums from a step and puts them back, `gradients` finds what is exchanged and when. `rank` is the analysis of one file, `profile`
+//! makes the profile and `report` the summary, of one rank or of several. Assumptions are documented in `docs/import.md`.
 //!
 //! Reading takes one pass, or two for traces of more than a million records.
 
 mod event;
 mod gradients;
-mod groups;
 mod head;
 mod join;
-mod lenient;
 mod messages;
-mod names;
 mod profile;
 mod rank;
-mod ranks;
-mod receive;
 mod recording;
 mod records;
-mod replay;
 mod report;
-mod sizes;
-mod steps;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
-use crate::content::Content;
-use crate::error::profile_fault;
-use crate::imported::{Imported, tally};
+use crate::files::Content;
+use crate::import::{Imported, Options, profile_fault, tally};
 use crate::objects::split;
-use crate::options::Options;
-use crate::source::{self, Limits, Reading, Source};
+use crate::source;
+use crate::source::{Limits, Reading, Source};
+use gradients::SizeSource;
 use rank::Rank;
 use recording::{Part, Recording};
 use records::Span;
-use sizes::SizeSource;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -73,7 +63,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
         let remedy = "record with ProfilerActivity.CPU and ProfilerActivity.CUDA";
         return Err(Fault::in_file(place, "nothing that computes was recorded", remedy));
     }
-    let chosen = ranks::median(&all);
+    let chosen = report::median_rank(&all);
     let rank = &all[chosen];
     let known = rank.batch.filter(|batch| *batch > 0);
     let batch = Options { batch: options.batch.or(known), ..*options }.required_batch(&rank.place)?;
@@ -83,8 +73,8 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     }
     let mut summary = report::summary(rank);
     if all.len() > 1 {
-        match ranks::align(&all) {
-            Some(standings) => summary.tables.insert(0, report::ranks(&all, &standings, chosen)),
+        match report::align_clocks(&all) {
+            Some(standings) => summary.tables.insert(0, report::ranks_table(&all, &standings, chosen)),
             None => notes
                 .push("the ranks have no collectives in common; their clocks were not aligned".to_owned()),
         }
@@ -173,22 +163,19 @@ fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording,
         notes.push(format!("the file ends in the middle of its events; {read} were read"));
     }
     let losses = recording.losses;
-    for (count, what) in [
-        (
-            losses.repaired,
-            "events that are not quite JSON (nan, control characters, not UTF-8), read after repair",
-        ),
-        (course.spoilt, "events that cannot be read and were left out"),
-        (losses.absurd, "events with impossible times, which were left out"),
+    for (count, fate) in [
+        (losses.repaired, "repaired: not quite JSON (nan, control characters, not UTF-8)"),
+        (course.spoilt, "ignored: unreadable"),
+        (losses.absurd, "ignored: impossible times"),
     ] {
-        tally(&mut notes, count, what);
+        tally(&mut notes, count, "event", fate);
     }
     Ok((recording, notes))
 }
 
 /// As many steps, after the first, as can be kept.
 fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, Fault> {
-    let marks = steps::marks(recording);
+    let marks = join::step_marks(recording);
     let per_step = records / marks.len().max(1) + 1;
     let fit = most * 3 / 4 / per_step;
     let first = usize::from(marks.len() > 1);
@@ -218,7 +205,7 @@ fn kept_traffic(rank: &Rank) -> Option<String> {
 /// Notes about a rank.
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
-    tally(&mut notes, rank.left_out, "steps that were left out because they are not like the others");
+    tally(&mut notes, rank.left_out, "step", "ignored: unlike the others");
     if rank.steps.len() > profile::MOST_STEPS {
         notes.push(format!(
             "of {} steps, the profile holds the first {}",
@@ -226,11 +213,7 @@ fn notes(rank: &Rank) -> Vec<String> {
             profile::MOST_STEPS
         ));
     }
-    tally(
-        &mut notes,
-        rank.orphans,
-        "kernels launched outside of the part that was read, which were left out",
-    );
+    tally(&mut notes, rank.orphans, "kernel", "ignored: part of no complete step");
     if rank.overlapping > 0 {
         notes.push(format!(
             "steps overlap: {} begin on the device before the step before has ended; a step is measured from a work to \

@@ -1,14 +1,12 @@
 //! The analysis of one rank's trace: its steps without communication, gradients, sizes, buckets and shares of time.
 
-use super::gradients::{self, Gradient};
-use super::join::Joined;
-use super::messages::{self, Traffic};
+use super::gradients::{Gradient, Sizes, find_gradients, gradient_sizes};
+use super::join::{Joined, StepBoundary, step_windows};
+use super::messages;
+use super::messages::Traffic;
 use super::recording::Recording;
 use super::records::{Collective, Operator, Phase, Placed, Role, Span, Time, union, within};
-use super::replay::Exchange;
-use super::sizes::{self, Sizes};
-use super::steps::{self, StepBoundary};
-use super::timeline::{Shift, Surroundings, Timeline};
+use super::timeline::{Exchange, Shift, Surroundings, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -86,14 +84,14 @@ impl Rank {
         recording.sort();
         recording.attribute_groups();
         let mut joined = Joined::new(&mut recording);
-        let (windows, boundary) = steps::windows(&recording, &joined);
+        let (windows, boundary) = step_windows(&recording, &joined);
         messages::mark_gradient_sums(&recording, &mut joined, &windows);
-        let (all, overlapping) = understand(&recording, &joined, &windows);
+        let (all, overlapping) = analyse_steps(&recording, &joined, &windows);
         let found = all.len();
         let kept = alike(all);
         let sizes = kept.iter().find_map(|(step, works)| {
             let sent = messages::gradient_sums(&recording, step.host);
-            sizes::of_step(&recording, &step.gradients, &sent, works)
+            gradient_sizes(&recording, &step.gradients, &sent, works)
         });
         let traffic = messages::traffic(&recording, &kept);
         let steps: Vec<Step> = kept.into_iter().map(|(step, _)| step).collect();
@@ -158,17 +156,18 @@ fn device_marks(recording: &Recording) -> Vec<Time> {
     begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-pub(super) type Understood<'a> = (Step, Vec<&'a Placed>);
+/// A step, and its works.
+pub(super) type AnalysedStep<'a> = (Step, Vec<&'a Placed>);
 
 /// Start and launch of a work.
 type Mark = (Time, Time);
 
 /// All steps that have works.
-fn understand<'a>(
+fn analyse_steps<'a>(
     recording: &Recording,
     joined: &'a Joined,
     windows: &[Span],
-) -> (Vec<Understood<'a>>, usize) {
+) -> (Vec<AnalysedStep<'a>>, usize) {
     let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
     let loading = union(loading.map(|range| range.span).collect());
     let sums = joined.works.iter().filter(|placed| placed.sums_gradients);
@@ -201,7 +200,7 @@ fn understand<'a>(
         let timeline = Timeline::new(&works, carried, (begin, next), (gap, launch), &around, backward);
         carried = timeline.carry();
         let sent = messages::gradient_sums(recording, host).sums;
-        let gradients = gradients::of_step(recording, joined, &works, &sent, host);
+        let gradients = find_gradients(recording, joined, &works, &sent, host);
         steps.push((
             step(recording, (host, joined.on_host), &loading, timeline, gradients, &sent, &works),
             works,
@@ -306,7 +305,7 @@ pub(super) fn median(times: &[Time]) -> Option<Time> {
 
 /// Those with the usual number of gradients and about the usual number of works; without steps at the beginning that
 /// take twice as long as usual, while libraries are loaded and kernels chosen.
-fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
+fn alike(steps: Vec<AnalysedStep<'_>>) -> Vec<AnalysedStep<'_>> {
     let usual = |counts: &mut dyn Iterator<Item = usize>| {
         let mut counts: Vec<usize> = counts.collect();
         counts.sort_unstable();

@@ -3,13 +3,11 @@
 //! A record takes some 40 bytes. Beyond a number of records only the marks of steps are kept, and
 //! the trace is read again for the steps that fit.
 
-use super::event::{Category, Details, Event};
+use super::event::{Category, Details, Event, Shape};
 use super::head::Head;
-use super::lenient::Shape;
-use super::names::{self, Fact, Names};
 use super::records::{
-    Accumulation, Collective, Kind, Launch, Message, Numbered, Operator, Phase, Placed, Range, Role, Span,
-    Time, Work,
+    Accumulation, Collective, Fact, Launch, Message, Names, Numbered, Operator, Phase, Placed, Range, Role,
+    STEP, Span, Time, Work, WorkKind,
 };
 use crate::source::Memory;
 use rustc_hash::FxHashMap;
@@ -49,7 +47,7 @@ pub(super) struct Losses {
 }
 
 /// One rank.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recording {
     pub(super) head: Head,
     pub(super) events: u64,
@@ -93,32 +91,7 @@ const MOST_DEVICES: usize = 1024;
 impl Recording {
     /// An empty one, for `most` records.
     pub(super) fn new(most: usize, memory: Memory) -> Self {
-        Self {
-            head: Head::default(),
-            events: 0,
-            losses: Losses::default(),
-            works: Vec::new(),
-            launches: Vec::new(),
-            operators: Vec::new(),
-            ranges: Vec::new(),
-            accumulations: Vec::new(),
-            collectives: Vec::new(),
-            messages: FxHashMap::default(),
-            numbered: Vec::new(),
-            device_marks: BTreeMap::new(),
-            first_input: None,
-            devices: Vec::new(),
-            names: Names::default(),
-            threads: FxHashMap::default(),
-            pool_threads: BTreeMap::new(),
-            part: None,
-            samples: Vec::new(),
-            calls: 0,
-            records: 0,
-            most,
-            memory,
-            held: 0,
-        }
+        Self { most, memory, ..Self::default() }
     }
 
     /// Bytes that were counted in the import's memory.
@@ -219,10 +192,8 @@ impl Recording {
             Category::Kernel | Category::Copy | Category::Fill => self.keep_work(event, span),
             Category::Runtime => self.keep_call(event, span),
             Category::DeviceAnnotation => {
-                let number = event
-                    .name
-                    .strip_prefix(names::STEP)
-                    .and_then(|rest| rest.strip_prefix('#')?.parse().ok());
+                let number =
+                    event.name.strip_prefix(STEP).and_then(|rest| rest.strip_prefix('#')?.parse().ok());
                 if let Some(number) = number {
                     self.hold();
                     let begin = self.device_marks.entry(number).or_insert(start);
@@ -241,10 +212,10 @@ impl Recording {
         let details = &event.details;
         let (name, facts) = self.names.intern(&event.name);
         let kind = match event.category {
-            Category::Kernel if facts.has(Fact::CollectiveKernel) => Kind::Collective,
-            Category::Kernel => Kind::Compute,
-            Category::Copy if facts.has(Fact::WithinDevice) => Kind::Copy,
-            _ => Kind::Transfer,
+            Category::Kernel if facts.has(Fact::CollectiveKernel) => WorkKind::Collective,
+            Category::Kernel => WorkKind::Compute,
+            Category::Copy if facts.has(Fact::WithinDevice) => WorkKind::Copy,
+            _ => WorkKind::Transfer,
         };
         let threads = details.grid.zip(details.block).and_then(|(grid, block)| grid.checked_mul(block));
         let known = |device: &u64| self.devices.len() == MOST_DEVICES || self.devices.contains(device);
@@ -259,7 +230,7 @@ impl Recording {
             kind,
             elements: details.elements.and_then(|elements| u32::try_from(elements).ok()).unwrap_or(0),
         };
-        if kind == Kind::Collective && details.collective.is_some() {
+        if kind == WorkKind::Collective && details.collective.is_some() {
             let message = self.message(details);
             self.hold();
             self.messages.insert(work.correlation, message);

@@ -1,13 +1,16 @@
-//! The summary of a trace.
+//! The summary of a trace, and several ranks of one job on one clock.
+//!
+//! A collective ends on all ranks at about the same time, and begins when the last of them has arrived. So the clocks
+//! of two ranks differ by the median difference of the ends of their collectives; the rank that begins last keeps the
+//! others waiting.
 
+use super::gradients::SizeSource;
+use super::join::StepBoundary;
 use super::messages::Traffic;
 use super::rank::{Bucket, Rank, Step, Usage, median};
-use super::ranks::Standing;
-use super::records::{Phase, Time};
-use super::replay;
-use super::sizes::SizeSource;
-use super::steps::StepBoundary;
-use crate::summary::{Summary, SummaryTable, SummaryValue};
+use super::records::{Phase, Span, Time};
+use super::timeline::ring_rate;
+use crate::overview::{Summary, SummaryTable, SummaryValue};
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// Operators that are listed.
@@ -98,7 +101,7 @@ fn replay(rank: &Rank, recorded: f64, summary: &mut Summary) {
         100.0 * (replayed / recorded - 1.0)
     );
     summary.figure("replayed", "step replayed", time(replayed), off);
-    if let Some(rate) = replay::ring_rate(rank) {
+    if let Some(rate) = ring_rate(rank) {
         let note = "of each link of a ring that sums in that time: `reached` of `[cluster.network]`";
         summary.figure("reached", "rate of sums", SummaryValue::Rate(rate), note);
     }
@@ -213,7 +216,7 @@ fn operators(rank: &Rank) -> Option<SummaryTable> {
 }
 
 /// A table of all ranks.
-pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> SummaryTable {
+pub(super) fn ranks_table(ranks: &[Rank], standings: &[Standing], chosen: usize) -> SummaryTable {
     let row = |(index, (rank, standing)): (usize, (&Rank, &Standing))| {
         let number = rank.number.unwrap_or(index as u64);
         vec![
@@ -245,4 +248,58 @@ pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> Su
         ("use", ""),
     ];
     SummaryTable { key: "ranks", title: "Ranks", columns, rows }
+}
+
+/// One rank beside the others.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Standing {
+    /// Its clock minus that of the first rank.
+    pub(super) offset: Time,
+    /// Mean time from the first rank's arrival at a collective to its own.
+    pub(super) lateness: f64,
+    /// Share of the collectives at which it arrived last.
+    pub(super) last: f64,
+    /// Mean time that it waited in a collective for the last rank to arrive, by step.
+    pub(super) waited: f64,
+}
+
+/// The standing of every rank; none if they have no collectives in common.
+pub(super) fn align_clocks(ranks: &[Rank]) -> Option<Vec<Standing>> {
+    let exchanges: Vec<Vec<Span>> = ranks
+        .iter()
+        .map(|rank| rank.steps.iter().flat_map(|step| step.exchanges.iter().map(|it| it.ran)).collect())
+        .collect();
+    let count = exchanges.iter().map(Vec::len).min().filter(|count| *count > 0)?;
+    if ranks.len() < 2 || exchanges.iter().any(|own| own.len() != count) {
+        return None;
+    }
+    let offset = |own: &Vec<Span>| {
+        let mut differences: Vec<Time> =
+            own.iter().zip(&exchanges[0]).map(|(own, first)| own.end - first.end).collect();
+        differences.sort_unstable();
+        differences[differences.len() / 2]
+    };
+    let offsets: Vec<Time> = exchanges.iter().map(offset).collect();
+    let arrival = |rank: usize, index: usize| exchanges[rank][index].start - offsets[rank];
+    let all = 0..ranks.len();
+    let first = |index: usize| all.clone().map(|rank| arrival(rank, index)).min().unwrap_or(0);
+    let last = |index: usize| all.clone().map(|rank| arrival(rank, index)).max().unwrap_or(0);
+    let standing = |rank: usize| {
+        let sum = |of: &dyn Fn(usize) -> Time| (0..count).map(|index| of(index) as f64).sum::<f64>();
+        Standing {
+            offset: offsets[rank],
+            lateness: sum(&|index| arrival(rank, index) - first(index)) / count as f64,
+            last: sum(&|index| Time::from(arrival(rank, index) == last(index))) / count as f64,
+            waited: sum(&|index| last(index) - arrival(rank, index)) / ranks[rank].steps.len() as f64,
+        }
+    };
+    Some(all.clone().map(standing).collect())
+}
+
+/// The rank whose own computing takes the median time.
+pub(super) fn median_rank(ranks: &[Rank]) -> usize {
+    let mut order: Vec<usize> = (0..ranks.len()).collect();
+    let time = |rank: usize| ranks[rank].mean(|step| step.timeline.length());
+    order.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
+    order[(order.len() - 1) / 2]
 }

@@ -2,7 +2,7 @@
 //! each tensor in order of the forward pass. Weight and bias of a layer both have its backward time. Every pass begins
 //! at index 0 again, and the first may have no times yet: the last one counts.
 
-use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 

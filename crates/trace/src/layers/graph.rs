@@ -1,9 +1,9 @@
 //! The per-layer files of PipeDream's profiler (Harlap 2018): a line for each layer with its times in milliseconds and the
 //! bytes of its parameters, and a line for each edge between layers.
 
-use super::lines::{Layer, Lines, MOST_BYTES, MOST_LAYERS, MOST_SECONDS};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use super::{Layer, Lines, MOST_BYTES, MOST_LAYERS, MOST_SECONDS};
+use crate::draft::topological_order;
+use std::collections::HashMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -17,7 +17,9 @@ pub(super) fn recognises(head: &str) -> bool {
 pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
-    let mut edges: Vec<(usize, usize)> = Vec::new();
+    // The layers before each layer.
+    let mut before: Vec<Vec<usize>> = Vec::new();
+    let mut edges = 0;
     while let Some(line) = lines.next()? {
         let parts: Vec<&str> = line.trim().split(DASHES).collect();
         match parts[..] {
@@ -26,10 +28,11 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                     let reason = format!("the edge {from} to {to} names a layer that has no line before it");
                     return Err(lines.fault(reason, "give the layers first, then the edges"));
                 };
-                if edges.len() == 8 * MOST_LAYERS {
+                if edges == 8 * MOST_LAYERS {
                     return Err(lines.fault("there are too many edges", "give each edge once"));
                 }
-                edges.push((from, to));
+                edges += 1;
+                before[to].push(from);
             }
             [id, .., figures] => {
                 if index.insert(id.to_owned(), layers.len()).is_some() {
@@ -55,36 +58,18 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                     gradients: Bytes::new(figure("parameter_size", 1.0, MOST_BYTES)?),
                 };
                 lines.push(&mut layers, layer)?;
+                before.push(Vec::new());
             }
             _ => return Err(lines.fault("this is neither a layer nor an edge", "remove the line")),
         }
     }
-    order(&layers, &edges)
-        .map(|order| order.into_iter().map(|layer| layers[layer].clone()).collect())
-        .ok_or_else(|| {
-            Fault::in_file(&lines.place, "its layers wait for each other in a circle", "check the edges")
-        })
-}
-
-/// A topological order of the layers, otherwise as in the file. None if there is a cycle.
-fn order(layers: &[Layer], edges: &[(usize, usize)]) -> Option<Vec<usize>> {
-    let mut waiting = vec![0_usize; layers.len()];
-    let mut followers = vec![Vec::new(); layers.len()];
-    for &(from, to) in edges {
-        waiting[to] += 1;
-        followers[from].push(to);
+    let order = topological_order(layers.len(), |to| before[to].iter().copied());
+    if order.len() < layers.len() {
+        return Err(Fault::in_file(
+            &lines.place,
+            "its layers wait for each other in a circle",
+            "check the edges",
+        ));
     }
-    let mut ready: BinaryHeap<Reverse<usize>> =
-        (0..layers.len()).filter(|&layer| waiting[layer] == 0).map(Reverse).collect();
-    let mut order = Vec::with_capacity(layers.len());
-    while let Some(Reverse(layer)) = ready.pop() {
-        order.push(layer);
-        for &follower in &followers[layer] {
-            waiting[follower] -= 1;
-            if waiting[follower] == 0 {
-                ready.push(Reverse(follower));
-            }
-        }
-    }
-    (order.len() == layers.len()).then_some(order)
+    Ok(order.into_iter().map(|layer| layers[layer].clone()).collect())
 }

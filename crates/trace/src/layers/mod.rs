@@ -6,60 +6,45 @@
 
 mod caffe;
 mod graph;
-mod lines;
 mod table;
+#[cfg(test)]
+mod tests;
 mod waits;
 
-use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::imported::Imported;
-use crate::options::Options;
-use crate::source;
-use crate::{Summary, SummaryValue};
-use lines::{Layer, Lines};
+use crate::files::Content;
+use crate::import::{Imported, Options};
+use crate::source::{Memory, Source};
+use crate::{Summary, SummaryValue, source};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::profile::Profile;
-use stepcast_core::quantity::Seconds;
+use stepcast_core::quantity::{Bytes, Seconds};
 
-#[derive(Clone, Copy)]
-enum Flavour {
-    Table,
-    Graph,
-    Waits,
-    Caffe,
+/// A kind of table.
+struct Flavour {
+    name: &'static str,
+    recognises: fn(&str) -> bool,
+    read: fn(Lines<'_, '_>) -> Result<Vec<Layer>, Fault>,
 }
 
-impl Flavour {
-    const ALL: [Self; 4] = [Self::Graph, Self::Caffe, Self::Table, Self::Waits];
-
-    fn recognises(self, head: &str) -> bool {
-        match self {
-            Self::Table => table::recognises(head),
-            Self::Graph => graph::recognises(head),
-            Self::Waits => waits::recognises(head),
-            Self::Caffe => caffe::recognises(head),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Table => "CSV of layers",
-            Self::Graph => "PipeDream profile",
-            Self::Waits => "list of waits for gradients",
-            Self::Caffe => "log of B-Caffe",
-        }
-    }
-}
+/// Every kind, in the order in which they are tried.
+const FLAVOURS: [Flavour; 4] = [
+    Flavour { name: "PipeDream profile", recognises: graph::recognises, read: graph::read },
+    Flavour { name: "log of B-Caffe", recognises: caffe::recognises, read: caffe::read },
+    Flavour { name: "CSV of layers", recognises: table::recognises, read: table::read },
+    Flavour { name: "list of waits for gradients", recognises: waits::recognises, read: waits::read },
+];
 
 /// Whether a file that begins like this is a table of layers.
 pub(crate) fn recognises(head: &[u8]) -> bool {
     flavour(head).is_some()
 }
 
-fn flavour(head: &[u8]) -> Option<Flavour> {
+fn flavour(head: &[u8]) -> Option<&'static Flavour> {
     let text = String::from_utf8_lossy(&head[..head.len().min(8 << 10)]);
-    Flavour::ALL.into_iter().find(|flavour| flavour.recognises(text.trim_start_matches('\u{feff}')))
+    FLAVOURS.iter().find(|flavour| (flavour.recognises)(text.trim_start_matches('\u{feff}')))
 }
 
 /// Imports one table.
@@ -70,16 +55,10 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let (layers, label) = source::first(path, &reading, recognises, &mut notes, |source| {
         let name = source.name().to_owned();
         let batch = options.required_batch(&name)?;
-        let flavour = flavour(source.head()).unwrap_or(Flavour::Table);
-        let lines = Lines::new(source);
-        let layers = match flavour {
-            Flavour::Table => table::read(lines)?,
-            Flavour::Graph => graph::read(lines)?,
-            Flavour::Waits => waits::read(lines)?,
-            Flavour::Caffe => caffe::read(lines)?,
-        };
+        let flavour = flavour(source.head()).unwrap_or(&FLAVOURS[2]);
+        let layers = (flavour.read)(Lines::new(source))?;
         source.check()?;
-        Ok((layers, Label { place: name, format: flavour.name(), batch }))
+        Ok((layers, Label { place: name, format: flavour.name, batch }))
     })?;
     Ok(profile(layers, &label, notes)?.map(Content::Profile))
 }
@@ -135,5 +114,98 @@ fn part(layer: &Layer, what: &str) -> String {
     format!("{}, {what}", layer.name)
 }
 
-#[cfg(test)]
-mod tests;
+/// Most layers of a network.
+const MOST_LAYERS: usize = 200_000;
+/// Bytes of the longest line that is read.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// One layer.
+#[derive(Debug, Clone, PartialEq)]
+struct Layer {
+    name: String,
+    /// Not known for tables of the backward pass alone.
+    forward: Option<Seconds>,
+    backward: Seconds,
+    gradients: Bytes,
+}
+
+/// Longer passes of one layer, in seconds, and larger ones, in bytes, are taken for mistakes.
+const MOST_SECONDS: f64 = 1e6;
+const MOST_BYTES: f64 = 1e14;
+
+impl Layer {
+    /// Bytes of its gradients; none without parameters.
+    fn bytes(&self) -> Option<u64> {
+        Some(self.gradients.get().round() as u64).filter(|bytes| *bytes > 0)
+    }
+}
+
+/// The lines of a text, numbered for messages.
+struct Lines<'a, 'b> {
+    reader: BufReader<&'a mut Source<'b>>,
+    place: String,
+    number: usize,
+    memory: Memory,
+}
+
+/// Bytes of memory that a line takes, and each byte of it, with the profile that is made of its layer.
+const LINE: usize = 1500;
+const LINE_BYTE: usize = 10;
+
+impl<'a, 'b> Lines<'a, 'b> {
+    fn new(source: &'a mut Source<'b>) -> Self {
+        let (place, memory) = (source.name().to_owned(), source.memory());
+        Self { reader: BufReader::new(source), place, number: 0, memory }
+    }
+
+    /// The next line that is not blank, without its line break.
+    fn next(&mut self) -> Result<Option<String>, Fault> {
+        loop {
+            let mut bytes = Vec::new();
+            let read = (&mut self.reader).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
+            if let Err(error) = read {
+                return Err(self.reader.get_ref().fault(&error));
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            self.number += 1;
+            if bytes.len() as u64 == LONGEST_LINE {
+                return Err(self.fault("this line has no end", "give one layer a line"));
+            }
+            let Ok(line) = std::str::from_utf8(&bytes) else {
+                return Err(self.fault("this line is not UTF-8 text", "save the table as UTF-8"));
+            };
+            let line = line.trim_start_matches('\u{feff}').trim_end();
+            if !line.trim().is_empty() {
+                self.memory.hold(LINE + LINE_BYTE * line.len());
+                if let Some(excess) = self.memory.excess() {
+                    return Err(self.fault(excess.to_string(), excess.remedy()));
+                }
+                return Ok(Some(line.to_owned()));
+            }
+        }
+    }
+
+    fn fault(&self, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Fault {
+        Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
+    }
+
+    /// A duration or size within plausible bounds.
+    fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, Fault> {
+        if (0.0..=most).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.fault(format!("{name} is {value:e}, which is impossible"), "check the value and its unit"))
+    }
+
+    fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), Fault> {
+        if layers.len() == MOST_LAYERS {
+            return Err(
+                self.fault(format!("there are more than {MOST_LAYERS} layers"), "give one row a layer")
+            );
+        }
+        layers.push(layer);
+        Ok(())
+    }
+}

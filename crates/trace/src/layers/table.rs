@@ -4,7 +4,7 @@
 //! the header gives: `forward_ms`, `forward (ms)`, `MB`. Bare sizes without a unit are bytes; bare times without one are
 //! refused.
 
-use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 

@@ -1,25 +1,15 @@
 use super::*;
-use crate::import;
-use crate::{Content, Options};
+use crate::import::testing::imported_profile;
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::Bytes;
 
-fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("net.csv");
-    std::fs::write(&path, text).unwrap();
-    let options = Options { batch: Some(32), ..Options::default() };
-    import(&[path], &options).map(|imported| {
-        imported.map(|found| match found {
-            Content::Profile(profile) => profile,
-            Content::Model(_) => panic!("a table gives a profile"),
-        })
-    })
-}
-
 fn pass(profile: &Profile) -> Pass {
     Recorded::new(profile).unwrap().steps(1.0).next().unwrap()
+}
+
+fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
+    imported_profile("net.csv", text)
 }
 
 #[test]

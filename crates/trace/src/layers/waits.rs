@@ -2,7 +2,7 @@
 //! gradient, in order of the backward pass, the microseconds since the one before and its bytes. Logs of NetX's
 //! communication studies have this form; the file itself names no unit of time.
 
-use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 

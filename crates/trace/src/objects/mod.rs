@@ -6,14 +6,16 @@
 //!
 //! [`split`] passes on text, for readers that parse it themselves; [`each`] passes on whole objects.
 
-mod repair;
-mod value;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use repair::repair;
-pub(crate) use value::{Object, each, number, text, whole};
-
+use crate::import::tally;
+use crate::source::Source;
 use memchr::{memchr, memchr2, memmem};
-use std::io::{self, Read};
+use serde_json::{Deserializer, Map, Value};
+use std::io;
+use std::io::Read;
+use stepcast_core::fault::Fault;
 
 /// Bytes that are fetched at once.
 const CHUNK: usize = 256 << 10;
@@ -248,5 +250,125 @@ fn end_of_string(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// One entry of the list.
+pub(crate) type Object = Map<String, Value>;
+
+/// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
+/// file, in a list or one after the other. Losses are reported in `notes`. Only a file that unpacks to too much
+/// or takes too much memory is an error. `take` returns the bytes that it keeps of an object.
+pub(crate) fn each(
+    source: &mut Source<'_>,
+    lists: &[&str],
+    notes: &mut Vec<String>,
+    take: &mut dyn FnMut(Object) -> usize,
+) -> Result<(), Fault> {
+    let memory = source.memory();
+    let (course, failed) =
+        split(source, lists, &mut Objects { take: &mut |object| memory.hold(take(object)) });
+    source.check()?;
+    if let Some(error) = &failed
+        && source.exceeded()
+    {
+        return Err(source.fault(error));
+    }
+    let course = course.unwrap_or_default();
+    tally(notes, course.spoilt, "object", "ignored: unreadable");
+    match failed {
+        Some(error) => {
+            notes.push(format!("the file cannot be unpacked to its end ({error}); the rest is lost"));
+        }
+        None if !course.complete => {
+            notes.push("the file is truncated: the rest is lost".to_owned());
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// A number, or a text that is one.
+pub(crate) fn number(value: Option<&Value>) -> Option<f64> {
+    match value? {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Bool(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+    .filter(|number| number.is_finite())
+}
+
+/// A whole number that is not negative; true is 1, and a text may hold one.
+pub(crate) fn whole(value: Option<&Value>) -> Option<u64> {
+    match value? {
+        Value::Bool(value) => Some(u64::from(*value)),
+        Value::Number(value) if value.is_u64() => value.as_u64(),
+        other => {
+            number(Some(other)).filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
+        }
+    }
+}
+
+/// A text.
+pub(crate) fn text(value: Option<&Value>) -> Option<&str> {
+    value.and_then(Value::as_str)
+}
+
+struct Objects<'a> {
+    take: &'a mut dyn FnMut(Object),
+}
+
+impl Receive for Objects<'_> {
+    fn begin(&mut self, text: &[u8]) -> Begin {
+        let mut objects = Deserializer::from_slice(text).into_iter();
+        match objects.next() {
+            Some(Ok(object)) => {
+                (self.take)(object);
+                Begin::Object(objects.byte_offset())
+            }
+            Some(Err(error)) if !error.is_eof() => Begin::Broken,
+            Some(Err(_)) | None => Begin::Unfinished,
+        }
+    }
+
+    fn broken(&mut self, text: &[u8]) -> bool {
+        serde_json::from_str(&repair(text)).map(|object| (self.take)(object)).is_ok()
+    }
+}
+
+/// The object as JSON: bytes that are no UTF-8 become replacement characters, control characters in strings spaces,
+/// unknown escapes plain characters, and `nan`, `inf` and their like null.
+pub(crate) fn repair(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut repaired = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    let mut in_string = false;
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                in_string = !in_string;
+                repaired.push('"');
+            }
+            '\\' if in_string => match characters.peek().copied() {
+                Some(next @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u')) => {
+                    characters.next();
+                    repaired.extend(['\\', next]);
+                }
+                _ => repaired.push_str("\\\\"),
+            },
+            _ if in_string && character.is_control() => repaired.push(' '),
+            '-' if !in_string && characters.peek().is_some_and(char::is_ascii_alphabetic) => {}
+            _ if !in_string && character.is_ascii_alphabetic() => {
+                let mut word = String::from(character);
+                while let Some(next) =
+                    characters.next_if(|next| next.is_ascii_alphanumeric() || matches!(next, '.' | '+' | '-'))
+                {
+                    word.push(next);
+                }
+                let known = matches!(word.as_str(), "true" | "false" | "null");
+                // The exponent of a number is no word.
+                let exponent = repaired.ends_with(|before: char| before.is_ascii_digit() || before == '.');
+                repaired.push_str(if known || exponent { &word } else { "null" });
+            }
+            _ => repaired.push(character),
+        }
+    }
+    repaired
+}

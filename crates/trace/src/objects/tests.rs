@@ -1,4 +1,3 @@
-use super::value::Objects;
 use super::*;
 
 /// Hands out a text in pieces.
@@ -115,4 +114,29 @@ fn extents_are_told_by_braces_outside_of_strings() {
     assert_eq!(extent(br#"{"a":{}"#), Extent::Open);
     assert_eq!(extent(br#"{"a\"#), Extent::Open);
     assert_eq!(extent(&b"{".repeat(100)), Extent::TooDeep(DEEPEST));
+}
+
+#[test]
+fn numbers_may_be_texts() {
+    let value: Value = serde_json::from_str(r#"[1, " 2.5", "x", null, "inf"]"#).unwrap();
+    let numbers: Vec<_> = (0..5).map(|index| number(value.get(index))).collect();
+    assert_eq!(numbers, [Some(1.0), Some(2.5), None, None, None]);
+}
+
+#[test]
+fn what_profilers_write_becomes_json() {
+    let text = b"{\"a\": nan, \"b\": -inf, \"c\": 1.5e-3, \"d\": true, \"e\xff\": \"x\ty\\d\\\"\", \"f\": NaN, \"g\": -Infinity}";
+    let value: Value = serde_json::from_str(&repair(text)).unwrap();
+    assert_eq!(value["a"], Value::Null);
+    assert_eq!(value["b"], Value::Null);
+    assert_eq!(value["c"], 1.5e-3);
+    assert_eq!(value["d"], true);
+    assert_eq!(value["e\u{fffd}"], "x y\\d\"");
+    assert_eq!(value["g"], Value::Null);
+}
+
+#[test]
+fn what_is_json_stays_what_it_is() {
+    let text = r#"{"a":[1,-2.5e+10,{"b":"nan \\ \" inf"}],"c":null,"d":1E5}"#;
+    assert_eq!(repair(text.as_bytes()), text);
 }

@@ -3,10 +3,11 @@
 //! A block declares the size of its dictionary, up to 4 GiB, in a file of 76 bytes, and files may consist of any number
 //! of streams. Here a dictionary counts as memory of the import, and nothing recurses.
 
-use super::memory::Memory;
+use super::stream::Memory;
 use lzma_rust2::Lzma2Reader;
 use sha2::{Digest, Sha256};
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
 const STREAM: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const STREAM_END: &[u8] = b"YZ";

@@ -6,10 +6,9 @@
 //! recorded. Nodes that were not recorded, and every `_Send`, are contracted: their successors wait for their
 //! predecessors. Cost: operations times contracted edges.
 
-use super::place::{Edge, Place};
 use super::proto::{GraphDef, NodeDef};
-use super::records::Key;
-use crate::imported::tally;
+use super::records::{Edge, Key, Place};
+use crate::import::tally;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use stepcast_core::profile::Resource;
 
@@ -79,7 +78,7 @@ impl Graph {
                 }
             }
         }
-        tally(notes, unknown, "inputs from nodes that the graphs do not have, for which nothing waits");
+        tally(notes, unknown, "input", "ignored: from nodes missing in the graphs");
         let mut graph = Self { nodes };
         graph.pair(notes);
         graph
@@ -110,7 +109,7 @@ impl Graph {
             self.nodes[index].before.push(before);
             self.nodes[index].source = source;
         }
-        tally(notes, alone, "received tensors without a sender in the graphs, which wait for nothing");
+        tally(notes, alone, "received tensor", "without a sender in the graphs, taken as available at once");
     }
 
     /// The operations: nodes and transfers of `worker` and the servers for which `recorded` holds, and

@@ -4,9 +4,7 @@
 //! operations and transfers out of the graphs of the devices, `times` combines the two. Corrections by an import
 //! are described in `docs/profile.md`. `timeline` reads the JSON that TensorFlow makes of such records.
 
-mod cost;
 mod graph;
-mod place;
 mod proto;
 mod recordings;
 mod records;
@@ -15,18 +13,16 @@ mod tests;
 pub(crate) mod timeline;
 mod times;
 
-use crate::content::Content;
-use crate::error::profile_fault;
-use crate::imported::{Imported, tally};
-use crate::options::Options;
-use crate::source::{self, Excess, Memory, Reading, short_name};
-use crate::summary::Summary;
+use crate::files::Content;
+use crate::import::{Imported, Options, counted, profile_fault, tally};
+use crate::overview::Summary;
+use crate::source;
+use crate::source::{Excess, Memory, Reading, short_name};
 use graph::{Graph, Vertex};
-use place::Place;
 use prost::Message;
 use proto::{GraphDef, RunMetadata};
 use recordings::{Recording, single};
-use records::{JobRecords, Key, RecordedStep};
+use records::{JobRecords, Key, Place, RecordedStep};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -119,7 +115,7 @@ impl Steps {
         let earlier = self.graphs.as_ref().is_none_or(|(known, _)| name < known.as_str());
         if !graphs_given && earlier && !metadata.partition_graphs.is_empty() {
             // They are decoded already; what is made of them takes as much again.
-            memory.hold(usize::try_from(cost::decoded(bytes)).unwrap_or(usize::MAX));
+            memory.hold(usize::try_from(proto::decoded_size(bytes)).unwrap_or(usize::MAX));
             self.graphs = Some((name.to_owned(), metadata.partition_graphs));
         }
         match memory.excess() {
@@ -165,7 +161,7 @@ fn profile(steps: Steps, batch: u32, file: &str, place: &str) -> Result<Imported
 }
 
 fn decode(name: &str, bytes: &[u8], memory: &Memory) -> Result<RunMetadata, Fault> {
-    let held = (bytes.len() as u64).saturating_add(cost::decoded(bytes));
+    let held = (bytes.len() as u64).saturating_add(proto::decoded_size(bytes));
     if held > memory.left() {
         let excess = Excess::Memory(memory.limit());
         return Err(Fault::in_file(name, excess.to_string(), excess.remedy()));
@@ -200,7 +196,7 @@ fn processes(
     };
     let others = workers.count();
     if others > 0 {
-        notes.push(format!("only {worker} was imported; further workers that were recorded: {others}"));
+        notes.push(format!("only {worker} imported; {} ignored", counted(others, "other worker")));
     }
     Ok((worker, all.into_iter().filter(|place| matches!(place, Place::Server(_))).collect()))
 }
@@ -269,8 +265,8 @@ fn operations(
         let reason = format!("{unmatched} of {} recorded names are not in the graphs", matched + unmatched);
         return Err(Fault::in_file(place, reason, "give the graphs that belong to these steps"));
     }
-    tally(notes, unmatched, "recorded operations that are not in the graphs and were left out");
-    tally(notes, rare, "operations recorded in fewer than half of the steps, which were left out");
+    tally(notes, unmatched, "recorded operation", "ignored: not in the graphs");
+    tally(notes, rare, "operation", "ignored: recorded in fewer than half of the steps");
     if !vertices.iter().any(|vertex| vertex.resource.is_transfer()) {
         let reason = "no tensor moves between the worker and a server";
         let remedy = "record a job with variables on /job:ps, and give its graphs with _Send and _Recv nodes";

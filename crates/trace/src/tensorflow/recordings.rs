@@ -1,6 +1,7 @@
 //! Recordings of steps: files called `.pb`, those called `step…` before all others.
 
-use crate::source::{self, Limits, Reading, short_name};
+use crate::source;
+use crate::source::{Limits, Reading, short_name};
 use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -84,24 +85,8 @@ fn is_step(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
-    use std::io::Write;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut builder = tar::Builder::new(Vec::new());
-        for (name, bytes) in members {
-            let mut header = tar::Header::new_ustar();
-            header.set_size(bytes.len() as u64);
-            builder.append_data(&mut header, name, *bytes).unwrap();
-        }
-        builder.into_inner().unwrap()
-    }
+    use crate::import::Options;
+    use crate::import::testing::{archive, gzip};
 
     fn all(path: &Path, limit: u64) -> Result<Vec<(String, Vec<u8>, bool)>, Fault> {
         let reading = Options { max_memory: Some(limit), ..Options::default() }.reading(&[]);

@@ -2,6 +2,7 @@
 
 use super::graph::Vertex;
 use super::records::{Interval, Key, RecordedStep};
+use crate::draft::{followers, topological_order};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Step;
 
@@ -37,8 +38,7 @@ pub(super) fn lengths(steps: &[RecordedStep], notes: &mut Vec<String>) -> Vec<f6
         );
     } else if followed < gaps.len() {
         notes.push(format!(
-            "steps that are not followed at once by the next recorded one, whose length is that of their records \
-             plus the mean gap of the others: {} of {}",
+            "{} of {} steps are not followed at once by the next recorded one; the mean gap of the others is added to them",
             gaps.len() - followed,
             gaps.len()
         ));
@@ -68,7 +68,7 @@ pub(super) fn fill(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Step>, Fault> {
     let order = order(vertices)?;
-    let followers = followers(vertices);
+    let followers = followers(vertices.len(), |index| vertices[index].after.iter().copied());
     let found: Vec<Vec<Time>> = steps
         .iter()
         .map(|(step, _)| vertices.iter().map(|vertex| relative(step, &vertex.key)).collect())
@@ -188,37 +188,15 @@ fn relative(step: &RecordedStep, key: &Key) -> Time {
     Some((seconds(*start), seconds(*end)))
 }
 
-/// The successors of each vertex.
-fn followers(vertices: &[Vertex]) -> Vec<Vec<usize>> {
-    let mut followers = vec![Vec::new(); vertices.len()];
-    for (index, vertex) in vertices.iter().enumerate() {
-        for &before in &vertex.after {
-            followers[before].push(index);
-        }
-    }
-    followers
-}
-
 /// A topological order.
 fn order(vertices: &[Vertex]) -> Result<Vec<usize>, Fault> {
-    let mut waiting: Vec<usize> = vertices.iter().map(|vertex| vertex.after.len()).collect();
-    let followers = followers(vertices);
-    let mut order: Vec<usize> = (0..vertices.len()).filter(|&index| waiting[index] == 0).collect();
-    let mut next = 0;
-    while let Some(&done) = order.get(next) {
-        next += 1;
-        for &follower in &followers[done] {
-            waiting[follower] -= 1;
-            if waiting[follower] == 0 {
-                order.push(follower);
-            }
-        }
-    }
-    if order.len() == vertices.len() {
+    let order = topological_order(vertices.len(), |index| vertices[index].after.iter().copied());
+    let Some(stuck) =
+        (0..vertices.len()).find(|index| order.len() < vertices.len() && !order.contains(index))
+    else {
         return Ok(order);
-    }
-    let stuck = vertices.iter().zip(&waiting).find(|(_, waiting)| **waiting > 0);
-    let name = stuck.map_or("", |(vertex, _)| vertex.name.as_str());
-    let reason = format!("operations wait for each other in a circle, \"{name}\" among them");
+    };
+    let reason =
+        format!("operations wait for each other in a circle, \"{}\" among them", vertices[stuck].name);
     Err(Fault::in_file("partition graphs", reason, "give the graphs that belong to these steps"))
 }

@@ -1,13 +1,16 @@
-//! Reading recordings from every kind of file, and files that are broken.
+//! Reading recordings from every kind of file, files that are broken, and exported networks as scenario files.
 //!
 //! The fixtures are three steps of a made-up job with one weight, and its graphs.
 
+use crate::{gzip, root};
 use proptest::prelude::*;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
+use stepcast_core::model::zoo;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Imported, read_run_metadata};
+use stepcast_core::scenario::ScenarioFile;
+use stepcast_trace::{Imported, print_model, read_onnx, read_run_metadata};
 
 const STEPS: &[u8] = include_bytes!("../fixtures/steps.tar.xz");
 const GRAPHS: &[u8] = include_bytes!("../fixtures/graphs.pb.gz");
@@ -16,12 +19,6 @@ fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     flate2::read::GzDecoder::new(bytes).read_to_end(&mut out).unwrap();
     out
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 fn unpacked() -> Vec<u8> {
@@ -118,6 +115,30 @@ fn the_documented_profile_can_be_read() {
     stepcast_trace::print_profile(&profile, &mut printed).unwrap();
     let printed = String::from_utf8(printed).unwrap();
     assert_eq!(printed.lines().count(), example.lines().count(), "{printed}");
+}
+
+#[test]
+fn models_can_be_written_and_read_again() {
+    let folder = root("crates/onnx/tests/models");
+    let mut read = 0;
+    for file in folder.read_dir().unwrap().map(|file| file.unwrap().path()) {
+        let Some(network) = file.file_name().unwrap().to_str().unwrap().strip_suffix(".onnx.gz") else {
+            continue;
+        };
+        let sizes = match zoo::build(network.split('.').next().unwrap()).unwrap().input().dims() {
+            [tokens] => [("sequence".to_owned(), *tokens)].into(),
+            _ => Default::default(),
+        };
+        let model = read_onnx(&file, &sizes).unwrap().model;
+        assert_eq!(model.name, network);
+        let mut text = Vec::new();
+        print_model(&model, &mut text).unwrap();
+        let scenario: ScenarioFile = toml::from_str(std::str::from_utf8(&text).unwrap()).unwrap();
+        let again = scenario.model.custom.unwrap().build().unwrap();
+        assert_eq!(again.layers(), model.layers(), "{network}");
+        read += 1;
+    }
+    assert_eq!(read, 21);
 }
 
 proptest! {

@@ -1,14 +1,14 @@
 //! Traces of PyTorch's profiler: a made-up job whose every time is known, and files that are broken.
 
+use crate::gzip;
 use crate::made::Job;
 use proptest::prelude::*;
-use std::io::Write;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_trace::{Content, Format, Imported, Options, SummaryValue, import};
+use stepcast_trace::{Format, Imported, Options, SummaryValue, import};
 
 fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().unwrap();
@@ -29,10 +29,7 @@ fn read_with(bytes: &[u8], batch: Option<u32>) -> Result<Imported, Fault> {
 }
 
 fn profile(imported: Imported) -> Profile {
-    match imported.content {
-        Content::Profile(profile) => profile,
-        Content::Model(_) => unreachable!("a trace holds no model"),
-    }
+    imported.content.into_profile().unwrap()
 }
 
 fn figure(imported: &Imported, key: &str) -> f64 {
@@ -45,12 +42,6 @@ fn figure(imported: &Imported, key: &str) -> f64 {
         SummaryValue::Share(share) => *share,
         SummaryValue::Text(_) | SummaryValue::Unknown => f64::NAN,
     }
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 fn near(found: f64, expected: f64, tolerance: f64) {
@@ -291,7 +282,7 @@ fn broken_files_give_what_they_hold() {
     noted(&packed[..packed.len() * 2 / 3], "cannot be unpacked");
     let lost = good.replacen("\"correlation\": 9\n    }\n  }", "\"correlation\": 9\n    }\n", 1);
     assert_ne!(lost, good);
-    noted(lost.as_bytes(), "events that cannot be read and were left out: 1");
+    noted(lost.as_bytes(), "1 event ignored: unreadable");
     let strings = quoted_times(&good);
     assert_eq!(profile(read(strings.as_bytes()).unwrap()).steps, whole.steps, "times as strings");
     let twice = good.replace("\"cat\": \"kernel\"", "\"cat\": \"x\", \"cat\": \"kernel\"");
@@ -301,9 +292,9 @@ fn broken_files_give_what_they_hold() {
     let mut bytes = good.clone().into_bytes();
     let place = good.find("made_up_convolution").unwrap();
     bytes[place] = 0xff;
-    assert_eq!(noted(&bytes, "after repair").steps, whole.steps);
+    assert_eq!(noted(&bytes, "event").steps, whole.steps);
     let numbers = good.replace("\"blocks per SM\": 1.5", "\"blocks per SM\": nan");
-    assert_eq!(noted(numbers.as_bytes(), "after repair").steps, whole.steps);
+    assert_eq!(noted(numbers.as_bytes(), "event").steps, whole.steps);
     for hopeless in [
         &good.as_bytes()[..40],
         b"{\"schemaVersion\":1,\"traceEvents\":[]}",

@@ -3,8 +3,8 @@
 
 use std::io::Read;
 use std::path::Path;
-use stepcast_core::profile::Profile;
-use stepcast_trace::{Content, Imported, Options, SummaryTable, SummaryValue, import};
+use stepcast_core::quantity::Seconds;
+use stepcast_trace::{Imported, Options, SummaryTable, SummaryValue, import};
 
 fn imported(name: &str) -> Imported {
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plans.tar.xz");
@@ -21,11 +21,8 @@ fn imported(name: &str) -> Imported {
     import(&[path], &Options::default()).unwrap()
 }
 
-fn profile(imported: &Imported) -> &Profile {
-    match &imported.content {
-        Content::Profile(profile) => profile,
-        Content::Model(_) => unreachable!("a trace holds no model"),
-    }
+fn mean_step(imported: &Imported) -> Seconds {
+    imported.content.clone().into_profile().unwrap().mean_step()
 }
 
 fn figure(imported: &Imported, key: &str) -> Option<f64> {
@@ -62,7 +59,7 @@ fn check(name: &str, parameters: f64, expected: &[Row]) -> Imported {
     assert_eq!(figure(&imported, "parameters"), Some(parameters), "{name}");
     // Put together again, the step takes as long as it was recorded.
     let recorded = figure(&imported, "step").unwrap();
-    let replayed = figure(&imported, "replayed").unwrap_or_else(|| profile(&imported).mean_step().get());
+    let replayed = figure(&imported, "replayed").unwrap_or_else(|| mean_step(&imported).get());
     assert!((replayed / recorded - 1.0).abs() < 0.03, "{name}: {replayed} s, recorded {recorded} s");
     imported
 }
@@ -70,7 +67,7 @@ fn check(name: &str, parameters: f64, expected: &[Row]) -> Imported {
 #[test]
 fn replicas_sum_all_gradients() {
     let ddp = check("cuda-ddp", 75_506_688.0, &[("all-reduce", "default_pg", 4, 10, 302.03, false)]);
-    assert!(profile(&ddp).mean_step().get() < 0.5 * figure(&ddp, "step").unwrap());
+    assert!(mean_step(&ddp).get() < 0.5 * figure(&ddp, "step").unwrap());
 }
 
 #[test]

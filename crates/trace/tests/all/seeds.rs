@@ -1,11 +1,11 @@
 //! The files that fuzzing starts from and those that once broke something: imported whole, cut off and spoilt.
 
-use std::io::Write;
+use crate::{gzip, root};
 use std::path::{Path, PathBuf};
 use stepcast_trace::{Content, Format, Options};
 
 fn files(kind: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(kind);
+    let folder = root("fuzz").join(kind);
     let mut files = Vec::new();
     for target in folder.read_dir().into_iter().flatten() {
         files.extend(target.unwrap().path().read_dir().unwrap().map(|file| file.unwrap().path()));
@@ -74,29 +74,18 @@ fn seeds_and_regressions_do_no_harm_however_they_are_spoilt() {
     }
 }
 
-fn gzip(parts: &[&[u8]]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    for part in parts {
-        encoder.write_all(part).unwrap();
-    }
-    encoder.finish().unwrap()
-}
-
 #[test]
 fn streams_that_unpack_to_too_much_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.json.gz");
-    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/horovod/three_steps.json");
-    let text = std::fs::read(seed).unwrap();
-    let spaces = vec![b' '; 1 << 20];
-    let bomb: Vec<&[u8]> = std::iter::once(&text[..text.len() - 1]).chain([&spaces[..]; 80]).collect();
+    let text = std::fs::read(root("fuzz/seeds/horovod/three_steps.json")).unwrap();
+    let bomb = [&text[..text.len() - 1], &vec![b' '; 80 << 20]].concat();
     std::fs::write(&path, gzip(&bomb)).unwrap();
     assert!(import(&path).unwrap_err().contains("unpacks to more than 250 times its size"));
 
-    let packed = gzip(&[&text]);
+    let packed = gzip(&text);
     std::fs::write(&path, &packed[..packed.len() - 5]).unwrap();
     let options = Options { batch: Some(32), ..Options::default() };
     let imported = stepcast_trace::import(&[path], &options).unwrap();
-    let Content::Profile(profile) = imported.content else { panic!("a timeline gives a profile") };
-    assert_eq!(profile.steps.len(), 2);
+    assert_eq!(imported.content.into_profile().unwrap().steps.len(), 2);
 }

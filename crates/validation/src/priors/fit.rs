@@ -1,12 +1,15 @@
 //! Levenberg-Marquardt on the logarithms of constants, with soft-L1 residuals and normal priors.
 
 use super::Observation;
-use crate::set::look;
-use crate::{Progress, ValidationError};
+use crate::set::check_cancelled;
+use crate::sets::shipped_priors;
+use crate::{Observer, ValidationError};
 use rayon::prelude::*;
 use serde::Serialize;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
-use stepcast_core::prior::{Domain, Priors, SHIFT, constants};
+use std::sync::Arc;
+use stepcast_core::prior::{Constant, Domain, Priors, SHIFT, constants};
 
 /// Most iterations.
 const ITERATIONS: usize = 20;
@@ -41,62 +44,94 @@ pub struct FittedConstant {
     pub unit: String,
 }
 
+/// What a fit moves: the constants of a domain that runs were fitted to, from their shipped values.
+struct Constants {
+    domain: Domain,
+    shipped: Arc<Priors>,
+    named: Vec<(String, Constant)>,
+    /// Spreads of the constants' priors.
+    spreads: Vec<f64>,
+}
+
+impl Constants {
+    fn new(domain: Domain) -> Result<Self, ValidationError> {
+        let mut named = constants(domain).map_err(|error| ValidationError::Data(error.to_string()))?;
+        named.retain(|(_, constant)| constant.rows > 0);
+        let spreads = named.iter().map(|(_, constant)| constant.prior.spread).collect();
+        Ok(Self { domain, shipped: shipped_priors()?, named, spreads })
+    }
+
+    /// Priors with every constant moved by the logarithm of a factor.
+    fn moved(&self, shifts: &[f64]) -> Priors {
+        let named = self.named.iter().zip(shifts);
+        named.fold(Priors::clone(&self.shipped), |priors, ((name, _), shift)| {
+            priors.with_moved(self.domain, name, *shift)
+        })
+    }
+
+    /// Distance of each constant from its prior, in units of the prior's spread.
+    fn distances(&self, shifts: &[f64]) -> Vec<f64> {
+        let each = self.named.iter().zip(shifts);
+        each.map(|((_, own), shift)| ((own.value / own.prior.value).ln() + shift) / own.prior.spread)
+            .collect()
+    }
+
+    /// Derivatives by each constant of what `values` gives, which is `now` at `priors`.
+    fn slopes(
+        &self,
+        priors: &Priors,
+        now: &[f64],
+        values: impl Fn(&Priors) -> Result<Vec<f64>, ValidationError>,
+    ) -> Result<Vec<Vec<f64>>, ValidationError> {
+        let slope = |(name, _): &(String, Constant)| {
+            let moved = values(&priors.with_moved(self.domain, name, SHIFT))?;
+            Ok(moved.iter().zip(now).map(|(moved, now)| (moved - now) / SHIFT).collect())
+        };
+        self.named.iter().map(slope).collect()
+    }
+}
+
+/// What `value` gives for every run, as long as that is wanted.
+fn of_each<R: Borrow<Observation> + Sync>(
+    runs: &[R],
+    observer: &Observer<'_>,
+    value: impl Fn(&Observation) -> Result<f64, ValidationError> + Sync,
+) -> Result<Vec<f64>, ValidationError> {
+    let checked = |run: &R| {
+        check_cancelled(observer)?;
+        value(run.borrow())
+    };
+    runs.par_iter().map(checked).collect()
+}
+
 impl Refit {
     /// The fitted constants, and priors with them.
     pub(super) fn run(
         &self,
         observations: &[&Observation],
-        progress: &Progress<'_>,
+        observer: &Observer<'_>,
     ) -> Result<(Vec<FittedConstant>, Priors), ValidationError> {
-        let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
-        let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
-        known.retain(|(_, constant)| constant.rows > 0);
+        let constants = Constants::new(self.domain)?;
         let runs: Vec<&Observation> = observations.iter().copied().filter(|run| run.is_fitted).collect();
         let weights = self.weights(&runs);
-        let at = |shifts: &[f64]| {
-            let named = known.iter().zip(shifts);
-            named.fold(Priors::clone(&shipped), |priors, ((name, _), shift)| {
-                priors.with_moved(self.domain, name, *shift)
-            })
-        };
-        let residuals = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
-            runs.par_iter()
-                .map(|run| {
-                    look(progress)?;
-                    Ok((run.measured - (run.predict)(priors)?) / self.spread)
-                })
-                .collect()
-        };
-        // Distance of each constant from its prior, in units of the prior's spread.
-        let from_prior = |shifts: &[f64]| -> Vec<f64> {
-            let each = known.iter().zip(shifts);
-            each.map(|((_, constant), shift)| {
-                ((constant.value / constant.prior.value).ln() + shift) / constant.prior.spread
-            })
-            .collect()
+        let residuals = |priors: &Priors| {
+            of_each(&runs, observer, |run| Ok((run.measured - (run.predict)(priors)?) / self.spread))
         };
         let objective = |residuals: &[f64], shifts: &[f64]| -> f64 {
             let soft =
                 residuals.iter().zip(&weights).map(|(r, w)| w * 2.0 * (r.hypot(1.0) - 1.0)).sum::<f64>();
-            soft + from_prior(shifts).iter().map(|z| z.powi(2)).sum::<f64>()
+            soft + constants.distances(shifts).iter().map(|z| z.powi(2)).sum::<f64>()
         };
-        let size = known.len();
-        let spreads: Vec<f64> = known.iter().map(|(_, constant)| constant.prior.spread).collect();
+        let size = constants.named.len();
         let mut shifts = vec![0.0; size];
         let mut damping = 1e-3;
-        let mut now = residuals(&at(&shifts))?;
+        let mut now = residuals(&constants.moved(&shifts))?;
         let mut best = objective(&now, &shifts);
         let mut normal = vec![0.0; size * size];
         for _ in 0..ITERATIONS {
-            let base = at(&shifts);
-            let columns: Vec<Vec<f64>> = known
-                .iter()
-                .map(|(name, _)| {
-                    let moved = residuals(&base.with_moved(self.domain, name, SHIFT))?;
-                    Ok(moved.iter().zip(&now).map(|(moved, now)| (moved - now) / SHIFT).collect())
-                })
-                .collect::<Result<_, ValidationError>>()?;
-            let (equations, slope) = equations(&columns, &now, &weights, &from_prior(&shifts), &spreads);
+            let columns = constants.slopes(&constants.moved(&shifts), &now, &residuals)?;
+            let distances = constants.distances(&shifts);
+            let (equations, slope) = equations(&columns, &now, &weights, &distances, &constants.spreads);
             normal = equations;
             let mut improved = false;
             while !improved && damping < 1e6 {
@@ -109,13 +144,13 @@ impl Refit {
                     continue;
                 };
                 let next: Vec<f64> = shifts.iter().zip(&step).map(|(shift, step)| shift - step).collect();
-                let there = residuals(&at(&next))?;
-                let value = objective(&there, &next);
+                let after = residuals(&constants.moved(&next))?;
+                let value = objective(&after, &next);
                 if value < best {
                     improved = true;
                     damping *= 0.3;
                     let fall = (best - value) / best;
-                    (shifts, now, best) = (next, there, value);
+                    (shifts, now, best) = (next, after, value);
                     if fall < CONVERGED {
                         damping = f64::INFINITY;
                     }
@@ -127,7 +162,7 @@ impl Refit {
                 break;
             }
         }
-        let fitted = known.iter().enumerate().map(|(index, (name, constant))| {
+        let fitted = constants.named.iter().enumerate().map(|(index, (name, constant))| {
             let mut unit = vec![0.0; size];
             unit[index] = 1.0;
             let variance = solve(&normal, &unit).map_or(f64::NAN, |column| column[index]);
@@ -139,7 +174,7 @@ impl Refit {
                 unit: constant.unit.clone(),
             }
         });
-        Ok((fitted.collect(), at(&shifts)))
+        Ok((fitted.collect(), constants.moved(&shifts)))
     }
 
     /// The logarithm of every step as constants predict it that were refitted without the runs of its source.
@@ -148,40 +183,19 @@ impl Refit {
     pub(crate) fn without_each_source(
         &self,
         runs: &[Observation],
-        progress: &Progress<'_>,
+        observer: &Observer<'_>,
     ) -> Result<Vec<f64>, ValidationError> {
-        let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
-        let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
-        known.retain(|(_, constant)| constant.rows > 0);
-        let predict = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
-            runs.par_iter()
-                .map(|run| {
-                    look(progress)?;
-                    (run.predict)(priors)
-                })
-                .collect()
-        };
-        let now = predict(&shipped)?;
-        let slopes: Vec<Vec<f64>> = known
-            .iter()
-            .map(|(name, _)| {
-                let moved = predict(&shipped.with_moved(self.domain, name, SHIFT))?;
-                Ok(moved.iter().zip(&now).map(|(moved, now)| (moved - now) / SHIFT).collect())
-            })
-            .collect::<Result<_, ValidationError>>()?;
+        let constants = Constants::new(self.domain)?;
+        let predict = |priors: &Priors| of_each(runs, observer, |run| (run.predict)(priors));
+        let now = predict(&constants.shipped)?;
+        let slopes = constants.slopes(&constants.shipped, &now, predict)?;
         let moved = |run: usize, shifts: &[f64]| {
             now[run] + slopes.iter().zip(shifts).map(|(slope, shift)| slope[run] * shift).sum::<f64>()
-        };
-        let spreads: Vec<f64> = known.iter().map(|(_, constant)| constant.prior.spread).collect();
-        let from_prior = |shifts: &[f64]| -> Vec<f64> {
-            let each = known.iter().zip(shifts);
-            each.map(|((_, own), shift)| ((own.value / own.prior.value).ln() + shift) / own.prior.spread)
-                .collect()
         };
         let sources: BTreeSet<&str> = runs.iter().map(|run| run.source.as_str()).collect();
         let mut predicted = now.clone();
         for source in sources {
-            look(progress)?;
+            check_cancelled(observer)?;
             let others: Vec<usize> =
                 (0..runs.len()).filter(|&run| runs[run].is_fitted && runs[run].source != source).collect();
             let weights = self.weights(&others.iter().map(|&run| &runs[run]).collect::<Vec<_>>());
@@ -189,12 +203,13 @@ impl Refit {
                 .iter()
                 .map(|slope| others.iter().map(|&run| -slope[run] / self.spread).collect())
                 .collect();
-            let mut shifts = vec![0.0; known.len()];
+            let mut shifts = vec![0.0; constants.named.len()];
             for _ in 0..REWEIGHTED {
                 let residual = |&run: &usize| (runs[run].measured - moved(run, &shifts)) / self.spread;
                 let residuals: Vec<f64> = others.iter().map(residual).collect();
+                let distances = constants.distances(&shifts);
                 let (normal, slope) =
-                    equations(&columns, &residuals, &weights, &from_prior(&shifts), &spreads);
+                    equations(&columns, &residuals, &weights, &distances, &constants.spreads);
                 let Some(step) = solve(&normal, &slope) else { break };
                 for (shift, step) in shifts.iter_mut().zip(step) {
                     *shift -= step;
@@ -277,7 +292,7 @@ fn solve(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::set::unwatched;
+    use crate::set::test_reports::unwatched;
 
     #[test]
     fn systems_are_solved() {

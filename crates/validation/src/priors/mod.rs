@@ -5,18 +5,17 @@
 //! each constant's logarithm from its prior in units of the prior's spread. A family counts as so many runs at most.
 
 mod fit;
-mod tables;
 
 pub use fit::{FittedConstant, Refit};
-pub use tables::tables;
 
-use crate::set::look;
-use crate::sets::{published_scaling, single_gpu, transformer_steps};
-use crate::{Progress, Reached, ValidationError};
+use crate::set::check_cancelled;
+use crate::sets::{published_scaling, shipped_priors, single_gpu, transformer_steps};
+use crate::{Observer, Progress, ValidationError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use stepcast_core::method::CancelCheck;
 use stepcast_core::prior::{Domain, Priors};
+use stepcast_report::table::{Column, Table};
 
 /// Predicts the logarithm of a step by given priors.
 pub(crate) type LogStep = Box<dyn Fn(&Priors) -> Result<f64, ValidationError> + Send + Sync>;
@@ -80,7 +79,7 @@ pub fn refit(
     hear: &dyn Fn(&str),
     wanted: &CancelCheck<'_>,
 ) -> Result<Vec<DomainRefit>, ValidationError> {
-    let progress = |_: Reached| wanted();
+    let observer = |_: Progress| wanted();
     let (all_reduce, servers) = published_scaling::observations()?;
     let domains = [
         ("all-reduce", Refit { domain: Domain::AllReduce, spread: 0.12, most_of_family: 40.0 }, all_reduce),
@@ -94,7 +93,7 @@ pub fn refit(
     ];
     domains
         .into_iter()
-        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, hear, &progress))
+        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, hear, &observer))
         .collect()
 }
 
@@ -104,12 +103,12 @@ fn one_domain(
     observations: &[Observation],
     left_out: bool,
     hear: &dyn Fn(&str),
-    progress: &Progress<'_>,
+    observer: &Observer<'_>,
 ) -> Result<DomainRefit, ValidationError> {
-    let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
+    let shipped = shipped_priors()?;
     hear(of);
     let everything: Vec<&Observation> = observations.iter().collect();
-    let (constants, fitted) = refit.run(&everything, progress)?;
+    let (constants, fitted) = refit.run(&everything, observer)?;
     let mut errors: BTreeMap<&str, (usize, [f64; 3])> = BTreeMap::new();
     let mut without: BTreeMap<&str, Priors> = BTreeMap::new();
     if left_out {
@@ -118,11 +117,11 @@ fn one_domain(
         for source in sources {
             hear(&format!("{of} without {source}"));
             let others: Vec<&Observation> = observations.iter().filter(|run| run.source != source).collect();
-            without.insert(source, refit.run(&others, progress)?.1);
+            without.insert(source, refit.run(&others, observer)?.1);
         }
     }
     for run in observations {
-        look(progress)?;
+        check_cancelled(observer)?;
         let error = |priors: &Priors| -> Result<f64, ValidationError> {
             Ok((run.measured - (run.predict)(priors)?).abs())
         };
@@ -138,4 +137,70 @@ fn one_domain(
         FamilyErrors { family: family.to_owned(), runs, shipped, fitted, left_out: left_out.then_some(held) }
     });
     Ok(DomainRefit { of, constants, families: families.collect() })
+}
+
+/// The constants of a domain, and how well families of runs are predicted.
+pub fn tables(refit: &DomainRefit) -> [Table; 2] {
+    [constants(refit), families(refit)]
+}
+
+fn constants(refit: &DomainRefit) -> Table {
+    let mut table = Table::new(
+        format!("Constants of {}", refit.of),
+        [
+            Column::names("constant"),
+            Column::numbers("fitted"),
+            Column::numbers("±"),
+            Column::numbers("shipped"),
+            Column::names("unit"),
+        ],
+    );
+    for constant in &refit.constants {
+        table.row([
+            constant.name.clone(),
+            figure(constant.value),
+            format!("{:.0} %", 100.0 * constant.fit_error),
+            figure(constant.shipped),
+            constant.unit.clone(),
+        ]);
+    }
+    table
+}
+
+/// A constant with four digits; small ones, such as times in seconds, with their power of ten.
+fn figure(value: f64) -> String {
+    if value < 0.01 { format!("{value:.3e}") } else { format!("{value:.4}") }
+}
+
+fn families(refit: &DomainRefit) -> Table {
+    let mut table = Table::new(
+        format!("Errors of {}", refit.of),
+        [
+            Column::names("family"),
+            Column::numbers("runs"),
+            Column::numbers("shipped"),
+            Column::numbers("fitted"),
+            Column::numbers("source left out"),
+        ],
+    );
+    let factor = |error: f64| format!("{:.3}", error.exp());
+    let maybe = |error: Option<f64>| error.map_or_else(|| "–".to_owned(), factor);
+    for family in &refit.families {
+        table.row([
+            family.family.clone(),
+            family.runs.to_string(),
+            factor(family.shipped),
+            factor(family.fitted),
+            maybe(family.left_out),
+        ]);
+    }
+    table.row([
+        "mean over families".to_owned(),
+        refit.families.iter().map(|family| family.runs).sum::<usize>().to_string(),
+        maybe(refit.mean(|family| Some(family.shipped))),
+        maybe(refit.mean(|family| Some(family.fitted))),
+        maybe(refit.mean(|family| family.left_out)),
+    ]);
+    table.note = "Mean factors by which predicted steps are off.".to_owned();
+    table
 }

@@ -1,4 +1,4 @@
-//! The validation sets: one module each, with its data, its predictions and its tables.
+//! The code of validation sets whose cases are no scenarios, one function for each set.
 
 mod ddp_gloo;
 mod hkbu;
@@ -6,36 +6,50 @@ mod li2020;
 mod liu2022;
 mod oyama2016;
 mod parallel_jobs;
-mod published;
 pub(crate) mod published_scaling;
 pub(crate) mod single_gpu;
-pub mod steps;
+mod steps;
 mod tf_ps;
+mod throughput;
 mod transformer_memory;
 pub(crate) mod transformer_steps;
-pub mod zeng2023;
+mod zeng2023;
 
-use crate::Set;
-use published::{Cakelab, TfK80, TfSaturation};
+use crate::ValidationError;
+use crate::report::Findings;
+use crate::set::Run;
+use std::sync::Arc;
+use stepcast_core::model::{Model, zoo};
+use stepcast_core::prior::Priors;
 
-/// All sets, in the order in which they are listed.
-pub fn all() -> &'static [&'static dyn Set] {
-    &[
-        &zeng2023::Zeng2023,
-        &liu2022::Liu2022,
-        &hkbu::Hkbu,
-        &TfK80,
-        &TfSaturation,
-        &Cakelab,
-        &tf_ps::TfPs,
-        &ddp_gloo::DdpGloo,
-        &published_scaling::PublishedScaling,
-        &steps::StepTimes,
-        &single_gpu::SingleGpu,
-        &parallel_jobs::ParallelJobs,
-        &transformer_memory::TransformerMemory,
-        &transformer_steps::TransformerSteps,
-        &oyama2016::Oyama2016,
-        &li2020::Li2020,
-    ]
+/// Recomputes or predicts every figure of a set. A set without code of its own has cases that are scenarios.
+pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
+    match run.set {
+        "cakelab" => throughput::cakelab(run),
+        "ddp-gloo" => ddp_gloo::run(run),
+        "hkbu" => hkbu::run(run),
+        "li2020" => li2020::run(run),
+        "liu2022" => liu2022::run(run),
+        "oyama2016" => oyama2016::run(run),
+        "parallel-jobs" => parallel_jobs::run(run),
+        "published-scaling" => published_scaling::run(run),
+        "single-gpu" => single_gpu::run(run),
+        "steps" => steps::run(run),
+        "tf-ps" => tf_ps::run(run),
+        "tf-saturation" => throughput::tf_saturation(run),
+        "transformer-memory" => transformer_memory::run(run),
+        "transformer-steps" => transformer_steps::run(run),
+        "zeng2023" => zeng2023::run(run),
+        _ => throughput::scenarios(run),
+    }
+}
+
+/// A network of the zoo.
+fn zoo_model(name: &str) -> Result<Model, ValidationError> {
+    zoo::build(name).map_err(|error| ValidationError::Data(error.to_string()))
+}
+
+/// The priors that come with the program.
+pub(crate) fn shipped_priors() -> Result<Arc<Priors>, ValidationError> {
+    Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))
 }

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::html;
+use stepcast_report::table;
 use stepcast_report::tables::comparison::{effects, predictions, refusals};
 use stepcast_report::words::NEUTRAL;
 use stepcast_study::predict::compare::{Answer, Comparison};
@@ -58,7 +58,7 @@ pub(crate) struct Tables {
 impl Tables {
     fn from_comparison(comparison: &Comparison) -> Result<Self, Problem> {
         let tables = [predictions(comparison), effects(comparison), refusals(comparison, NEUTRAL)];
-        let html = tables.iter().filter(|table| !table.rows.is_empty()).map(html::section);
+        let html = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section);
         let html: Vec<String> = html.collect::<Result<_, _>>().map_err(Problem::fault)?;
         let predicted = comparison.rows.iter().filter(|row| matches!(row.answer, Answer::Predicted(_)));
         let methods = predicted.map(|row| row.method).collect();

@@ -7,8 +7,8 @@ use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
+use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_report::tables::fusion as tables;
 use stepcast_study::fuse::{Family, FusionReport, Line, fuse_while};
 
@@ -29,7 +29,7 @@ impl Study for FuseRequest {
         let report = fuse_while(&scenario, &|| job.check()).map_err(|why| request.refused(why))?;
         let shown = job.show(|| {
             let mut shown = Shown::new(&tables::summary(&report));
-            shown.plot("fusion", adapters::fusion(&report, &name(scenario.name())).svg());
+            shown.plot("fusion", FusionComparison::from_report(&report, &name(scenario.name())).svg());
             let from = scenario.to_file();
             let number =
                 |line: &Line| report.lines.iter().position(|other| other == line).map(|place| place as u64);

@@ -7,9 +7,11 @@ use crate::work;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
-use stepcast_report::tables::{layout as tables, transformer};
+use stepcast_report::plots::gantt::Gantt;
+use stepcast_report::plots::rank_grid::RankGrid;
+use stepcast_report::plots::stage_memory::StageMemory;
+use stepcast_report::tables::{plan as tables, transformer};
 use stepcast_study::predict::layout::{Layout, Role};
 use stepcast_study::simulate;
 use tokio_util::sync::CancellationToken;
@@ -51,16 +53,16 @@ impl LayoutRequest {
         token: &CancellationToken,
     ) -> Result<Shown, Problem> {
         let called = name(scenario.name());
-        let mut shown = Shown::new(&tables::summary(layout));
+        let mut shown = Shown::new(&tables::layout_summary(layout));
         let all = [Role::Pipeline, Role::Tensor, Role::Data, Role::Context];
         let usual = all.into_iter().find(|role| layout.count(*role) > 1).unwrap_or(Role::Node);
-        let grid = adapters::rank_grid(layout, self.role.unwrap_or(usual), &called);
+        let grid = RankGrid::from_layout(layout, self.role.unwrap_or(usual), &called);
         shown.plot("ranks", grid.svg_of(NARROW));
-        shown.plot("memory", adapters::stage_memory(&layout.split, &called).svg_of(NARROW));
+        shown.plot("memory", StageMemory::from_report(&layout.split, &called).svg_of(NARROW));
         if simulate::events_per_step(scenario) <= MOST_EVENTS {
             // A plan that cannot be simulated has no pipeline to show; its forecast says why.
             if let Ok(recording) = simulate::timeline(scenario, 1, &|| work::check(token)) {
-                shown.plot("pipeline", adapters::pipeline(&recording, &called).svg());
+                shown.plot("pipeline", Gantt::from_pipeline(&recording, &called).svg());
             }
         } else {
             shown.notes(["The pipeline has too many operations to be drawn here.".to_owned()]);

@@ -7,9 +7,8 @@ use crate::study::{Job, Shown, Study, values};
 use crate::work;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stepcast_report::adapters;
 use stepcast_report::format::{name, plain};
-use stepcast_report::plots::pareto::Pareto;
+use stepcast_report::plots::pareto::{Choice, Pareto};
 use stepcast_report::tables::search as tables;
 use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, SearchReport, search};
 
@@ -70,7 +69,7 @@ impl Study for SearchRequest {
 fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
     let mut shown = Shown::new(&tables::summary(report));
     if !report.front.is_empty() {
-        shown.plot("front", adapters::pareto(report, called).svg());
+        shown.plot("front", Pareto::from_search(report, called).svg());
     }
     let rows = |entries: &[&Entry]| entries.iter().map(|entry| Some(entry.index)).collect();
     shown.table_of(&tables::best(report), rows(&report.best.iter().collect::<Vec<_>>()))?;
@@ -85,7 +84,7 @@ fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
 
 /// The plot of the front so far.
 fn front(entries: &[Entry], called: &str, currency: &str) -> Option<String> {
-    let front: Vec<_> = entries.iter().filter_map(adapters::choice).collect();
+    let front: Vec<_> = entries.iter().filter_map(|entry| Choice::from_entry(entry)).collect();
     (!front.is_empty()).then(|| {
         Pareto {
             title: format!("Time and cost of training {called}"),

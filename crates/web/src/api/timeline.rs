@@ -16,7 +16,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::Request;
@@ -117,7 +116,8 @@ impl SimulatedRun {
     fn new(request: &Request<Uploaded>, steps: u32, check: &CancelCheck<'_>) -> Result<Self, Problem> {
         let recording = recorded(request, steps, check)?;
         let scenario = request.scenario()?;
-        let gantt = adapters::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
+        let gantt =
+            Gantt::from_recording(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
         let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
         groups.extend(changes.map(|(place, _)| place + 1));

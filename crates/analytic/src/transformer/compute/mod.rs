@@ -18,7 +18,7 @@ use stepcast_core::machine::{Device, Generation};
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Implementation, Plan, Strategy};
+use stepcast_core::strategy::{Implementation, Loss, Plan, Strategy};
 
 /// How fast a device computes the parts of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -236,6 +236,24 @@ impl Computed {
             alternate: self.alternate.and(other.alternate),
         }
     }
+
+    /// The same as often as `count` says.
+    fn times(self, count: f64) -> Self {
+        let times = |work: Work| Work { device: work.device * count, kernels: work.kernels * count };
+        Self {
+            forward: times(self.forward),
+            input: times(self.input),
+            weight: times(self.weight),
+            core: self.core.map(times),
+            alternate: times(self.alternate),
+        }
+    }
+
+    /// The same with all gradients computed in the forward pass.
+    #[must_use]
+    pub fn in_forward(self) -> Self {
+        Self { forward: self.forward.and(self.input).and(self.weight), ..Self::default() }
+    }
 }
 
 impl Parts {
@@ -270,8 +288,9 @@ impl Parts {
 
     /// The output layer and the loss, with the last norm.
     pub fn head(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
-        let logits = Product::new(shard.tokens, vocabulary, shard.hidden);
-        self.paced(self.matrices(&[logits]).and(self.loss(shard, vocabulary)))
+        let chunks = if shard.loss == Some(Loss::Chunked) { Loss::chunks(shard.shape) } else { 1.0 };
+        let logits = Product::new(shard.tokens / chunks, vocabulary, shard.hidden);
+        self.paced(self.matrices(&[logits]).times(chunks).and(self.loss(shard, vocabulary)))
     }
 
     /// The embedding.

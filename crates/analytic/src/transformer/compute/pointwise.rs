@@ -6,6 +6,7 @@
 
 use super::{Computed, Parts, Shard, Work};
 use stepcast_core::model::transformer::Mlp;
+use stepcast_core::strategy::Loss;
 
 /// Bytes moved to cast a number from 32 to 16 bits or back.
 pub(super) const CAST: f64 = 6.0;
@@ -39,6 +40,10 @@ const LOSS: [f64; 2] = [22.0, 20.0];
 
 /// The same with a loss in one kernel, which reads logits in their own width.
 const LOSS_FUSED: [f64; 2] = [10.0, 8.0];
+
+/// The same of a loss that computes its gradient at once and in place: logits are read for their sum, read again, and
+/// overwritten by their gradient, in 16 bits.
+const LOSS_CHUNKED: [f64; 2] = [6.0, 0.0];
 
 /// Kernels of norm and loss.
 const LOSS_KERNELS: [f64; 2] = [5.0, 6.0];
@@ -112,7 +117,12 @@ impl Parts {
     /// The last norm and the loss over `vocabulary` logits of every token.
     pub(super) fn loss(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
         let r = self.residual_width();
-        let bytes = if self.fused() { LOSS_FUSED } else { LOSS };
+        let usual = if self.fused() { Loss::Compiled } else { Loss::Eager };
+        let bytes = match shard.loss.unwrap_or(usual) {
+            Loss::Eager => LOSS,
+            Loss::Compiled => LOSS_FUSED,
+            Loss::Chunked => LOSS_CHUNKED,
+        };
         let logits = shard.tokens * vocabulary;
         let norm = shard.own_tokens * shard.hidden * r;
         let work = |index: usize| Work {

@@ -4,7 +4,7 @@ use super::Product;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
 use stepcast_core::model::transformer::{Mlp, Transformer};
-use stepcast_core::strategy::{Attention, Plan};
+use stepcast_core::strategy::{Attention, Loss, Plan};
 
 /// Experts of a layer on one device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +50,8 @@ pub struct Shard<'a> {
     pub keys: f64,
     /// How attention is computed.
     pub attention: Attention,
+    /// How the loss is computed, if the plan says it.
+    pub loss: Option<Loss>,
     /// Whether dropout keeps masks.
     pub dropout: bool,
     /// Whether one product computes queries, keys and values, and one gate and factor.
@@ -105,6 +107,7 @@ impl<'a> Shard<'a> {
             alternate: flops.alternate as f64 / flops.linear().max(1) as f64,
             keys: pairs,
             attention: plan.attention,
+            loss: plan.loss,
             dropout: plan.dropout,
             joined: fused || shape.mlp == Mlp::Gelu,
             experts,

@@ -51,7 +51,7 @@ pub struct MemoryInputs<'a> {
     /// Whose kernels compute a layer.
     pub implementation: Implementation,
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    pub logit: [u64; 2],
+    pub logit: [f64; 2],
     /// What is kept in the host's memory.
     pub offload: Offloaded,
     /// Whether sharded weights of the next layer are gathered ahead.
@@ -120,7 +120,30 @@ impl Allowance {
     }
 }
 
-impl MemoryInputs<'_> {
+impl<'a> MemoryInputs<'a> {
+    /// A plain run: one micro-batch of 16-bit numbers on one rank.
+    pub fn plain(shape: &'a Transformer, implementation: Implementation) -> Self {
+        Self {
+            shape,
+            split: Split::WHOLE,
+            micro_batch: 1,
+            micro_batches: 1,
+            sharding: Sharding::None,
+            sharding_group: None,
+            states: States::MegatronBf16,
+            recompute: Recompute::None.into(),
+            attention: Attention::Flash,
+            dropout: false,
+            schedule: ScheduleKind::OneFOneB,
+            implementation,
+            logit: implementation.logit(),
+            offload: Offloaded::default(),
+            prefetch: true,
+            stage_layers: &[],
+            stage_recompute: &[],
+        }
+    }
+
     /// What a rank of `stage` holds when it holds most.
     pub fn rank(&self, stage: u64) -> RankMemory {
         match self.implementation {

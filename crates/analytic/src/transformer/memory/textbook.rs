@@ -81,7 +81,7 @@ impl MemoryInputs<'_> {
     /// What the loss of one micro-batch needs beside what is kept of its logits.
     pub(super) fn logits_meanwhile(&self, last: bool) -> f64 {
         let [_, meanwhile] = self.logit;
-        let bytes = (meanwhile * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        let bytes = meanwhile * self.shape.vocabulary as f64 / self.split.tensor as f64;
         if last { self.tokens() * bytes } else { 0.0 }
     }
 
@@ -163,7 +163,7 @@ impl MemoryInputs<'_> {
     pub(super) fn head_of(&self, inputs: f64) -> Bytes {
         let inputs = inputs / self.split.token_ranks() as f64;
         let [kept, _] = self.logit;
-        let logits = (kept * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        let logits = kept * self.shape.vocabulary as f64 / self.split.tensor as f64;
         let m = self.micro_batches;
         let count = match self.schedule {
             ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m,

@@ -1,13 +1,14 @@
 //! What depends on few properties of a plan, computed once for each of their combinations.
 
+use super::TimesOf;
 use super::layout::{Class, EqualStages, Layout};
-use super::{Choice, TimesOf};
+use crate::transformer::schedules::is_split;
 use crate::transformer::spent::{Pass, Spent};
 use crate::transformer::stages::Run;
 use crate::transformer::tail::TailWork;
 use crate::transformer::{kinds, offload, units};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::Recompute;
+use stepcast_core::strategy::{PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding};
 
 /// Device and host in one pass of a micro-batch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,37 +75,53 @@ impl Passes {
     }
 }
 
-/// A micro-batch on a layer of each kind, on the embedding and on the output layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct LayerKey {
-    tensor: u64,
-    context: u64,
-    expert: u64,
-    micro_batch: u64,
-    sequence_parallel: bool,
-    recompute: Recompute,
-    /// Whether some layers have nothing computed again.
-    partly: bool,
-    split: bool,
-    chunks: bool,
-    /// Whether weights are sharded: 16-bit copies of them are not kept.
-    gathered: bool,
+/// What a layout depends on.
+pub(super) fn layout_key(choice: &PlanChoice) -> PlanChoice {
+    PlanChoice { tensor: 1, context: 1, expert: 1, ..state_key(&choice.without_sharding()) }
 }
 
-impl LayerKey {
-    pub(super) fn from_choice(choice: &Choice) -> Self {
-        Self {
-            tensor: choice.tensor,
-            context: choice.context,
-            expert: choice.expert,
-            micro_batch: choice.micro_batch,
-            sequence_parallel: choice.sequence_parallel,
-            recompute: choice.recompute.what,
-            partly: choice.recompute.layers.is_some(),
-            split: crate::transformer::schedules::is_split(choice.schedule),
-            chunks: choice.chunks > 1,
-            gathered: choice.sharding.stage() == 3,
-        }
+/// What the times of a micro-batch depend on, on a layer of each kind, on the embedding and on the output layer.
+pub(super) fn layer_key(choice: &PlanChoice) -> PlanChoice {
+    // 16-bit copies of sharded weights are not kept.
+    let gathered = choice.sharding.stage() == 3;
+    PlanChoice {
+        pipeline: 1,
+        virtual_stages: choice.virtual_stages.min(2),
+        schedule: if is_split(choice.schedule) { ScheduleKind::ZbH1 } else { ScheduleKind::OneFOneB },
+        sharding: if gathered { Sharding::Zero3 } else { Sharding::None },
+        sharding_group: None,
+        recompute: Recomputation { layers: choice.recompute.layers.map(|_| 1), ..choice.recompute },
+        data: 1,
+        micro_batches: 1,
+        ..*choice
+    }
+}
+
+/// What sharding depends on.
+pub(super) fn state_key(choice: &PlanChoice) -> PlanChoice {
+    // Virtual stages go there and back.
+    let folded = choice.schedule == ScheduleKind::Zbv;
+    PlanChoice {
+        sequence_parallel: false,
+        schedule: if folded { ScheduleKind::Zbv } else { ScheduleKind::OneFOneB },
+        micro_batch: 1,
+        recompute: Recomputation { what: Recompute::None, ..choice.recompute },
+        data: 1,
+        micro_batches: 1,
+        ..*choice
+    }
+}
+
+/// What a send depends on.
+pub(super) fn send_key(choice: &PlanChoice) -> PlanChoice {
+    PlanChoice {
+        virtual_stages: choice.virtual_stages.min(2),
+        schedule: ScheduleKind::OneFOneB,
+        expert: 1,
+        recompute: Recompute::None.into(),
+        data: 1,
+        micro_batches: 1,
+        ..choice.without_sharding()
     }
 }
 
@@ -202,36 +219,6 @@ pub(super) struct StateCosts {
     pub(super) states: Vec<Bytes>,
 }
 
-/// What sharding depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct StateKey {
-    tensor: u64,
-    context: u64,
-    expert: u64,
-    pipeline: u64,
-    chunks: u64,
-    folded: bool,
-    partly: Option<u64>,
-    sharding: stepcast_core::strategy::Sharding,
-    group: Option<u64>,
-}
-
-impl StateKey {
-    pub(super) fn from_choice(choice: &Choice) -> Self {
-        Self {
-            tensor: choice.tensor,
-            context: choice.context,
-            expert: choice.expert,
-            pipeline: choice.pipeline,
-            chunks: choice.chunks,
-            folded: choice.is_folded(),
-            partly: choice.recompute.layers,
-            sharding: choice.sharding,
-            group: choice.sharding_group,
-        }
-    }
-}
-
 impl StateCosts {
     pub(super) fn from_run(run: &Run<'_>, layout: &Layout) -> Self {
         let held = run.held();
@@ -257,30 +244,6 @@ impl StateCosts {
             offloaded: layout.classes.iter().map(offloaded).collect(),
             once: layout.alike.iter().map(|alike| run.tail_work(&held, alike.first as u64)).collect(),
             states: layout.alike.iter().map(states).collect(),
-        }
-    }
-}
-
-/// What a send depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct SendKey {
-    tensor: u64,
-    context: u64,
-    pipeline: u64,
-    micro_batch: u64,
-    sequence_parallel: bool,
-    chunks: bool,
-}
-
-impl SendKey {
-    pub(super) fn from_choice(choice: &Choice) -> Self {
-        Self {
-            tensor: choice.tensor,
-            context: choice.context,
-            pipeline: choice.pipeline,
-            micro_batch: choice.micro_batch,
-            sequence_parallel: choice.sequence_parallel,
-            chunks: choice.chunks > 1,
         }
     }
 }

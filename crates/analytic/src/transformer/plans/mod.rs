@@ -14,124 +14,31 @@ use super::Split;
 use super::memory::MemoryInputs;
 use super::stages::Run;
 use super::stagewise::{Stagewise, stagewise};
-use costs::{LayerCosts, LayerKey, Passes, SendKey, StateCosts, StateKey};
+use costs::{LayerCosts, Passes, StateCosts, layer_key, layout_key, send_key, state_key};
 use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
-use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::hash::Hash;
+use rustc_hash::FxHashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{
-    Division, Implementation, Plan, Recomputation, Recompute, ScheduleKind, Sends, Sharding,
-};
+use stepcast_core::strategy::{Implementation, PlanChoice, Recompute, Sends, Sharding};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
 
-/// The properties of a plan that a search varies; the layers are divided evenly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Choice {
-    /// t.
-    pub tensor: u64,
-    /// Whether tensor-parallel ranks divide norms and dropout by tokens.
-    pub sequence_parallel: bool,
-    /// c.
-    pub context: u64,
-    /// p.
-    pub pipeline: u64,
-    /// v.
-    pub chunks: u64,
-    /// The order of operations of a stage.
-    pub schedule: ScheduleKind,
-    /// x.
-    pub expert: u64,
-    /// d.
-    pub data: u64,
-    /// What replicas hold only a part of.
-    pub sharding: Sharding,
-    /// Ranks of one group of `hsdp`.
-    pub sharding_group: Option<u64>,
-    /// b.
-    pub micro_batch: u64,
-    /// m.
-    pub micro_batches: u64,
-    /// What is computed again.
-    pub recompute: Recomputation,
-}
-
-impl Choice {
-    /// The plan, with everything else as in `base`.
-    pub fn plan(&self, base: &Plan) -> Plan {
-        Plan {
-            tensor: self.tensor,
-            sequence_parallel: self.sequence_parallel,
-            context: self.context,
-            pipeline: self.pipeline,
-            virtual_stages: self.chunks,
-            stage_layers: None,
-            schedule: Some(self.schedule),
-            expert: self.expert,
-            data: None,
-            sharding: self.sharding,
-            sharding_group: self.sharding_group,
-            micro_batch: self.micro_batch,
-            global_batch: Some(self.global_batch()),
-            recompute: Some(self.recompute.what)
-                .filter(|what| *what != Recompute::None)
-                .into_iter()
-                .collect(),
-            recompute_layers: self.recompute.layers,
-            stage_recompute: None,
-            ..base.clone()
-        }
-    }
-
-    /// Sequences of a step.
-    pub const fn global_batch(&self) -> u64 {
-        self.data * self.micro_batch * self.micro_batches
-    }
-
-    fn division(&self) -> Division {
-        Division { data: self.data, micro_batches: self.micro_batches, global_batch: self.global_batch() }
-    }
-
-    const fn split(&self) -> Split {
-        Split {
-            tensor: self.tensor,
-            sequence_parallel: self.sequence_parallel,
-            context: self.context,
-            pipeline: self.pipeline,
-            chunks: self.chunks,
-            data: self.data,
-            expert: self.expert,
-        }
-    }
-
-    /// Whether virtual stages go there and back.
-    const fn is_folded(&self) -> bool {
-        matches!(self.schedule, ScheduleKind::Zbv)
-    }
-
-    /// What activations depend on: all but sharding.
-    const fn without_sharding(&self) -> Self {
-        Self { sharding: Sharding::None, sharding_group: None, ..*self }
-    }
-}
-
-/// Values by key, each computed once; the last one is found without a look-up.
+/// Values by what they depend on of a plan, each computed once; the last one is found without a look-up. In a key, all
+/// dimensions on which the value does not depend are the same for all plans.
 #[derive(Debug)]
-struct Memo<K, V> {
-    places: HashMap<K, usize>,
+struct Memo<V> {
+    places: FxHashMap<PlanChoice, usize>,
     values: Vec<V>,
-    last: Option<(K, usize)>,
+    last: Option<(PlanChoice, usize)>,
 }
 
-impl<K: Copy + Eq + Hash, V> Memo<K, V> {
+impl<V> Memo<V> {
     fn new() -> Self {
-        Self { places: HashMap::new(), values: Vec::new(), last: None }
+        Self { places: FxHashMap::default(), values: Vec::new(), last: None }
     }
 
-    fn place(&mut self, key: K, make: impl FnOnce() -> V) -> usize {
+    fn place(&mut self, key: PlanChoice, make: impl FnOnce() -> V) -> usize {
         if let Some((last, place)) = self.last
             && last == key
         {
@@ -159,12 +66,12 @@ struct CostIndices {
 #[derive(Debug)]
 pub struct Table<'a> {
     run: Run<'a>,
-    layouts: Memo<(u64, u64, bool, Option<u64>), Layout>,
-    layers: Memo<LayerKey, LayerCosts>,
-    states: Memo<StateKey, StateCosts>,
-    sends: Memo<SendKey, (f64, Sends)>,
+    layouts: Memo<Layout>,
+    layers: Memo<LayerCosts>,
+    states: Memo<StateCosts>,
+    sends: Memo<(f64, Sends)>,
     /// Activations of every kind of stage, for the last plan but for its sharding.
-    activations: (Option<Choice>, Vec<Bytes>),
+    activations: (Option<PlanChoice>, Vec<Bytes>),
     /// A micro-batch on every class of virtual stages.
     classes: Vec<Passes>,
     /// Times of every virtual stage, by pass.
@@ -173,7 +80,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// An empty table for plans that differ from the run's in what [`Choice`] says, all on the same number of ranks.
+    /// An empty table for plans that differ from the run's in what [`PlanChoice`] says, all on the same number of ranks.
     pub fn new(run: Run<'a>) -> Self {
         Self {
             run,
@@ -188,24 +95,23 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn find(&mut self, choice: &Choice) -> CostIndices {
+    fn find(&mut self, choice: &PlanChoice) -> CostIndices {
         let run = self.run;
-        let (pipeline, chunks) = (choice.pipeline, choice.chunks);
-        let key = (pipeline, chunks, choice.is_folded(), choice.recompute.layers);
+        let counts = [choice.pipeline, choice.virtual_stages];
         let layout = self
             .layouts
-            .place(key, || Layout::new(run.shape, choice.schedule, [pipeline, chunks], choice.recompute));
+            .place(layout_key(choice), || Layout::new(run.shape, choice.schedule, counts, choice.recompute));
         let own = || choice.plan(run.plan);
-        let layers = self.layers.place(LayerKey::from_choice(choice), || {
+        let layers = self.layers.place(layer_key(choice), || {
             let plan = own();
             LayerCosts::from_run(&Run { plan: &plan, division: choice.division(), ..run })
         });
-        let states = self.states.place(StateKey::from_choice(choice), || {
+        let states = self.states.place(state_key(choice), || {
             let plan = own();
             let run = Run { plan: &plan, division: choice.division(), ..run };
             StateCosts::from_run(&run, &self.layouts.values[layout])
         });
-        let send = self.sends.place(SendKey::from_choice(choice), || {
+        let send = self.sends.place(send_key(choice), || {
             let plan = own();
             let (time, _) = Run { plan: &plan, division: choice.division(), ..run }.send();
             (time.get(), plan.stage_sends())
@@ -214,10 +120,10 @@ impl<'a> Table<'a> {
     }
 
     /// What the tensors of the fullest rank take.
-    pub fn memory(&mut self, choice: &Choice) -> Bytes {
+    pub fn memory(&mut self, choice: &PlanChoice) -> Bytes {
         let found = self.find(choice);
         let held = MemoryInputs {
-            split: choice.split(),
+            split: Split::from_choice(choice),
             micro_batch: choice.micro_batch,
             micro_batches: choice.micro_batches,
             sharding: choice.sharding,
@@ -278,10 +184,10 @@ impl<'a> Table<'a> {
     /// A stage works on all micro-batches, after the first has come through the stages before it. It then has its own
     /// gradients to send, or the last micro-batch goes back through the stages before it. If sends block, it makes all
     /// but the last of them meanwhile.
-    pub fn bound(&mut self, choice: &Choice) -> Seconds {
+    pub fn bound(&mut self, choice: &PlanChoice) -> Seconds {
         let found = self.find(choice);
         self.time_classes(found, choice.micro_batches);
-        let overlaps = self.run.plan.overlaps_with(choice.chunks);
+        let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);
         let (send, sends) = self.sends.values[found.send];
         let once = &self.states.values[found.states].once;
         let m = choice.micro_batches as f64;
@@ -317,8 +223,8 @@ impl<'a> Table<'a> {
     /// With c_i the time of a micro-batch on stage i and A_i that of the stages before it, there and back, a step takes
     /// T ≥ A_i + m·c_i. So A_i+1 ≤ (1 − 1/m)·A_i + T/m, and all stages together have at most T·(1 − (1 − 1/m)^p). What stages
     /// wait for sharded weights is taken as it is with equal stages.
-    pub fn divided_bound(&mut self, choice: &Choice) -> Seconds {
-        let choice = Choice { recompute: Recompute::None.into(), ..*choice };
+    pub fn divided_bound(&mut self, choice: &PlanChoice) -> Seconds {
+        let choice = PlanChoice { recompute: Recompute::None.into(), ..*choice };
         let found = self.find(&choice);
         self.time_classes(found, choice.micro_batches);
         let (mut there_and_back, mut all) = (0.0, 0.0);
@@ -335,7 +241,7 @@ impl<'a> Table<'a> {
     /// Layers and recomputation of every stage of a plan by itself, where these have a step below `limit` and fit.
     pub fn stagewise(
         &self,
-        choice: &Choice,
+        choice: &PlanChoice,
         fits: &dyn Fn(Bytes) -> bool,
         limit: Seconds,
     ) -> Option<Stagewise> {
@@ -344,7 +250,7 @@ impl<'a> Table<'a> {
     }
 
     /// The time of a step; none if the schedule waits for itself, which none does.
-    pub fn step(&mut self, choice: &Choice) -> Option<Seconds> {
+    pub fn step(&mut self, choice: &PlanChoice) -> Option<Seconds> {
         let found = self.find(choice);
         self.time_classes(found, choice.micro_batches);
         let layout = &self.layouts.values[found.layout];
@@ -367,7 +273,7 @@ impl<'a> Table<'a> {
             issue: self.run.plan.issue_time.get(),
         };
         pipeline.ends(&mut self.scratch)?;
-        let overlaps = self.run.plan.overlaps_with(choice.chunks);
+        let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);
         let mut most = 0.0_f64;
         for (alike, once) in layout.alike.iter().zip(&self.states.values[found.states].once) {
             let sum = self.sum(alike);
@@ -381,7 +287,7 @@ impl<'a> Table<'a> {
 }
 
 /// What a device that is alone in its pipeline waits for its host in a step.
-fn starved(choice: &Choice, passes: &Passes) -> Seconds {
+fn starved(choice: &PlanChoice, passes: &Passes) -> Seconds {
     match choice.pipeline {
         1 => Seconds::new(passes.starved() * choice.micro_batches as f64),
         _ => Seconds::ZERO,

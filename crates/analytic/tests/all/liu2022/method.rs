@@ -1,14 +1,17 @@
-//! The method on scenarios.
+//! The method on scenarios, and figures of the errata.
 
-use super::{near, relative};
+use super::{PI, near, paper_fabric, relative};
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, osf};
+use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Reading, Schedule, csf, osf, plan, sf};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::Method;
+use stepcast_core::model::{Counting, zoo};
 use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::PYTORCH_CAP;
+use stepcast_core::workload::Workload;
 
 fn scenario(text: &str, sets: &[&str]) -> Scenario {
     let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
@@ -57,8 +60,9 @@ fn equal_workers_are_osf() {
         };
         let network = &scenario.cluster.network;
         let delta = (network.latency + network.startup) * 62.0;
-        let pass =
-            Pass::by_tensor(&scenario.workload, &Speed::of(&scenario, 0), |tensor| scenario.summed(tensor));
+        let pass = Pass::by_tensor(&scenario.workload, &Speed::of_group(&scenario, 0), |tensor| {
+            scenario.summed(tensor)
+        });
         let curve = ring_update(&fabric, 32, delta);
         let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
         for (fusion, schedule) in [
@@ -168,4 +172,39 @@ fn a_slow_input_pipeline_limits_a_machine() {
     // Every worker is a machine of its own: 32 samples at 100 samples/s.
     relative(fed.iteration.get() - exposed, 0.32, 1e-9, "computing and waiting");
     assert!(fed.iteration > free.iteration);
+}
+
+fn paper_ring(overhead: f64) -> Curve {
+    ring_update(&paper_fabric(), 32, Seconds::new(overhead))
+}
+
+/// One update per layer; a batch normalisation is sent with its convolution.
+fn paper_pass(model: &str, samples: f64) -> Pass {
+    Pass::of_operations(&Workload::from_model(&zoo::build(model).unwrap(), Counting::default()), samples, PI)
+}
+
+#[test]
+fn figures_of_the_errata() {
+    // Section 4.2, 5: VGG16 with buffers of 0, 1 MB, 100 MB and 1 GB.
+    let (pass, curve) = (paper_pass("vgg16", 13.9), paper_ring(1e-3));
+    for (buffer, concurrent, serial) in
+        [(0.0, 0.245, 0.211), (1e6, 0.246, 0.214), (1e8, 0.253, 0.252), (1e9, 0.218, 0.218)]
+    {
+        for (reading, expected) in [(Reading::Concurrent, concurrent), (Reading::Serial, serial)] {
+            let schedule = Schedule::Fused(Buffer::new(Bytes::new(buffer)).reading(reading));
+            let found = osf(&pass, &curve, &schedule).factor();
+            assert!((found - expected).abs() < 5.1e-4, "{buffer} {reading:?}: {found}");
+        }
+    }
+    // Section 4.5: CSF exceeds OSF.
+    let (pass, curve) = (paper_pass("resnet101-v1", 128.0), paper_ring(3e-3));
+    assert!((osf(&pass, &curve, &Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
+    assert!((csf(&pass, &curve) - 0.792).abs() < 5.1e-4);
+    // Eq. 1's example.
+    assert!((sf(Seconds::new(9.0), Seconds::new(1.25), 8) - 0.9).abs() < 1e-15);
+    // fc1 has 74.27 % of VGG16's bytes, and a layer larger than the buffer is sent alone.
+    let pass = paper_pass("vgg16", 13.9);
+    let plan = plan(&pass, &paper_ring(1e-3), &Schedule::Fused(Buffer::new(PYTORCH_CAP)));
+    let largest = plan.flushes.iter().map(|flush| flush.size.get()).fold(0.0, f64::max);
+    assert!((largest / pass.gradients().get() - 0.7427).abs() < 5e-5);
 }

@@ -1,9 +1,6 @@
-//! Liu 2022 against its golden cases, the printed equations and its limits.
+//! Liu 2022: its equations, its limits and its method. The validation set `liu2022` has the golden cases.
 
-mod fusion;
-mod letters;
 mod method;
-mod models;
 mod properties;
 
 use stepcast_analytic::collectives::Fabric;

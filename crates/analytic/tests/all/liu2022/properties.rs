@@ -1,12 +1,102 @@
-//! What holds of every pass, and every rule of fusion.
+//! Properties of every pass and every fusion rule; eqs. 12-16 are solved letter by letter as the slow twin.
 
-use super::letters::{Letters, Print, golden};
 use super::paper_fabric;
 use proptest::prelude::*;
 use stepcast_analytic::collectives::ring_update;
 use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Reading, Schedule, csf, osf, plan, sf};
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+
+/// The inputs of eqs. 12-16, by layer from the input (1) to the output (n); index 0 is not used.
+#[derive(Debug, Clone)]
+struct Letters {
+    backward: Vec<f64>,
+    size: Vec<f64>,
+    buffer: f64,
+    timeout: f64,
+    per_byte: f64,
+    overhead: f64,
+}
+
+/// What each layer flushes, and T_update.
+#[derive(Debug, Clone)]
+struct Solved {
+    f: Vec<f64>,
+    update: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Print {
+    /// With corrections 1-4.
+    Corrected,
+    /// With correction 5 as well.
+    Concurrent,
+}
+
+impl Letters {
+    fn solve(&self, print: Print) -> Solved {
+        let Self { backward, size, buffer, timeout, .. } = self;
+        let n = self.size.len() - 1;
+        let transfer = |bytes: f64| if bytes == 0.0 { 0.0 } else { self.per_byte * bytes + self.overhead };
+        let late = |time: f64| time >= *timeout;
+        let zero = vec![0.0; n + 1];
+        let (mut b, mut f, mut wait, mut tau) = (zero.clone(), zero.clone(), zero.clone(), zero);
+        for i in (1..=n).rev() {
+            let fresh = i == n || b[i + 1] + size[i] > *buffer || backward[i] >= *timeout;
+            b[i] = if fresh { size[i] } else { b[i + 1] + size[i] };
+        }
+        for i in 1..=n {
+            let overflow = i > 1 && b[i] + size[i - 1] > *buffer;
+            f[i] = if i == 1 || late(backward[i - 1]) || overflow { b[i] } else { 0.0 };
+            wait[i] = match i > 1 {
+                true if late(backward[i - 1]) => *timeout,
+                true if overflow => backward[i - 1],
+                _ => 0.0,
+            };
+        }
+        let ready = |i: usize| backward[i..n].iter().sum::<f64>();
+        let mut free = 0.0_f64;
+        for i in (1..=n).rev() {
+            match print {
+                Print::Concurrent => {
+                    tau[i] = free.max(ready(i) + wait[i]);
+                    if f[i] > 0.0 {
+                        free = tau[i] + transfer(f[i]);
+                    }
+                }
+                _ if i == n => tau[i] = 0.0,
+                _ => {
+                    let end = tau[i + 1] + wait[i + 1] + transfer(f[i + 1]);
+                    tau[i] = end.max(ready(i));
+                }
+            }
+        }
+        let update = match print {
+            Print::Concurrent => free,
+            _ => tau[1] + transfer(f[1]),
+        };
+        Solved { f, update }
+    }
+
+    fn pass(&self) -> Pass {
+        let layers = self.backward.iter().zip(&self.size).skip(1).rev();
+        let layer = |(&backward, &size): (&f64, &f64)| Layer {
+            backward: Seconds::new(backward),
+            gradients: Bytes::new(size),
+        };
+        Pass::new(layers.map(layer).collect())
+    }
+
+    fn curve(&self) -> Curve {
+        let bandwidth = BytesPerSec::new(1.0 / self.per_byte);
+        Curve::AlphaBeta { startup: Seconds::new(self.overhead), bandwidth }
+    }
+
+    fn fused(&self, reading: Reading) -> Schedule {
+        let fusion = Buffer::new(Bytes::new(self.buffer)).timeout(Seconds::new(self.timeout));
+        Schedule::Fused(fusion.reading(reading))
+    }
+}
 
 /// Times and sizes in multiples of a quarter, which are exact in binary.
 fn letters() -> impl Strategy<Value = Letters> {
@@ -197,7 +287,14 @@ proptest! {
 #[test]
 fn mg_wfbp_waits_for_quick_layers() {
     // Backward order: 1 s, 2 s, 3 s, 4 s with 8, 3, 2 and 1 bytes, at one byte per second plus half a second each.
-    let letters = Letters::of(&golden()[0]);
+    let letters = Letters {
+        backward: vec![0.0, 4.0, 3.0, 2.0, 1.0],
+        size: vec![0.0, 1.0, 2.0, 3.0, 8.0],
+        buffer: 0.0,
+        timeout: 0.0,
+        per_byte: 1.0,
+        overhead: 0.5,
+    };
     let found = |overhead: f64| {
         let schedule = Schedule::MgWfbp { overhead: Seconds::new(overhead) };
         let plan = plan(&letters.pass(), &letters.curve(), &schedule);

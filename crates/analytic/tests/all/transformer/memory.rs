@@ -7,9 +7,7 @@ use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{
-    Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
-};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.json");
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -22,23 +20,12 @@ fn korthikanti(
     recompute: Recompute,
 ) -> MemoryInputs<'_> {
     MemoryInputs {
-        shape,
         split,
         micro_batch,
-        micro_batches: 1,
-        sharding: Sharding::None,
-        sharding_group: None,
-        states: States::MegatronBf16,
         recompute: recompute.into(),
         attention: Attention::Unfused,
         dropout: true,
-        schedule: ScheduleKind::OneFOneB,
-        implementation: Implementation::Textbook,
-        logit: [4, 0],
-        offload: Offloaded::default(),
-        prefetch: true,
-        stage_layers: &[],
-        stage_recompute: &[],
+        ..MemoryInputs::plain(shape, Implementation::Textbook)
     }
 }
 
@@ -149,7 +136,6 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> MemoryInputs<'a> {
         None => ScheduleKind::OneFOneB,
     };
     MemoryInputs {
-        shape,
         split: Split {
             tensor: count("t"),
             sequence_parallel: truth(run, "sp"),
@@ -167,18 +153,12 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> MemoryInputs<'a> {
             2 => Sharding::Zero2,
             _ => Sharding::Zero3,
         },
-        sharding_group: None,
         states: run["precision"].as_str().map_or(States::MegatronBf16, |_| super::word(&run["precision"])),
         recompute: recomputed(&run["recompute"]).into(),
         attention: run["attention"].as_str().map_or(Attention::Flash, |_| super::word(&run["attention"])),
         dropout: truth(run, "dropout"),
         schedule,
-        implementation: Implementation::Textbook,
-        logit: [4, 0],
-        offload: Offloaded::default(),
-        prefetch: true,
-        stage_layers: &[],
-        stage_recompute: &[],
+        ..MemoryInputs::plain(shape, Implementation::Textbook)
     }
 }
 

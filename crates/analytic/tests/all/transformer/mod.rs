@@ -2,6 +2,7 @@
 
 mod compute;
 mod flops;
+mod loss;
 mod memory;
 mod method;
 mod plans;

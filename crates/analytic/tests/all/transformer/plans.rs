@@ -3,13 +3,13 @@
 use super::scenario;
 use proptest::prelude::*;
 use stepcast_analytic::transformer::on_machines;
-use stepcast_analytic::transformer::plans::{Choice, Table};
+use stepcast_analytic::transformer::plans::Table;
 use stepcast_analytic::transformer::schedules::has_chunks;
 use stepcast_analytic::transformer::stages::Run;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Division, Recomputation, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Division, PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding};
 
 const MODELS: [&str; 5] = ["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
 const KINDS: [ScheduleKind; 7] = [
@@ -35,7 +35,7 @@ fn pick<T: Copy>(from: &[T], at: usize) -> T {
 }
 
 /// A plan by its place in the lists of what is possible; none if there is none.
-fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<Choice> {
+fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanChoice> {
     let shape = scenario.source.transformer().unwrap();
     let fits = |t: &u64| {
         workers.is_multiple_of(*t) && (shape.kv_heads.is_multiple_of(*t) || t.is_multiple_of(shape.kv_heads))
@@ -77,12 +77,12 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<Choice>
         Some(_) => Recomputation { what: pick(&[Recompute::Operators, Recompute::Layer], at[9]), layers },
         None => pick(&[Recompute::None, Recompute::Attention, Recompute::Layer], at[9]).into(),
     };
-    Some(Choice {
+    Some(PlanChoice {
         tensor,
         sequence_parallel: tensor > 1 && at[10].is_multiple_of(2),
         context,
         pipeline,
-        chunks,
+        virtual_stages: chunks,
         schedule,
         expert: pick(&expert.collect::<Vec<_>>(), at[10]),
         data,
@@ -166,12 +166,12 @@ fn long_pipelines_are_skipped_exactly() {
     ];
     for (schedule, chunks) in kinds {
         for pipeline in [2, 8, 16] {
-            let choice = Choice {
+            let choice = PlanChoice {
                 tensor: 8,
                 sequence_parallel: true,
                 context: 1,
                 pipeline,
-                chunks,
+                virtual_stages: chunks,
                 schedule,
                 expert: 1,
                 data: 1,

@@ -16,9 +16,7 @@ use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::schedules::{Sends, Sizes, Times, execute, orders};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::strategy::{
-    Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
-};
+use stepcast_core::strategy::{Implementation, ScheduleKind};
 
 const PROFILES: &str = include_str!("../../../../../validation/transformer/vtrain-replay.json");
 const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/published");
@@ -121,25 +119,8 @@ impl Row {
 
     /// Parameters of the first stage.
     fn parameters(&self) -> u64 {
-        let held = MemoryInputs {
-            shape: &self.shape,
-            split: self.split,
-            micro_batch: self.micro_batch,
-            micro_batches: 1,
-            sharding: Sharding::None,
-            sharding_group: None,
-            states: States::MixedFp16,
-            recompute: Recompute::None.into(),
-            attention: Attention::Unfused,
-            dropout: true,
-            schedule: ScheduleKind::OneFOneB,
-            implementation: Implementation::Textbook,
-            logit: [4, 0],
-            offload: Offloaded::default(),
-            prefetch: true,
-            stage_layers: &[],
-            stage_recompute: &[],
-        };
+        let held =
+            MemoryInputs { split: self.split, ..MemoryInputs::plain(&self.shape, Implementation::Textbook) };
         let (dense, _) = held.stage_parameters(0);
         dense
     }

@@ -28,7 +28,7 @@ pub enum Alignment {
 
 impl Alignment {
     /// The alignment of a product.
-    pub fn of(variant: Variant, shape: Shape) -> Self {
+    pub fn of_rows(variant: Variant, shape: Shape) -> Self {
         let element = u64::from(variant.precision.width());
         let Shape { m, n, k } = shape;
         let (row_of_a, row_of_b) = match variant.transposition {
@@ -62,7 +62,7 @@ impl Alignment {
     pub fn family(variant: Variant, shape: Shape) -> Self {
         match variant.precision {
             Precision::Fp32 => Self::Bulk,
-            _ => Self::of(variant, shape),
+            _ => Self::of_rows(variant, shape),
         }
     }
 
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn rows_decide() {
         let of = |precision, transposition, m, n, k| {
-            Alignment::of(Variant { precision, transposition }, Shape { m, n, k })
+            Alignment::of_rows(Variant { precision, transposition }, Shape { m, n, k })
         };
         let bf16 = |transposition, m, n, k| of(Precision::Bf16, transposition, m, n, k);
         assert_eq!(bf16(Transposition::Nn, 333, 320, 320), Alignment::Bulk);

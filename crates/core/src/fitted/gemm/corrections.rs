@@ -23,7 +23,7 @@ pub struct Corrections {
 }
 
 /// Position of a query along one size.
-struct Place {
+struct AxisPosition {
     low: usize,
     share_of_next: f64,
 }
@@ -75,7 +75,7 @@ impl Corrections {
 
     /// The nodes around `shape`.
     pub fn corners(&self, shape: Shape) -> Corners {
-        let [m, n, k] = [self.place(0, shape.m), self.place(1, shape.n), self.place(2, shape.k)];
+        let [m, n, k] = [self.position(0, shape.m), self.position(1, shape.n), self.position(2, shape.k)];
         let (across, deep) = (self.nodes(1), self.nodes(2));
         std::array::from_fn(|corner| {
             let [(i, by_m), (j, by_n), (l, by_k)] =
@@ -84,12 +84,12 @@ impl Corrections {
         })
     }
 
-    fn place(&self, axis: usize, size: u32) -> Place {
+    fn position(&self, axis: usize, size: u32) -> AxisPosition {
         let last = self.nodes(axis) - 1;
         let doublings = (f64::from(size.max(1)) / f64::from(self.least[axis])).log2();
         let position = (doublings * NODES_PER_DOUBLING).clamp(0.0, last as f64);
         let low = (position as usize).min(last.saturating_sub(1));
-        Place { low, share_of_next: (position - low as f64).min(last as f64) }
+        AxisPosition { low, share_of_next: (position - low as f64).min(last as f64) }
     }
 }
 
@@ -102,7 +102,7 @@ pub fn interpolate(corners: &Corners, nodes: &[f64]) -> f64 {
     corners.iter().map(|(node, share)| share * nodes.get(*node).copied().unwrap_or(0.0)).sum()
 }
 
-impl Place {
+impl AxisPosition {
     /// Index and weight of one of the two nodes around the position; with a single node, both are that node.
     fn side(&self, second: usize) -> (usize, f64) {
         match second {

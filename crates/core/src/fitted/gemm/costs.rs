@@ -126,7 +126,7 @@ impl Product {
     pub fn new(shape: Shape, variant: Variant, multiprocessors: u32, first_share: f64) -> Self {
         let [m, n, k] = shape.sizes();
         let element = bytes_per_element(variant.precision);
-        let alignment = Alignment::of(variant, shape);
+        let alignment = Alignment::of_rows(variant, shape);
         let along = |size: u32, power: u32| f64::from(size.div_ceil(1 << power));
         Self {
             tiles: TILE_POWERS.map(|(rows, columns)| along(shape.m, rows) * along(shape.n, columns)),

@@ -15,12 +15,12 @@ pub(super) struct GemmFile {
     multiprocessors: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<Flops>,
-    variant: Vec<Entry>,
+    variant: Vec<FamilyEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Entry {
+struct FamilyEntry {
     precision: Precision,
     transposition: Transposition,
     alignment: Alignment,
@@ -47,11 +47,11 @@ struct Coefficients {
 
 impl From<GemmModel> for GemmFile {
     fn from(model: GemmModel) -> Self {
-        let entry = |(variant, alignment, family): (Variant, Alignment, Family)| Entry {
+        let entry = |(variant, alignment, family): (Variant, Alignment, Family)| FamilyEntry {
             precision: variant.precision,
             transposition: variant.transposition,
             alignment,
-            coefficients: Coefficients::of(&family.costs),
+            coefficients: Coefficients::from_costs(&family.costs),
             corrections: family.corrections,
         };
         let families = model.variants.into_iter().flat_map(|(variant, families)| {
@@ -91,7 +91,7 @@ impl TryFrom<GemmFile> for GemmModel {
 }
 
 impl Coefficients {
-    fn of(Costs(costs): &Costs) -> Self {
+    fn from_costs(Costs(costs): &Costs) -> Self {
         let time = |place: usize| Seconds::new(costs[place]);
         let rate = |place: usize| BytesPerSec::new(costs[place].recip());
         let tile =

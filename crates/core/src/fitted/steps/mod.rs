@@ -5,18 +5,14 @@
 //! host limits small batches and the device large ones. The accuracy is documented in docs/methods/steps.md.
 
 mod class;
-mod launch;
-mod nominal;
 mod op;
 mod queue;
 #[cfg(test)]
 mod tests;
 
-pub use class::{Class, Feature, Phase};
-pub use launch::{LaunchCosts, Launches};
-pub use nominal::Nominal;
+pub use class::{Class, Feature, Nominal, Phase};
 pub use op::{Setting, StepOp};
-pub use queue::{Lanes, StepTimes};
+pub use queue::{Lanes, LaunchCosts, Launches, StepTimes};
 
 use crate::fitted::gemm::{GemmModel, Transposition, Variant};
 use crate::model::Model;
@@ -148,7 +144,7 @@ impl StepModel {
     /// No time decreases as the batch grows. The queue alone ensures this for the forward pass and the whole step;
     /// the backward pass, a difference, is interpolated between running maxima at powers of two.
     pub fn predict(&self, model: &Model, precision: Precision, batch: u32) -> Option<StepTimes> {
-        let ops = StepOp::of(model);
+        let ops = StepOp::from_model(model);
         let times = |batch: u32| {
             Some(self.lanes(&ops, model, precision, batch)?.times(&self.launch, self.factors(precision)?))
         };
@@ -171,7 +167,7 @@ impl StepModel {
 
     /// How much time each layer adds to a step; these times and the update add up to the step.
     pub fn layers(&self, model: &Model, precision: Precision, batch: u32) -> Option<StepLayers> {
-        let ops = StepOp::of(model);
+        let ops = StepOp::from_model(model);
         let lanes = self.lanes(&ops, model, precision, batch)?;
         let ends = lanes.ends(&self.launch, self.factors(precision)?);
         let mut layers = vec![LayerTimes::default(); model.layers().len()];

@@ -1,8 +1,7 @@
 //! The operations of a step, layer by layer, derived from the model's graph alone.
 
-use super::class::{Class, Feature, Phase, WIDE};
-use super::launch::Launches;
-use super::nominal::Nominal;
+use super::class::{Class, Feature, Nominal, Phase, WIDE};
+use super::queue::Launches;
 use crate::fitted::gemm::{GemmModel, Shape, Transposition, Variant};
 use crate::model::{Activation, Layer, Model, Norm, Op};
 use crate::precision::Precision;
@@ -52,7 +51,7 @@ pub struct StepOp {
 
 impl StepOp {
     /// The layers of `model` that take time, in forward order, followed by the loss.
-    pub fn of(model: &Model) -> Vec<Self> {
+    pub fn from_model(model: &Model) -> Vec<Self> {
         // The decoders measured so far come from a library that implements GELU as separate operations.
         let decoder =
             model.layers().iter().any(|layer| matches!(layer.op, Op::Attention { causal: true, .. }));

@@ -76,7 +76,7 @@ fn layers_add_up_to_the_step() {
 fn the_queue_is_the_longest_way_through_it() {
     let model = zoo::build("googlenet").unwrap();
     let fitted = made_up();
-    let lanes = fitted.lanes(&StepOp::of(&model), &model, Precision::Fp32, 8).unwrap();
+    let lanes = fitted.lanes(&StepOp::from_model(&model), &model, Precision::Fp32, 8).unwrap();
     let ends = lanes.ends(&fitted.launch, [1.0, 1.0]);
     let mut issued: Vec<Seconds> = Vec::new();
     for (launches, _) in &lanes.work {
@@ -113,7 +113,7 @@ fn a_device_with_fitted_steps_takes_what_they_say() {
                 device = { base = \"h200-sxm\", fitted = \"steps.toml\" }\n";
     let document = Document::new("scenario.toml", text.to_owned());
     let scenario = document.scenario_with(&MadeUp, &[]).unwrap();
-    let speed = Speed::of(&scenario, 0);
+    let speed = Speed::of_group(&scenario, 0);
     let layers = scenario.workload.layers.iter();
     let step: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
     let model = zoo::build("googlenet").unwrap();
@@ -122,7 +122,7 @@ fn a_device_with_fitted_steps_takes_what_they_say() {
     assert_eq!(assumptions(&scenario), []);
     let mixed = ["bf16", "amp-bf16"].map(|precision| {
         let precision = Edit::parse(&format!("strategy.precision={precision}")).unwrap();
-        Speed::of(&document.scenario_with(&MadeUp, &[precision]).unwrap(), 0)
+        Speed::of_group(&document.scenario_with(&MadeUp, &[precision]).unwrap(), 0)
     });
     assert_eq!(mixed[0], mixed[1], "16-bit steps are measured with automatic casting");
     let larger = document.scenario_with(&MadeUp, &[Edit::parse("strategy.batch=65").unwrap()]).unwrap();

@@ -7,77 +7,7 @@ use crate::precision::Precision;
 /// Single-precision peaks in TFLOP/s as printed by the manufacturers. For Intel's processors: twice the
 /// double-precision figure of its export compliance metrics; for the other CPUs: cores × clock × vector width.
 /// The GTX 1060 has the base clock of Zeng 2023, because its manufacturer prints none.
-const FP32_TFLOPS: [(&str, f64); 69] = [
-    ("xeon-e5-2620", 0.192),
-    ("xeon-e5-2660", 0.2816),
-    ("xeon-e5-2620-v2", 0.2016),
-    ("xeon-x5670", 0.1406),
-    ("xeon-e5-2666-v3", 0.928),
-    ("xeon-e5-2686-v4", 1.3248),
-    ("opteron-2376", 0.0736),
-    ("xeon-core", 0.08),
-    ("tesla-k20x", 3.95),
-    ("tesla-k80", 4.37),
-    ("tesla-k80-board", 8.74),
-    ("gtx-1060-6gb", 3.855),
-    ("titan-x-maxwell", 6.6),
-    ("gtx-1080-ti", 11.3),
-    ("p40", 12.0),
-    ("tesla-p100-pcie-16gb", 9.3),
-    ("tesla-p100-sxm2", 10.6),
-    ("tesla-v100-pcie-16gb", 14.0),
-    ("tesla-v100-pcie-32gb", 14.0),
-    ("tesla-v100-sxm2-16gb", 15.7),
-    ("tesla-v100-sxm2-32gb", 15.7),
-    ("quadro-rtx-4000", 7.1),
-    ("tesla-t4", 8.1),
-    ("rtx-2080-ti", 13.4),
-    ("titan-v", 14.9),
-    ("quadro-rtx-8000", 16.3),
-    ("rtx-2070-max-q", 5.46),
-    ("rtx-2080-max-q", 6.45),
-    ("rtx-2080-super-max-q", 5.99),
-    ("a100-pcie-40gb", 19.5),
-    ("a100-pcie-80gb", 19.5),
-    ("a100-sxm4-40gb", 19.5),
-    ("a100-sxm4-80gb", 19.5),
-    ("h100-pcie", 51.0),
-    ("h100-sxm5", 67.0),
-    ("h200-sxm", 67.0),
-    ("b200", 75.0),
-    ("a10", 31.2),
-    ("rtx-3080", 29.8),
-    ("rtx-3090", 35.6),
-    ("l4", 30.3),
-    ("rtx-6000-ada", 91.1),
-    ("mi100", 46.1),
-    ("mi210", 45.3),
-    ("mi250-gcd", 45.3),
-    ("rx-5700", 7.95),
-    ("rx-7700s", 20.5),
-    ("rx-7800-xt", 37.3),
-    ("xeon-gold-6148", 3.072),
-    ("xeon-platinum-8280", 4.838),
-    ("xeon-platinum-8380", 5.888),
-    ("xeon-platinum-8480", 7.168),
-    ("epyc-7742", 4.608),
-    ("epyc-7763", 5.018),
-    ("epyc-9654", 7.373),
-    ("gtx-1080", 8.9),
-    ("titan-rtx", 16.3),
-    ("a10g", 31.5),
-    ("a40", 37.4),
-    ("rtx-a5000", 27.8),
-    ("rtx-a6000", 38.7),
-    ("l40s", 91.6),
-    ("rtx-4080", 48.7),
-    ("rtx-4090", 82.6),
-    ("rtx-5090", 104.8),
-    ("mi250x-gcd", 47.9),
-    ("mi300x", 163.4),
-    ("gaudi2", 5.5),
-    ("gaudi3", 14.35),
-];
+const FP32_TFLOPS: &str = include_str!("fp32_tflops.csv");
 
 fn is_name(id: &str) -> bool {
     let parts = || id.split('-');
@@ -122,12 +52,13 @@ fn every_network_is_usable() {
 
 #[test]
 fn peaks_are_those_of_the_data_sheets() {
-    for (id, tflops) in FP32_TFLOPS {
+    let known = FP32_TFLOPS.lines().map(|line| line.split_once(',').unwrap());
+    for (id, tflops) in known.clone().map(|(id, tflops)| (id, tflops.parse::<f64>().unwrap())) {
         let peak = device(id).unwrap().fp32_peak().get() / 1e12;
         assert!((peak / tflops - 1.0).abs() < 0.03, "{id}: {peak} TFLOP/s, data sheet {tflops}");
     }
     let unchecked: Vec<_> =
-        devices().unwrap().keys().filter(|id| FP32_TFLOPS.iter().all(|(known, _)| known != id)).collect();
+        devices().unwrap().keys().filter(|id| known.clone().all(|(known, _)| known != *id)).collect();
     assert!(unchecked.is_empty(), "no data-sheet peak for {unchecked:?}");
 }
 
@@ -260,4 +191,15 @@ fn a_damaged_list_is_an_error_not_a_panic() {
     let error = find::<Network>(Err(error), &IndexMap::new(), "network", "1gbe", |_| Remedies::default())
         .unwrap_err();
     assert!(error.remedy.contains("damaged"), "{}", error.remedy);
+}
+
+#[test]
+fn figures_lie_in_their_ranges_and_have_sources() {
+    let it = Reliability::shipped().unwrap();
+    for figure in [&it.interruptions, &it.detection, &it.restart, &it.storage, &it.pue] {
+        assert!((figure.range[0]..=figure.range[1]).contains(&figure.value), "{figure:?}");
+        assert!(figure.source.len() > 20, "{figure:?}");
+    }
+    let llama = 419.0 / (54.0 * 24.0 * 16384.0);
+    assert!((it.interruptions.value / llama - 1.0).abs() < 1e-3);
 }

@@ -1,7 +1,7 @@
 //! Transformers by their shape: layers, widths, heads, experts, vocabulary.
 //!
 //! A [`Transformer`] is plain data. It comes from the zoo ([`zoo`]), from a `[model.transformer]` table
-//! ([`TransformerSection`](crate::scenario::TransformerSection)) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
+//! ([`TransformerSection`]) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
 //! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
 //! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
 //!
@@ -10,11 +10,13 @@
 pub mod hugging_face;
 mod layout;
 mod parts;
+mod section;
 #[cfg(test)]
 mod tests;
 pub mod zoo;
 
 pub use parts::{LayerParts, Parameters, Part, Parts};
+pub use section::{ExpertsSection, MlaSection, TransformerSection};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -167,7 +167,7 @@ fn sections_describe_every_shape_completely() {
 }
 
 fn section(text: &str) -> Result<(String, Transformer), crate::fault::Fault> {
-    toml::from_str::<crate::scenario::TransformerSection>(text).unwrap().resolve()
+    toml::from_str::<TransformerSection>(text).unwrap().resolve()
 }
 
 #[test]

@@ -36,15 +36,12 @@ keys! {
     struct Line;
     /// A time that grows with a number: `{ each = "1 ms", fixed = "4 ms" }`.
     section LineSection, missing missing;
-    before {}
     keys {
         /// For each sample, element or doubling.
         each: Seconds => Seconds, default(Seconds::ZERO), A_TIME, Resolved;
         /// Once.
         fixed: Seconds => Seconds, default(Seconds::ZERO), A_TIME, Resolved;
     }
-    after {}
-    made {}
 }
 
 section_of!(Line, LineSection);
@@ -62,7 +59,6 @@ keys! {
     struct PerParameter;
     /// `[methods.oyama2016.per-parameter]`: times for each parameter of the model.
     section PerParameterSection, missing missing;
-    before {}
     keys {
         /// Copying new weights to a device.
         fetch_weights: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
@@ -83,8 +79,6 @@ keys! {
         /// The all-reduce: for each doubling of the nodes, and once.
         all_reduce: LineSection => Line, optional("an estimate"), Check::Any, Resolved;
     }
-    after {}
-    made {}
 }
 
 section_of!(PerParameter, PerParameterSection);
@@ -204,7 +198,6 @@ keys! {
     struct Oyama2016;
     /// `[methods.oyama2016]`: what SPRINT's threads take.
     section Oyama2016Section, missing missing;
-    before {}
     keys {
         /// Nodes exchange with the servers of `[cluster.servers]`, each by itself, in place of the all-reduce (beyond the
         /// paper); only `simulate`.

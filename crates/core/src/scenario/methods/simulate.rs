@@ -51,7 +51,6 @@ keys! {
     struct Simulate;
     /// `[methods.simulate]`: how the event engine runs.
     section SimulateSection, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
-    before {}
     keys {
         /// Half-width of the 90 % interval of the simulated throughput, as a share of it, at which a simulation ends.
         precision: f64 => f64, default(0.01), Check::Positive("a share such as 0.01"), Resolved;
@@ -91,8 +90,6 @@ keys! {
         /// Longest queue of a port, in time at its rate; only for `"tcp"`.
         queue: Seconds => Seconds, default(Seconds::new(0.05)), Check::Positive("a time such as \"50 ms\""), Resolved;
     }
-    after {}
-    made {}
 }
 
 /// Checks every value. Without flow control, the window is removed.

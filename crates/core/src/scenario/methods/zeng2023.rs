@@ -29,8 +29,6 @@ keys! {
         /// Whether workers copy each batch from the host to the GPU before they compute.
         host_copy: bool => bool, default(false), Check::Any, Resolved;
     }
-    after {}
-    made {}
 }
 
 /// Backward operations per weight for an activation: two to update the weight (eq. 18) plus those of the activation,

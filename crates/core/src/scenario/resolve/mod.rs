@@ -34,7 +34,7 @@ impl ScenarioFile {
     /// Like [`resolve_with`](Self::resolve_with), but checks every value only by itself; [`Scenario::check_together`]
     /// checks whether the values are consistent.
     pub fn resolve_unchecked(mut self, files: &dyn Files) -> Result<Scenario, Fault> {
-        let uncertain = uncertain::of(&self);
+        let uncertain = uncertain::ranges(&self);
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain?;

@@ -48,15 +48,15 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
     }
     if let Some(name) = section.zoo {
         let model = of_zoo(&name, sequence)?;
-        trained(ModelSource::Zoo { name, sequence }, Workload::of(&model, counting))
+        trained(ModelSource::Zoo { name, sequence }, Workload::from_model(&model, counting))
     } else if let Some(file) = section.custom {
         let model = file.build().map_err(below("custom"))?;
-        trained(ModelSource::Custom(Arc::new(file)), Workload::of(&model, counting))
+        trained(ModelSource::Custom(Arc::new(file)), Workload::from_model(&model, counting))
     } else if let Some(mut table) = section.transformer {
         table.sequence = sequence.or(table.sequence);
         let (name, shape) = table.resolve().map_err(below("transformer"))?;
         let model = laid_out(&name, &shape, "transformer")?;
-        trained(ModelSource::Transformer { name, shape }, Workload::of(&model, counting))
+        trained(ModelSource::Transformer { name, shape }, Workload::from_model(&model, counting))
     } else if let Some(path) = section.config {
         let remedy = "name a `config.json` of Hugging Face, relative to the scenario";
         let text = files.text(&path).map_err(|fault| Fault { remedy: remedy.into(), ..fault });
@@ -66,16 +66,16 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
         shape.check()?;
         let name = name.unwrap_or_else(|| path.clone());
         let model = laid_out(&name, &shape, "config")?;
-        trained(ModelSource::Config { path, name, shape }, Workload::of(&model, counting))
+        trained(ModelSource::Config { path, name, shape }, Workload::from_model(&model, counting))
     } else if let Some(path) = section.onnx {
         let sizes = section.sizes.unwrap_or_default();
         let file = files.onnx(&path, &sizes).map_err(below("onnx"))?;
         let model = file.build().map_err(below("onnx"))?;
-        let workload = Workload::of(&model, counting);
+        let workload = Workload::from_model(&model, counting);
         trained(ModelSource::Onnx { path, sizes, file: Arc::new(file) }, workload)
     } else if let Some(path) = section.profile {
         let profile = files.profile(&path).map_err(below("profile"))?;
-        let workload = Workload::of_profile(&profile);
+        let workload = Workload::from_profile(&profile);
         trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)
     } else {
         Err(Fault::new(

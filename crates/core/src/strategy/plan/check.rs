@@ -1,6 +1,6 @@
 //! Whether a plan divides a transformer over a number of ranks. Keys of faults are relative to the plan.
 
-use super::{ContextExchange, Plan, Recompute, ScheduleKind, Sharding};
+use super::{ContextExchange, MODEL_CHECKS, Plan, REPLICA_CHECKS, Recompute, ScheduleKind, Sharding};
 use crate::fault::Fault;
 use crate::model::transformer::Transformer;
 
@@ -18,20 +18,15 @@ pub struct Division {
 impl Plan {
     /// Checks the plan for a transformer on `workers` ranks, and derives what it leaves open.
     pub fn divide(&self, shape: &Transformer, workers: u64) -> Result<Division, Fault> {
-        self.check_heads(shape)?;
-        self.check_stages(shape)?;
-        self.check_recompute(shape)?;
-        self.check_context(shape)?;
+        MODEL_CHECKS.iter().try_for_each(|check| check(self, shape))?;
         let data = self.replicas(workers)?;
-        self.check_experts(shape, data)?;
-        self.check_sharding(data)?;
-        self.check_offload(data)?;
+        REPLICA_CHECKS.iter().try_for_each(|check| check(self, shape, data))?;
         let (global_batch, micro_batches) = self.batches(data)?;
         self.check_micro_batches(micro_batches)?;
         Ok(Division { data, micro_batches, global_batch })
     }
 
-    fn check_heads(&self, shape: &Transformer) -> Result<(), Fault> {
+    pub(super) fn check_heads(&self, shape: &Transformer) -> Result<(), Fault> {
         let (t, heads, kv_heads) = (self.tensor, shape.heads, shape.kv_heads);
         let fits =
             |t: &u64| heads.is_multiple_of(*t) && (kv_heads.is_multiple_of(*t) || t.is_multiple_of(kv_heads));
@@ -47,7 +42,7 @@ impl Plan {
         Err(Fault::in_key("tensor", reason, format!("use {}", choices((1..=heads).filter(fits)))))
     }
 
-    fn check_stages(&self, shape: &Transformer) -> Result<(), Fault> {
+    pub(super) fn check_stages(&self, shape: &Transformer) -> Result<(), Fault> {
         let (p, v, layers) = (self.pipeline, self.virtual_stages, shape.layers);
         let kind = self.schedule_kind();
         let has_chunks = matches!(
@@ -93,7 +88,7 @@ impl Plan {
         Ok(())
     }
 
-    fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
+    pub(super) fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
         let nothing = self.recomputation().what == Recompute::None;
         let remedy = "add `recompute = [\"layer\"]`, or remove it";
         if let (Some(layers), true) = (self.recompute_layers, nothing) {
@@ -124,7 +119,7 @@ impl Plan {
         Ok(())
     }
 
-    fn check_context(&self, shape: &Transformer) -> Result<(), Fault> {
+    pub(super) fn check_context(&self, shape: &Transformer) -> Result<(), Fault> {
         let (c, sequence) = (self.context, shape.sequence);
         if !sequence.is_multiple_of(c) {
             let reason = format!("{c} context-parallel ranks do not divide {sequence} tokens");
@@ -170,7 +165,7 @@ impl Plan {
         }
     }
 
-    fn check_experts(&self, shape: &Transformer, data: u64) -> Result<(), Fault> {
+    pub(super) fn check_experts(&self, shape: &Transformer, data: u64) -> Result<(), Fault> {
         let x = self.expert;
         let wrong = |reason: String, remedy: String| Err(Fault::in_key("expert", reason, remedy));
         let Some(experts) = shape.experts else {
@@ -191,7 +186,7 @@ impl Plan {
         }
     }
 
-    fn check_sharding(&self, data: u64) -> Result<(), Fault> {
+    pub(super) fn check_sharding(&self, _: &Transformer, data: u64) -> Result<(), Fault> {
         let replicas = data * self.context;
         match (self.sharding, self.sharding_group) {
             (Sharding::Hsdp, None) => {
@@ -212,7 +207,7 @@ impl Plan {
         }
     }
 
-    fn check_offload(&self, data: u64) -> Result<(), Fault> {
+    pub(super) fn check_offload(&self, _: &Transformer, data: u64) -> Result<(), Fault> {
         let replicas = data * self.context;
         if self.offloaded().optimiser && self.sharding == Sharding::None && replicas > 1 {
             let reason = format!("the hosts of {replicas} replicas would each update all parameters");

@@ -1,6 +1,8 @@
-//! The words of a plan: what can be chosen by name.
+//! The words of a plan: what can be chosen by name, and what follows from a choice.
 
+use super::dimensions::{Coded, Decoded};
 use crate::keys::plain;
+use crate::model::transformer::Transformer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,6 +21,38 @@ macro_rules! choice {
         }
 
         plain!($type, $written);
+        plain!(Vec<$type>, "list of strings");
+
+        impl $type {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+        }
+
+        impl Coded for $type {
+            fn code(&self) -> u64 {
+                *self as u64
+            }
+
+            fn written(&self) -> String {
+                self.to_string()
+            }
+        }
+
+        impl Coded for Option<$type> {
+            fn code(&self) -> u64 {
+                self.map_or(0, |own| 1 + own.code())
+            }
+
+            fn written(&self) -> String {
+                self.map(|own| own.to_string()).unwrap_or_default()
+            }
+        }
+
+        impl Decoded for Option<$type> {
+            fn from_code(code: u64) -> Self {
+                $type::ALL.iter().copied().find(|own| 1 + own.code() == code)
+            }
+        }
     };
 }
 
@@ -101,6 +135,46 @@ choice! {
     }
 }
 
+/// What is computed again in the backward pass, and in how many layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Recomputation {
+    /// What is computed again.
+    pub what: Recompute,
+    /// Layers of every virtual stage, from its first, in which it is; all of them if none. The first layers go backward
+    /// last, when the others are free (the block method of Megatron-LM).
+    pub layers: Option<u64>,
+}
+
+impl From<Recompute> for Recomputation {
+    fn from(what: Recompute) -> Self {
+        Self { what, layers: None }
+    }
+}
+
+impl From<Recomputation> for Vec<Recompute> {
+    fn from(recompute: Recomputation) -> Self {
+        Some(recompute.what).filter(|what| *what != Recompute::None).into_iter().collect()
+    }
+}
+
+impl Recomputation {
+    /// Of so many layers of a virtual stage, those to which it applies.
+    pub fn among(self, layers: u64) -> u64 {
+        self.layers.map_or(layers, |first| first.min(layers))
+    }
+
+    /// The same for the virtual stage at `place`, of those to which it applies if these are given for each.
+    pub fn among_at(self, place: u64, layers: u64, given: &[u64]) -> u64 {
+        let own = usize::try_from(place).ok().and_then(|place| given.get(place));
+        own.map_or(self.among(layers), |&own| own.min(layers))
+    }
+
+    /// What applies to the first layers of a virtual stage, and to the others.
+    pub const fn halves(self) -> [Recompute; 2] {
+        [self.what, Recompute::None]
+    }
+}
+
 choice! {
     /// What is kept in the host's memory.
     Offload, "string" {
@@ -109,6 +183,15 @@ choice! {
         /// What layers keep for the backward pass.
         Activations = "activations",
     }
+}
+
+/// What is kept in the host's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offloaded {
+    /// Optimiser states, and gradients as soon as they are reduced.
+    pub optimiser: bool,
+    /// What layers keep for the backward pass.
+    pub activations: bool,
 }
 
 choice! {
@@ -130,6 +213,39 @@ choice! {
         AllGather = "all-gather",
         /// Heads for tokens and back (Ulysses).
         AllToAll = "all-to-all",
+    }
+}
+
+choice! {
+    /// How the logits of a language model and their cross-entropy are computed.
+    Loss, "string" {
+        /// Operation by operation: logits are copied to 32 bits and kept until their gradient.
+        Eager = "eager",
+        /// In one kernel, which reads logits in 16 bits (`torch.compile`, Megatron-LM's `--cross-entropy-loss-fusion`).
+        Compiled = "compiled",
+        /// Together with the output layer, chunk by chunk of the tokens; gradients are computed in the forward pass (Hsu 2024,
+        /// Liger Kernel).
+        Chunked = "chunked",
+    }
+}
+
+impl Loss {
+    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    ///
+    /// Compiled: logits, and their gradients, in 16 bits. Chunked: Liger takes ⌈V/h⌉ chunks, so that the logits of one, which
+    /// their gradients overwrite, are about as many as all inputs of the output layer: 2/⌈V/h⌉ bytes for each of all
+    /// logits. Gradients of these inputs are kept in their place.
+    pub fn logit(self, implementation: Implementation, shape: &Transformer) -> [f64; 2] {
+        match self {
+            Self::Eager => implementation.logit(),
+            Self::Compiled => [2.0, 2.0],
+            Self::Chunked => [0.0, 2.0 / Self::chunks(shape)],
+        }
+    }
+
+    /// Chunks of a chunked loss: ⌈V/h⌉.
+    pub fn chunks(shape: &Transformer) -> f64 {
+        shape.vocabulary.div_ceil(shape.hidden) as f64
     }
 }
 
@@ -199,11 +315,73 @@ impl Implementation {
     ///
     /// Megatron-LM: 32-bit exponentials; meanwhile the 16-bit logits and their 32-bit copy. PyTorch: the 32-bit
     /// logarithms of the softmax; meanwhile their gradient and that of the logits, both in 32 bits.
-    pub const fn logit(self) -> [u64; 2] {
+    pub const fn logit(self) -> [f64; 2] {
         match self {
-            Self::Textbook => [4, 0],
-            Self::Megatron => [4, 6],
-            Self::Pytorch => [4, 8],
+            Self::Textbook => [4.0, 0.0],
+            Self::Megatron => [4.0, 6.0],
+            Self::Pytorch => [4.0, 8.0],
+        }
+    }
+}
+
+choice! {
+    /// A framework's way to overlap.
+    OverlapPreset, "string" {
+        /// Everything waits for everything.
+        None = "none",
+        /// Megatron-LM with `overlap_grad_reduce`, `overlap_param_gather` and, for interleaved schedules,
+        /// `overlap_p2p_comm`; without `tp_comm_overlap`.
+        Megatron = "megatron",
+        /// torchtitan: FSDP2, asynchronous sends, no asynchronous tensor parallelism.
+        Torchtitan = "torchtitan",
+        /// DeepSpeed: gradients in buckets; the gather of weights at the end of a step is exposed.
+        Deepspeed = "deepspeed",
+        /// PyTorch's FSDP2 alone.
+        Fsdp2 = "fsdp2",
+    }
+}
+
+/// What is sent while computing goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overlaps {
+    /// Tensor-parallel sums of the backward pass run beside the gradients of weights of the same layer.
+    pub tensor_backward: bool,
+    /// Gradients are reduced layer by layer during the backward pass of the last micro-batch.
+    pub gradients: bool,
+    /// Weights of ZeRO 1 and 2 are gathered beside the first forward pass.
+    pub weights: bool,
+    /// Sharded weights of the next layer are gathered beside the computing of this one.
+    pub prefetch: bool,
+    /// Stages go on while they send.
+    pub sends: bool,
+    /// Keys and values of the next step around the ring travel beside the attention of this one.
+    pub context: bool,
+}
+
+impl OverlapPreset {
+    /// What is sent while computing goes on, with several chunks on each stage or without.
+    pub const fn overlaps(self, interleaved: bool) -> Overlaps {
+        let none = Overlaps {
+            tensor_backward: false,
+            gradients: false,
+            weights: false,
+            prefetch: false,
+            sends: false,
+            context: false,
+        };
+        match self {
+            Self::None => none,
+            Self::Megatron => Overlaps {
+                tensor_backward: true,
+                gradients: true,
+                weights: true,
+                prefetch: true,
+                sends: interleaved,
+                context: true,
+            },
+            Self::Torchtitan => Overlaps { gradients: true, prefetch: true, sends: true, ..none },
+            Self::Deepspeed => Overlaps { gradients: true, prefetch: true, ..none },
+            Self::Fsdp2 => Overlaps { gradients: true, prefetch: true, sends: true, ..none },
         }
     }
 }

@@ -1,29 +1,32 @@
 //! Plans: how a transformer is split over ranks.
 //!
-//! [`Plan`] holds the keys of `[strategy.plan]`. [`Plan::divide`] checks them against a transformer and a number of
-//! ranks, and derives what they leave open.
+//! [`Plan`] holds the keys of `[strategy.plan]`, one for each row of the table of dimensions. [`Plan::divide`] checks
+//! them against a transformer and a number of ranks, and derives what they leave open. [`PlanChoice`] is what a search
+//! varies of a plan.
 
 mod check;
 mod choices;
-mod offload;
-mod overlap;
-mod recompute;
+mod dimensions;
 #[cfg(test)]
 mod tests;
 
 pub use check::Division;
 pub use choices::{
-    Attention, ContextExchange, Implementation, Mask, Offload, Recompute, ScheduleKind, Sends, Sharding,
-    States,
+    Attention, ContextExchange, Implementation, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
+    Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
 };
-pub use offload::Offloaded;
-pub use overlap::{OverlapPreset, Overlaps};
-pub use recompute::Recomputation;
+pub(crate) use dimensions::plan_dimensions;
+pub use dimensions::{Coded, Dimension, Framework, ListedValue, Setting, SettingForm};
 
 use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;
-use crate::keys::{Check, keys, plain, section_of};
+use crate::keys::{Check, Figure, keys, plain, section_of};
+use crate::model::transformer::Transformer;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use Framework::{Deepspeed, Fsdp, Megatron, Torchtitan};
+use dimensions::{Decoded, item, names, number, refused, switch};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Largest number of ranks of one kind.
 const MOST: u64 = 1_000_000;
@@ -39,116 +42,139 @@ const RESERVED: Bytes = Bytes::new(2.0 * (1_u64 << 30) as f64);
 /// parameter.
 const HOST_MEMORY: BytesPerSec = BytesPerSec::new(100e9);
 
-plain!(Vec<Offload>, "list of strings");
 plain!(Vec<u64>, "list of integers");
-plain!(Vec<Recompute>, "list of strings");
 
-keys! {
-    /// How a transformer is split over ranks.
-    #[derive(Debug, Clone, PartialEq)]
-    struct Plan;
-    /// `[strategy.plan]`: how a transformer is split.
-    section PlanSection, missing |key| Fault::new(format!("the plan has no `{key}`"), format!("add `{key}`"));
-    before {}
-    keys {
-        /// Ranks that divide every matrix.
-        tensor: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"), Resolved;
-        /// Whether tensor-parallel ranks divide norms and dropout by tokens.
-        sequence_parallel: bool => bool, default(false), Check::Any, Resolved;
-        /// Ranks that divide every sequence.
-        context: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"), Resolved;
-        /// How context-parallel ranks exchange keys and values: `"ring"`, `"all-gather"` or `"all-to-all"`.
-        context_exchange: ContextExchange => ContextExchange, default(ContextExchange::Ring), Check::Any, Resolved;
-        /// Stages of layers.
-        pipeline: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 4"), Resolved;
-        /// Chunks of layers on each stage.
-        virtual_stages: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"), Resolved;
-        /// Layers of every virtual stage, in order.
-        stage_layers: Vec<u64> => Vec<u64>, optional("equal shares"), Check::Any, Resolved;
-        /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
-        /// `"interleaved-zero-bubble"` or `"zbv"`.
-        schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any, Resolved;
-        /// How stages send: `"asynchronous"`, `"blocking"`, `"on-demand"` or `"planned"`, the last two if a message moves only
-        /// once its receiver has asked for it, as over gloo.
-        sends: Sends => Sends, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Time that the host takes for each operation of a stage to issue its messages.
-        issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Resolved;
-        /// File with measured times of collectives, by number of ranks and size, in place of what links allow.
-        collectives: String => MeasuredCollectives, optional("what links allow"), Check::Any, Resolved;
-        /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
-        expert: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"), Resolved;
-        /// Visits of the busiest expert rank against the mean.
-        expert_skew: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2"), Resolved;
-        /// Replicas.
-        data: u64 => u64, optional("all workers that the other kinds leave"), Check::Between(1, MOST, "a number such as 8"), Resolved;
-        /// What replicas hold only a part of: `"none"`, `"zero-1"`, `"zero-2"`, `"zero-3"`, `"fsdp-keep"` or `"hsdp"`.
-        sharding: Sharding => Sharding, default(Sharding::None), Check::Any, Resolved;
-        /// Ranks of one group of `"hsdp"`.
-        sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"), Resolved;
-        /// Parameters whose gradients, and with `"zero-1"` also weights, are sent together.
-        bucket: u64 => u64, optional("those of a layer"), Check::Between(1, 1_000_000_000_000, "a number such as 40000000"), Resolved;
-        /// Sequences of a micro-batch.
-        micro_batch: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 1"), Resolved;
-        /// Sequences of a step.
-        global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"), Resolved;
-        /// What is computed again instead of being kept: `"attention"`, `"operators"`, `"layer"`.
-        recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any, Resolved;
-        /// Layers of every virtual stage, from its first, to which `recompute` applies.
-        recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"), Resolved;
-        /// The same for each virtual stage by itself, in order: later stages hold fewer micro-batches.
-        stage_recompute: Vec<u64> => Vec<u64>, optional("as `recompute-layers` says"), Check::Any, Resolved;
-        /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, or `"activations"`.
-        offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any, Resolved;
-        /// Rate between a device and its host, each direction.
-        host_link: BytesPerSec => BytesPerSec, optional("88 % of the device's, or 25 GB/s"), Check::Positive("a rate such as \"25 GB/s\""), Resolved;
-        /// Rate at which the host of a machine reads and writes states for an update, of all its devices together.
-        host_memory: BytesPerSec => BytesPerSec, default(HOST_MEMORY), Check::Positive("a rate such as \"100 GB/s\""), Resolved;
-        /// How attention is computed: `"flash"` or `"unfused"`.
-        attention: Attention => Attention, default(Attention::Flash), Check::Any, Resolved;
-        /// Whether the layers' products are computed in 8-bit floating point, as torchtitan's `float8` does; the output layer's is
-        /// not.
-        float8: bool => bool, default(false), Check::Any, Resolved;
-        /// Whether dropout keeps masks.
-        dropout: bool => bool, default(false), Check::Any, Resolved;
-        /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,
-        /// `"fp32"`, `"bf16"`, `"adamw-8bit"` or `"adafactor"`.
-        states: States => States, default(States::MegatronBf16), Check::Any, Resolved;
-        /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
-        overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any, Resolved;
-        /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
-        overlap_tensor: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Gradients beside the last backward pass, whatever `overlap` says.
-        overlap_gradients: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Weights of ZeRO 1 and 2 beside the first forward pass, whatever `overlap` says.
-        overlap_weights: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Sharded weights of the next layer beside the computing of this one, whatever `overlap` says.
-        overlap_prefetch: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Sends between stages while these go on, whatever `overlap` says.
-        overlap_sends: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Keys and values around the context ring beside attention, whatever `overlap` says.
-        overlap_context: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
-        /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link. Simulated only:
-        /// in the closed form they do not meet.
-        shared_links: bool => bool, default(true), Check::Any, Resolved;
-        /// Additional time of computing and of traffic while both are under way on a rank, as a share. Simulated only.
-        interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.1"), Resolved;
-        /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
-        /// are needed.
-        mask: Mask => Mask, default(Mask::None), Check::Any, Resolved;
-        /// Whose kernels compute a layer, for memory: `"textbook"`, `"megatron"` or `"pytorch"`.
-        implementation: Implementation => Implementation, optional("`\"pytorch\"` with `overlap` of `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any, Resolved;
-        /// Most bytes that a logit needs, from the loss to its gradient.
-        logit_bytes: u64 => u64, optional("4 for `\"textbook\"`, 10 for `\"megatron\"`, 12 for `\"pytorch\"`"), Check::Between(0, 64, "10 for Megatron-LM"), Resolved;
-        /// Share of memory that the allocator may lose between tensors.
-        fragmentation: f64 => f64, default(FRAGMENTATION), Check::NotNegative("a share such as 0.05"), Resolved;
-        /// Memory beside tensors: context of the device, buffers of the communication library, workspaces.
-        reserved: Bytes => Bytes, default(RESERVED), Check::NotNegative("a size such as \"2 GiB\""), Resolved;
-    }
-    after {}
-    made {}
+/// The first of some expressions.
+macro_rules! first {
+    ($first:expr $(; $rest:expr)*) => {
+        $first
+    };
 }
 
+/// Declares plans, choices of a search and the table of dimensions.
+macro_rules! declare_plan {
+    ($(
+        $(#[doc = $doc:literal])*
+        $field:ident: $given:ty => $type:ty, $presence:ident $(($default:expr))?, $check:expr
+        $(, model { $model:ident })?
+        $(, replicas { $replicas:ident })?
+        $(, each {
+            $chosen:ty, $entry:ty, $each_doc:literal, $open:literal
+            $(, words($neutral:literal, $words:literal))? $(, also { $($also:tt)* })?
+        })?
+        $(, listed { $listed:ty, $listed_doc:literal, words($absent:literal, $listed_words:literal) })?
+        $(, launch { $($setting:expr),* })?;
+    )*) => {
+        keys! {
+            /// How a transformer is split over ranks.
+            #[derive(Debug, Clone, PartialEq)]
+            struct Plan;
+            /// `[strategy.plan]`: how a transformer is split.
+            section PlanSection, missing |key| Fault::new(format!("the plan has no `{key}`"), format!("add `{key}`"));
+            before {}
+            keys { $($(#[doc = $doc])* $field: $given => $type, $presence $(($default))?, $check, Resolved;)* }
+            after {}
+            made {}
+        }
+
+        /// What a search varies of a plan; the layers are divided evenly.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub struct PlanChoice {
+            $($(#[doc = $each_doc] pub $field: $chosen,)?)*
+            /// Replicas.
+            pub data: u64,
+            /// Micro-batches of a replica.
+            pub micro_batches: u64,
+        }
+
+        impl PlanChoice {
+            /// The plan, with everything else as in `base`.
+            pub fn plan(&self, base: &Plan) -> Plan {
+                Plan {
+                    $($($field: { let chosen: $chosen = self.$field; chosen.into() },)?)*
+                    stage_layers: None,
+                    data: None,
+                    global_batch: Some(self.global_batch()),
+                    recompute_layers: self.recompute.layers,
+                    stage_recompute: None,
+                    ..base.clone()
+                }
+            }
+
+            /// Codes of the values that reports compare, in the order of the dimensions.
+            pub fn codes(&self) -> [u64; COMPARED_EACH] {
+                [$($($({ let _ = $words; self.$field.code() },)?)?)*]
+            }
+
+            /// The same values as reports write them.
+            pub fn written(&self) -> [String; COMPARED_EACH] {
+                [$($($({ let _ = $words; self.$field.written() },)?)?)*]
+            }
+        }
+
+        /// All dimensions of a plan.
+        pub const DIMENSIONS: &[Dimension] = &[$(Dimension {
+            field: stringify!($field),
+            each: first!($({ let _ = $each_doc; true };)? false),
+            listed: first!($({
+                let _ = $listed_doc;
+                Some(ListedValue {
+                    code: |plan| plan.$field.code(),
+                    set: |plan, code| plan.$field = Decoded::from_code(code),
+                    written: |plan| plan.$field.written(),
+                    check: |plan| ($check).apply(stringify!($field), &Figure::value(&plan.$field)),
+                })
+            };)? None),
+            words: first!($($(Some([$neutral, $words]);)?)? $(Some([$absent, $listed_words]);)? None),
+            neutral: first!($(<$chosen as Coded>::NEUTRAL;)? 0),
+            settings: &[$($($setting),*)?],
+        },)*];
+
+        /// Checks of dimensions against the model.
+        const MODEL_CHECKS: &[fn(&Plan, &Transformer) -> Result<(), Fault>] = &[$($(Plan::$model,)?)*];
+
+        /// Checks of dimensions against the model and the number of replicas.
+        const REPLICA_CHECKS: &[fn(&Plan, &Transformer, u64) -> Result<(), Fault>] = &[$($(Plan::$replicas,)?)*];
+    };
+}
+
+plan_dimensions!(declare_plan);
+
 section_of!(Plan, PlanSection);
+
+/// How many dimensions a search tries in full, of those that reports compare.
+pub const COMPARED_EACH: usize = compared(true);
+
+/// How many dimensions a search tries as `[plan]` lists them.
+pub const COMPARED_LISTED: usize = compared(false);
+
+const fn compared(each: bool) -> usize {
+    let (mut count, mut place) = (0, 0);
+    while place < DIMENSIONS.len() {
+        let Dimension { each: tried, listed, words, .. } = &DIMENSIONS[place];
+        count += if each { *tried && words.is_some() } else { listed.is_some() } as usize;
+        place += 1;
+    }
+    count
+}
+
+impl PlanChoice {
+    /// Sequences of a step.
+    pub const fn global_batch(&self) -> u64 {
+        self.data * self.micro_batch * self.micro_batches
+    }
+
+    /// What a plan would leave open.
+    pub const fn division(&self) -> Division {
+        Division { data: self.data, micro_batches: self.micro_batches, global_batch: self.global_batch() }
+    }
+
+    /// The same without sharding.
+    #[must_use]
+    pub const fn without_sharding(&self) -> Self {
+        Self { sharding: Sharding::None, sharding_group: None, ..*self }
+    }
+}
 
 impl Plan {
     /// The order of operations of a stage.
@@ -168,8 +194,12 @@ impl Plan {
     /// The same plan in which every layer computes `what` again.
     #[must_use]
     pub fn recomputing(&self, what: Recompute) -> Self {
-        let recompute = if what == Recompute::None { Vec::new() } else { vec![what] };
-        Self { recompute, recompute_layers: None, stage_recompute: None, ..self.clone() }
+        Self {
+            recompute: Recomputation::from(what).into(),
+            recompute_layers: None,
+            stage_recompute: None,
+            ..self.clone()
+        }
     }
 
     /// How stages send.
@@ -191,10 +221,10 @@ impl Plan {
     }
 
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    pub fn logit(&self) -> [u64; 2] {
-        let [kept, meanwhile] = self.implemented_by().logit();
+    pub fn logit(&self, shape: &Transformer) -> [f64; 2] {
+        let [kept, meanwhile] = self.loss.unwrap_or(Loss::Eager).logit(self.implemented_by(), shape);
         match self.logit_bytes {
-            Some(most) => [kept.min(most), most.saturating_sub(kept)],
+            Some(most) => [kept.min(most as f64), (most as f64 - kept).max(0.0)],
             None => [kept, meanwhile],
         }
     }
@@ -240,5 +270,33 @@ impl Plan {
     /// Layers of every virtual stage to which `recompute` applies, that are given.
     pub fn given_recompute(&self) -> &[u64] {
         self.stage_recompute.as_deref().unwrap_or_default()
+    }
+
+    /// What is kept in the host's memory.
+    pub fn offloaded(&self) -> Offloaded {
+        Offloaded {
+            optimiser: self.offload.contains(&Offload::Optimiser),
+            activations: self.offload.contains(&Offload::Activations),
+        }
+    }
+
+    /// Layers from the first to the one behind the last of every virtual stage, of a model with so many.
+    pub fn stage_ranges(&self, layers: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let places = self.pipeline * self.virtual_stages;
+        let given = self.given_layers();
+        let mut from = 0;
+        (0..places).map(move |place| {
+            let given = usize::try_from(place).ok().and_then(|place| given.get(place));
+            let to = from + given.copied().unwrap_or(layers / places);
+            std::mem::replace(&mut from, to)..to
+        })
+    }
+
+    /// Of a model with so many layers, those to which `recompute` applies.
+    pub fn recomputed_ranges(&self, layers: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let recompute = self.recomputation();
+        (0..).zip(self.stage_ranges(layers)).map(move |(place, own)| {
+            own.start..own.start + recompute.among_at(place, own.end - own.start, self.given_recompute())
+        })
     }
 }

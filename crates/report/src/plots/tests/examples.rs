@@ -9,8 +9,7 @@ use crate::plots::rank_grid::{RankGrid, Tile};
 use crate::plots::scaling_curve::{Measured, Point, ScalingCurve};
 use crate::plots::stage_memory::StageMemory;
 use crate::plots::staleness::Staleness;
-use crate::plots::varied::Varied;
-use crate::plots::varied_pair::VariedPair;
+use crate::plots::varied::{Varied, VariedPair};
 use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
 
 fn rate(value: f64) -> SamplesPerSec {

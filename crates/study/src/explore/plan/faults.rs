@@ -1,31 +1,15 @@
 //! Questions without an answer: what contradicts what, and what is missing most.
 
 use super::search::Found;
+use super::setup::words;
 use super::setup::{Setup, capacity};
-use super::{PLAN, Question, words};
+use super::{PLAN, PlanQuestion};
 use crate::cost;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Planning;
 
-/// A list of `[plan]`: its key, and how to do without it.
-type List = (&'static str, fn(&Planning) -> bool, fn(&mut Planning));
-
-const LISTS: [List; 11] = [
-    ("tensor", |it| it.tensor.is_some(), |it| it.tensor = None),
-    ("sequence-parallel", |it| it.sequence_parallel.is_some(), |it| it.sequence_parallel = None),
-    ("context", |it| it.context.is_some(), |it| it.context = None),
-    ("pipeline", |it| it.pipeline.is_some(), |it| it.pipeline = None),
-    ("virtual-stages", |it| it.virtual_stages.is_some(), |it| it.virtual_stages = None),
-    ("schedule", |it| it.schedule.is_some(), |it| it.schedule = None),
-    ("expert", |it| it.expert.is_some(), |it| it.expert = None),
-    ("sharding", |it| it.sharding.is_some(), |it| it.sharding = None),
-    ("sharding-group", |it| it.sharding_group.is_some(), |it| it.sharding_group = None),
-    ("micro-batch", |it| it.micro_batch.is_some(), |it| it.micro_batch = None),
-    ("recompute", |it| it.recompute.is_some(), |it| it.recompute = None),
-];
-
-impl Question<'_> {
+impl PlanQuestion<'_> {
     /// Refuses what no plan can satisfy before anything is tried.
     pub(super) fn check(&self) -> Result<(), Fault> {
         self.check_setups()?;
@@ -76,7 +60,7 @@ impl Question<'_> {
 
     fn is_empty(&self, setup: &Setup, bounds: &Planning) -> Result<bool, Fault> {
         let base = self.base(setup);
-        Ok(super::Space { bounds, ..self.space(&self.on(setup)?, &base) }.is_empty())
+        Ok(super::PlanSpace { bounds, ..self.space(&self.on(setup)?, &base) }.is_empty())
     }
 
     /// Why there is no valid plan at all.
@@ -84,7 +68,7 @@ impl Question<'_> {
         let first = &self.setups[0];
         let (scenario, base) = (self.on(first)?, self.base(first));
         let workers = scenario.cluster.workers();
-        let open = super::Space { global_batch: 0, ..self.space(&scenario, &base) };
+        let open = super::PlanSpace { global_batch: 0, ..self.space(&scenario, &base) };
         let replicas: Vec<u64> = open.ranks().into_iter().map(|[t, c, p]| workers / t / c / p).collect();
         let divides = |replicas: &u64| self.global_batch.is_multiple_of(*replicas);
         if let Some(fewest) = replicas.iter().min()
@@ -99,12 +83,11 @@ impl Question<'_> {
             let remedy = format!("use a multiple of {fewest}, such as {near}, or other machines");
             return Ok(Fault::in_key("plan.global-batch", reason, remedy));
         }
-        for (key, given, lift) in LISTS {
-            if !given(&self.bounds) {
-                continue;
-            }
+        let full = Planning::LISTS.iter().filter(|list| list.codes.is_none() && (list.given)(&self.bounds));
+        for list in full {
+            let key = list.key();
             let mut bounds = self.bounds.clone();
-            lift(&mut bounds);
+            (list.remove)(&mut bounds);
             let lifted = |setup: &Setup| self.is_empty(setup, &bounds).is_ok_and(|empty| !empty);
             if self.setups.iter().any(lifted) {
                 let reason =
@@ -134,7 +117,7 @@ impl Question<'_> {
                 "none of {} plans fits: the nearest ({}, {}) needs {} of {} on its fullest device",
                 counts.plans,
                 self.machines(&setup),
-                words(&setup, &choice),
+                words(&setup, &self.base(&setup), &choice),
                 most.human(),
                 capacity.human()
             );
@@ -188,7 +171,7 @@ impl Question<'_> {
     fn with(&self, bounds: Planning, aim: super::Aim) -> Result<super::Entry, Fault> {
         let (scenario, shape, base) = (self.scenario, self.shape, self.base.clone());
         let (global_batch, setups) = (self.global_batch, self.setups.clone());
-        let open = Question { scenario, shape, base, bounds, global_batch, setups, aim };
+        let open = PlanQuestion { scenario, shape, base, bounds, global_batch, setups, aim };
         open.answer(true, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
     }
 }

@@ -3,11 +3,9 @@
 //! [`plan`] tries all of them, exactly: what it leaves out is shown by a bound to be the best of nothing.
 
 mod confirm;
-pub mod emit;
-mod family;
+mod families;
 mod faults;
 mod figures;
-mod front;
 mod report;
 mod restriction;
 mod search;
@@ -18,24 +16,21 @@ mod space;
 mod stagewise;
 #[cfg(test)]
 mod tests;
-mod written;
 
 pub use confirm::{CONFIRMED, Confirmation};
-pub use family::Property;
 pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, StagesReport, Training};
 pub use restriction::{OPEN, Restriction};
 
-use family::{Best, Family};
+use families::{BestPlan, Family, MACHINES, codes, compared};
 use figures::Rates;
 use schemars::JsonSchema;
 use search::{Found, Room, Search};
 use serde::{Deserialize, Serialize};
-use setup::{Setup, capacity};
-use space::Space;
+use setup::{Setup, capacity, machines, section, words};
+use space::PlanSpace;
 use stagewise::Stages;
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use stepcast_analytic::transformer::plans::Choice;
 use stepcast_analytic::transformer::{Transformer as Method, on_machines};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -44,9 +39,8 @@ use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::{Division, Plan, PlanSection, Recompute};
-use written::{section, words};
+use stepcast_core::scenario::{Offer, Planning, PlanningSection, Scenario};
+use stepcast_core::strategy::{Dimension, Division, Plan, PlanChoice, PlanSection, Recompute};
 
 /// What a plan costs.
 const PLAN: u64 = 20;
@@ -81,7 +75,7 @@ impl FromStr for Aim {
 pub type Watch<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
 
 /// What a scenario asks for.
-struct Question<'a> {
+struct PlanQuestion<'a> {
     scenario: &'a Scenario,
     shape: Transformer,
     base: Plan,
@@ -93,7 +87,7 @@ struct Question<'a> {
 
 /// The best plan for the transformer of a scenario on its machines.
 pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
-    let question = Question::of(scenario, aim)?;
+    let question = PlanQuestion::of(scenario, aim)?;
     question.check_number()?;
     question.answer(true, watch)
 }
@@ -108,14 +102,14 @@ pub struct Part {
 /// How many parts a search has: one for each kind and number of machines, way to offload, size of buckets, and with
 /// weights gathered ahead or not.
 pub fn parts(scenario: &Scenario, aim: Aim) -> Result<usize, Fault> {
-    let question = Question::of(scenario, aim)?;
+    let question = PlanQuestion::of(scenario, aim)?;
     question.check_number()?;
     Ok(question.setups.len())
 }
 
 /// The part of a search at `place`.
 pub fn part(scenario: &Scenario, aim: Aim, place: usize, watch: &mut Watch<'_>) -> Result<Part, Fault> {
-    let question = Question::of(scenario, aim)?;
+    let question = PlanQuestion::of(scenario, aim)?;
     let Some(setup) = question.setups.get(place) else {
         let reason = format!("the search has {} parts, and none at {place}", question.setups.len());
         return Err(Fault::new(reason, "ask for one of them"));
@@ -139,10 +133,10 @@ pub fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
 
 /// The answer of [`plan`] from its parts, in order.
 pub fn join(scenario: &Scenario, aim: Aim, parts: Vec<Part>) -> Result<PlanReport, Fault> {
-    Question::of(scenario, aim)?.joined(parts)
+    PlanQuestion::of(scenario, aim)?.joined(parts)
 }
 
-impl<'a> Question<'a> {
+impl<'a> PlanQuestion<'a> {
     fn of(scenario: &'a Scenario, aim: Aim) -> Result<Self, Fault> {
         let shape = scenario.transformer_of_plan()?;
         let base = match &scenario.strategy.plan {
@@ -163,8 +157,8 @@ impl<'a> Question<'a> {
         Ok(question)
     }
 
-    fn space<'b>(&'b self, scenario: &Scenario, base: &'b Plan) -> Space<'b> {
-        Space {
+    fn space<'b>(&'b self, scenario: &Scenario, base: &'b Plan) -> PlanSpace<'b> {
+        PlanSpace {
             shape: &self.shape,
             base,
             bounds: &self.bounds,
@@ -184,7 +178,7 @@ impl<'a> Question<'a> {
         let mut before = 0;
         for setup in &self.setups {
             let part = self.part(setup, pruned, &mut |plans| watch(before + plans))?;
-            before += part.found.families.plans();
+            before += part.found.families.plans()[0];
             let interrupted = part.interrupted;
             parts.push(part);
             if interrupted {
@@ -216,11 +210,11 @@ impl<'a> Question<'a> {
             found.join(part.found);
             interrupted |= part.interrupted;
         }
-        let (plans, fitting) = (found.families.plans(), found.families.fitting());
+        let [plans, fitting] = found.families.plans();
         found.counts.plans = plans;
         found.counts.too_large = plans - fitting;
         let uniform = found.families.best();
-        let apart = found.stagewise.as_ref().map(|stages| Best {
+        let apart = found.stagewise.as_ref().map(|stages| BestPlan {
             value: stages.value,
             step: stages.step,
             setup: stages.setup,
@@ -230,7 +224,7 @@ impl<'a> Question<'a> {
         self.report(found, &best, interrupted)
     }
 
-    fn report(&self, found: Found, best: &Best, interrupted: bool) -> Result<PlanReport, Fault> {
+    fn report(&self, found: Found, best: &BestPlan, interrupted: bool) -> Result<PlanReport, Fault> {
         let Found { families, front, counts, stagewise } = found;
         let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
         let apart = stagewise.as_ref().filter(|_| families.best().is_none());
@@ -253,7 +247,9 @@ impl<'a> Question<'a> {
         let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
         let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
         let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
-        let families = families.sorted().into_iter().map(|family| self.family(&family, best));
+        let families = families.by_value();
+        let families =
+            families.iter().filter_map(|(place, family)| self.family(*place, family, best).transpose());
         Ok(PlanReport {
             model: self.scenario.name().to_owned(),
             objective: self.aim,
@@ -271,22 +267,46 @@ impl<'a> Question<'a> {
         })
     }
 
-    fn family(&self, family: &Family, best: &Best) -> Result<FamilyReport, Fault> {
+    /// A family in the dimension at `place`.
+    fn family(&self, place: usize, family: &Family, best: &BestPlan) -> Result<Option<FamilyReport>, Fault> {
         let (least, setup, choice) = family.least;
         let (setup, choice) = family.best.map_or((setup, choice), |best| (best.setup, best.choice));
-        let scenario = self.on(&setup)?;
-        let naming = self.naming(&setup, &scenario);
-        Ok(FamilyReport {
-            property: family.property,
-            value: family.property.written(&setup, &choice, naming),
-            words: family.property.words(&setup, &choice, naming),
+        let base = self.base(&setup);
+        let dimension = place.checked_sub(MACHINES.len()).and_then(|place| compared().nth(place));
+        let (value, mut phrase) = match dimension {
+            Some(dimension) => {
+                let value = match dimension.listed {
+                    None => choice.written()[place - MACHINES.len()].clone(),
+                    Some(value) => (value.written)(&base),
+                };
+                let phrase = dimension.phrase(family.code, &value);
+                // The base leaves the value open.
+                if phrase.is_empty() {
+                    return Ok(None);
+                }
+                (value, phrase)
+            }
+            None if MACHINES[place] == "nodes" => (setup.nodes.to_string(), machines(setup.nodes)),
+            None => {
+                let label = self.offer(&setup).map_or("", Offer::label).to_owned();
+                (label.clone(), label)
+            }
+        };
+        let property = dimension.map_or_else(|| MACHINES[place].to_owned(), Dimension::key);
+        if property == "tensor" && family.code > u64::from(self.on(&setup)?.cluster.workers_per_node()) {
+            phrase += ", across machines";
+        }
+        Ok(Some(FamilyReport {
+            property,
+            value,
+            words: phrase,
             plans: family.plans,
             fitting: family.fitting,
-            chosen: family.key == family.property.of(&best.setup, &best.choice),
+            chosen: family.code == codes(&best.setup, &best.choice)[place],
             more: family.best.map(|own| own.value / best.value - 1.0),
-            plan: words(&setup, &choice),
+            plan: words(&setup, &base, &choice),
             memory: Bytes::new(least),
-        })
+        }))
     }
 
     /// A plan as a section of a scenario, below its machines where these are chosen too.
@@ -301,7 +321,7 @@ impl<'a> Question<'a> {
     }
 
     /// What stages of their own gain over the best plan with equal ones.
-    fn stages_report(&self, stages: &Stages, best: &Best) -> Result<StagesReport, Fault> {
+    fn stages_report(&self, stages: &Stages, best: &BestPlan) -> Result<StagesReport, Fault> {
         let entry = self.entry(&stages.setup, &stages.choice, stages.step, Bytes::new(stages.memory))?;
         let mut chosen = self.on(&stages.setup)?;
         let plan = stages.plan(&self.base(&stages.setup));
@@ -317,8 +337,8 @@ impl<'a> Question<'a> {
 
     /// A plan with equal stages as one with its own.
     fn differing(&self, stages: &Stages, entry: Entry) -> Entry {
-        let whole = Choice { recompute: Recompute::None.into(), ..stages.choice };
-        let mut words = vec![words(&stages.setup, &whole)];
+        let whole = PlanChoice { recompute: Recompute::None.into(), ..stages.choice };
+        let mut words = vec![words(&stages.setup, &self.base(&stages.setup), &whole)];
         let listed = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
         let plan = stages.plan(&self.base(&stages.setup));
         words.extend(plan.stage_layers.as_ref().map(|layers| format!("layers {}", listed(layers))));
@@ -328,21 +348,22 @@ impl<'a> Question<'a> {
         Entry { plan: plan.section(), words: words.join(", "), ..entry }
     }
 
-    fn entry(&self, setup: &Setup, choice: &Choice, step: f64, memory: Bytes) -> Result<Entry, Fault> {
+    fn entry(&self, setup: &Setup, choice: &PlanChoice, step: f64, memory: Bytes) -> Result<Entry, Fault> {
         let scenario = self.on(setup)?;
         let rates = self.rates(&scenario)?;
         let (time, cost) = rates.training(step);
         let tokens = (self.global_batch * self.shape.sequence) as f64;
         let fits = memory <= capacity(&scenario);
+        let base = self.base(setup);
         Ok(Entry {
-            machine: self.naming(setup, &scenario).machine.map(str::to_owned),
+            machine: self.offer(setup).map(|offer| offer.label().to_owned()),
             machines: self.machines(setup),
             nodes: setup.nodes,
             workers: scenario.cluster.workers(),
             data: choice.data,
             micro_batches: choice.micro_batches,
-            plan: choice.plan(&self.base(setup)).section(),
-            words: words(setup, choice),
+            plan: choice.plan(&base).section(),
+            words: words(setup, &base, choice),
             step: Seconds::new(step),
             tokens_per_s: tokens / step,
             memory,

@@ -1,7 +1,6 @@
 //! The answer of a search over plans.
 
 use super::confirm::Confirmation;
-use super::family::Property;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
@@ -135,8 +134,8 @@ pub struct Entry {
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FamilyReport {
-    /// The property.
-    pub property: Property,
+    /// The dimension that they share: `machine`, `nodes` or a key of `[plan]`.
+    pub property: String,
     /// Its value.
     pub value: String,
     /// Both, in words.

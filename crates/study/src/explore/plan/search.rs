@@ -5,12 +5,11 @@
 //! on no front. Rounds have a fixed length and their results are taken in order, so that answers and counts do not
 //! depend on the number of threads.
 
-use super::family::{Best, Families};
+use super::families::{BestPlan, Families, Front, FrontPoint};
 use super::figures::Rates;
-use super::front::{Front, Point};
 use super::report::Counts;
 use super::setup::Setup;
-use super::space::Space;
+use super::space::PlanSpace;
 use super::stagewise::Stages;
 use super::{Aim, Watch};
 use rayon::prelude::*;
@@ -19,12 +18,12 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_analytic::transformer::memory::Allowance;
-use stepcast_analytic::transformer::plans::{Choice, Table};
+use stepcast_analytic::transformer::plans::Table;
 use stepcast_analytic::transformer::stages::Run;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
-use stepcast_core::strategy::{Plan, Recomputation, Recompute};
+use stepcast_core::strategy::{Plan, PlanChoice, Recomputation, Recompute};
 
 /// Plans of a round.
 const ROUND: usize = 1024;
@@ -41,7 +40,7 @@ const ROUNDING: f64 = 1e-9;
 /// A plan that fits.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    choice: Choice,
+    choice: PlanChoice,
     memory: f64,
     bound: f64,
 }
@@ -104,7 +103,7 @@ impl<'a> Pool<'a> {
 
 /// The search on the same machines.
 pub(super) struct Search<'a> {
-    pub(super) space: Space<'a>,
+    pub(super) space: PlanSpace<'a>,
     pub(super) setup: Setup,
     pub(super) run: Run<'a>,
     pub(super) rates: &'a Rates,
@@ -138,7 +137,7 @@ impl Search<'_> {
                 let remedy = "restrict `[plan]`: `tensor`, `pipeline`, `micro-batch`, `sharding`";
                 return Err(Fault::in_key("plan", reason, remedy));
             }
-            if watch(found.families.plans()).is_break() {
+            if watch(found.families.plans()[0]).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -162,12 +161,12 @@ impl Search<'_> {
                     self.offer(candidate, step, found);
                 }
             }
-            if watch(found.families.plans()).is_break() {
+            if watch(found.families.plans()[0]).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         if self.bounds().per_stage {
-            let fitting: Vec<Choice> = candidates.iter().map(|candidate| candidate.choice).collect();
+            let fitting: Vec<PlanChoice> = candidates.iter().map(|candidate| candidate.choice).collect();
             self.stagewise(&fitting, &pool, found);
         }
         Ok(ControlFlow::Continue(()))
@@ -183,7 +182,7 @@ impl Search<'_> {
     ) -> (Families, Vec<Candidate>) {
         let mut families = Families::default();
         let mut fitting = Vec::new();
-        let mut look = |choice: Choice, table: &mut Table<'_>| {
+        let mut look = |choice: PlanChoice, table: &mut Table<'_>| {
             let needed = self.needed(&choice, table);
             let fits = self.room.admits(needed);
             let memory = needed[1].get();
@@ -208,15 +207,15 @@ impl Search<'_> {
         (families, fitting)
     }
 
-    pub(super) fn needed(&self, choice: &Choice, table: &mut Table<'_>) -> [Bytes; 2] {
+    pub(super) fn needed(&self, choice: &PlanChoice, table: &mut Table<'_>) -> [Bytes; 2] {
         Room::needed(self.run.plan, table.memory(choice))
     }
 
     /// A plan that fits if all layers are computed again, with the fewest layers of every chunk with which it fits: more of
     /// them need less memory and more time. None if it fits without, or with no fewer.
-    fn fewest(&self, choice: &Choice, table: &mut Table<'_>) -> Option<Choice> {
-        let each = self.space.shape.layers / (choice.pipeline * choice.chunks);
-        let with = |layers: u64| Choice {
+    fn fewest(&self, choice: &PlanChoice, table: &mut Table<'_>) -> Option<PlanChoice> {
+        let each = self.space.shape.layers / (choice.pipeline * choice.virtual_stages);
+        let with = |layers: u64| PlanChoice {
             recompute: match layers {
                 0 => Recompute::None.into(),
                 _ => Recomputation { layers: Some(layers), ..choice.recompute },
@@ -269,7 +268,7 @@ impl Search<'_> {
         }
         let value = self.value(time, cost);
         let beaten = found.families.beat(&self.setup, &candidate.choice, value)
-            && found.front.dominates(time, cost.unwrap_or(0.0), candidate.memory);
+            && found.front.dominates([time, cost.unwrap_or(0.0), candidate.memory]);
         found.counts.bounded += u64::from(beaten);
         !beaten
     }
@@ -280,8 +279,8 @@ impl Search<'_> {
             return;
         }
         let (setup, choice, memory) = (self.setup, candidate.choice, candidate.memory);
-        let best = Best { value: self.value(time, cost), step, setup, choice };
+        let best = BestPlan { value: self.value(time, cost), step, setup, choice };
         found.families.offer(&best, memory);
-        found.front.offer(Point { time, cost: cost.unwrap_or(0.0), memory, step, setup, choice });
+        found.front.offer(FrontPoint { time, cost: cost.unwrap_or(0.0), memory, step, setup, choice });
     }
 }

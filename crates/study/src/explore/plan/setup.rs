@@ -1,12 +1,16 @@
-//! What a part of the search holds fixed: the machines, how many there are, what their hosts keep in memory,
-//! the size of buckets, and whether weights are gathered ahead.
+//! What a part of the search holds fixed: machines, how many there are, and dimensions that `[plan]` lists.
 
-use super::Question;
+use super::PlanQuestion;
+use super::families::listed;
 use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::{MAX_WORKERS, Offer, Planning, Scenario};
-use stepcast_core::strategy::{Offloaded, Plan};
+use stepcast_core::strategy::{
+    COMPARED_LISTED, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
+};
 
 /// Most parts of one search.
 const MOST_SETUPS: usize = 4096;
@@ -18,21 +22,13 @@ pub(super) struct Setup {
     pub(super) offer: Option<usize>,
     /// Machines.
     pub(super) nodes: u64,
-    /// What is kept in the memory of hosts.
-    pub(super) offloaded: Offloaded,
-    /// Parameters of a bucket.
-    pub(super) bucket: Option<u64>,
-    /// Whether sharded weights are gathered ahead; as the base says if not given.
-    pub(super) prefetch: Option<bool>,
+    /// Values of the dimensions that are tried as listed.
+    pub(super) codes: [u64; COMPARED_LISTED],
 }
 
-/// What a setup is called.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Naming<'a> {
-    /// The offer, if there are any.
-    pub(super) machine: Option<&'a str>,
-    /// Workers of a machine.
-    pub(super) node: u64,
+/// The codes of the values that `[plan]` lists, for every dimension that is tried as listed.
+fn lists(bounds: &Planning) -> impl Iterator<Item = Option<Vec<u64>>> {
+    Planning::LISTS.iter().filter_map(|list| list.codes).map(|codes| codes(bounds))
 }
 
 impl Setup {
@@ -47,33 +43,25 @@ impl Setup {
                 offers.iter().enumerate().map(|(place, offer)| (Some(place), nodes(offer))).collect()
             }
         };
-        let offloaded: Vec<Offloaded> = match &bounds.offload {
-            None => vec![base.offloaded()],
-            Some(lists) => lists.iter().map(|list| Offloaded::of(list)).collect(),
-        };
-        let buckets = or_else(&bounds.bucket, base.bucket);
-        let prefetches = or_else(&bounds.overlap_prefetch, base.overlap_prefetch);
-        let mut all = Vec::new();
-        for (offer, nodes) in &machines {
-            for &nodes in nodes {
-                for &offloaded in &offloaded {
-                    for &bucket in &buckets {
-                        let setup = |&prefetch| Self { offer: *offer, nodes, offloaded, bucket, prefetch };
-                        all.extend(prefetches.iter().map(setup));
-                    }
-                }
-            }
+        let mut all: Vec<Self> = Vec::new();
+        for (offer, nodes) in machines {
+            all.extend(nodes.into_iter().map(|nodes| Self { offer, nodes, codes: [0; COMPARED_LISTED] }));
+        }
+        let own = listed().filter_map(|dimension| dimension.listed).map(|value| (value.code)(base));
+        for (place, (listed, own)) in lists(bounds).zip(own).enumerate() {
+            let values = listed.unwrap_or_else(|| vec![own]);
+            let with = |setup: Self, code: u64| {
+                let mut codes = setup.codes;
+                codes[place] = code;
+                Self { codes, ..setup }
+            };
+            all = all.iter().flat_map(|setup| values.iter().map(|code| with(*setup, *code))).collect();
         }
         all
     }
 }
 
-/// The values to try, or the only one.
-fn or_else<T: Copy>(listed: &Option<Vec<T>>, only: Option<T>) -> Vec<Option<T>> {
-    listed.as_ref().map_or_else(|| vec![only], |listed| listed.iter().copied().map(Some).collect())
-}
-
-impl Question<'_> {
+impl PlanQuestion<'_> {
     /// The scenario on the machines of a part.
     pub(super) fn on(&self, setup: &Setup) -> Result<Scenario, Fault> {
         if let (Some(place), Some(offer)) = (setup.offer, self.offer(setup)) {
@@ -96,45 +84,33 @@ impl Question<'_> {
         self.bounds.offers.as_ref()?.get(setup.offer?)
     }
 
-    /// What the search does not vary.
+    /// The plan of which a part of the search varies what it tries in full.
     pub(super) fn base(&self, setup: &Setup) -> Plan {
-        Plan {
-            offload: setup.offloaded.list(),
-            bucket: setup.bucket,
-            overlap_prefetch: setup.prefetch,
-            ..self.base.clone()
+        let mut plan = self.base.clone();
+        for ((dimension, listed), code) in listed().zip(lists(&self.bounds)).zip(setup.codes) {
+            if let (Some(value), Some(_)) = (dimension.listed, listed) {
+                (value.set)(&mut plan, code);
+            }
         }
-    }
-
-    /// What a setup on these machines is called.
-    pub(super) fn naming(&self, setup: &Setup, scenario: &Scenario) -> Naming<'_> {
-        let node = u64::from(scenario.cluster.workers_per_node());
-        Naming { machine: self.offer(setup).map(Offer::label), node }
+        plan
     }
 
     /// "2 machines", "2 × dgx-h100".
     pub(super) fn machines(&self, setup: &Setup) -> String {
-        match (self.offer(setup), setup.nodes) {
-            (Some(offer), nodes) => format!("{nodes} × {}", offer.label()),
-            (None, 1) => "1 machine".to_owned(),
-            (None, nodes) => format!("{nodes} machines"),
-        }
+        let offer = self.offer(setup);
+        offer.map_or_else(|| machines(setup.nodes), |offer| format!("{} × {}", setup.nodes, offer.label()))
     }
 
     pub(super) fn check_setups(&self) -> Result<(), Fault> {
         let wrong = |key: &str, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
-        for (key, empty, such) in [
-            ("plan.offers", self.bounds.offers.as_ref().is_some_and(Vec::is_empty), "machines"),
-            ("plan.offload", self.bounds.offload.as_ref().is_some_and(Vec::is_empty), "ways to offload"),
-            ("plan.bucket", self.bounds.bucket.as_ref().is_some_and(Vec::is_empty), "sizes"),
-            (
-                "plan.overlap-prefetch",
-                self.bounds.overlap_prefetch.as_ref().is_some_and(Vec::is_empty),
-                "values",
-            ),
-        ] {
-            if empty {
-                return wrong(key, format!("the list has no {such}"), "add one, or remove the list");
+        let empty = |what: &str| format!("the list has no {what}");
+        if self.bounds.offers.as_ref().is_some_and(Vec::is_empty) {
+            return wrong("plan.offers", empty("machines"), "add one, or remove the list");
+        }
+        for (dimension, listed) in listed().zip(lists(&self.bounds)) {
+            if listed.is_some_and(|codes: Vec<u64>| codes.is_empty()) {
+                let key = format!("plan.{}", dimension.key());
+                return wrong(&key, empty("values"), "add one, or remove the list");
             }
         }
         let offers = self.bounds.offers.iter().flatten();
@@ -153,11 +129,11 @@ impl Question<'_> {
             let reason = format!("{} numbers of machines are too many", self.setups.len());
             return wrong("plan.nodes", reason, "give fewer, such as [8, 16, 32]");
         }
-        if self.bounds.bucket.iter().flatten().any(|&bucket| bucket == 0) {
-            let reason = "a bucket of 0 parameters sends nothing".to_owned();
-            return wrong("plan.bucket", reason, "use numbers such as [10000000, 40000000]");
-        }
         for setup in &self.setups {
+            let base = self.base(setup);
+            listed().filter_map(|dimension| dimension.listed).try_for_each(|value| {
+                (value.check)(&base).map_err(|fault| fault.below(KeyPath::of("plan")))
+            })?;
             if setup.nodes == 0 {
                 let reason = "there are no plans for 0 machines".to_owned();
                 return wrong("plan.nodes", reason, "use 1 or more");
@@ -173,6 +149,60 @@ impl Question<'_> {
         }
         Ok(())
     }
+}
+
+/// "1 machine", "2 machines".
+pub(super) fn machines(nodes: u64) -> String {
+    if nodes == 1 { "1 machine".to_owned() } else { format!("{nodes} machines") }
+}
+
+/// A plan in few words: what it divides and how.
+pub(super) fn words(setup: &Setup, base: &Plan, choice: &PlanChoice) -> String {
+    let mut words = Vec::new();
+    for (name, count) in [
+        ("tensor", choice.tensor),
+        ("context", choice.context),
+        ("pipeline", choice.pipeline),
+        ("chunks", choice.virtual_stages),
+        ("expert", choice.expert),
+        ("data", choice.data),
+    ] {
+        words.extend((count > 1).then(|| format!("{name} {count}")));
+    }
+    if choice.pipeline > 1 && !matches!(choice.schedule, ScheduleKind::OneFOneB | ScheduleKind::Interleaved) {
+        words.push(choice.schedule.to_string());
+    }
+    match (choice.sharding, choice.sharding_group) {
+        (Sharding::None, _) => {}
+        (sharding, Some(group)) => words.push(format!("{sharding} of {group}")),
+        (sharding, None) => words.push(sharding.to_string()),
+    }
+    words.push(format!("micro-batch {}", choice.micro_batch));
+    words.extend(choice.sequence_parallel.then(|| "sequence parallel".to_owned()));
+    match (choice.recompute.what, choice.recompute.layers) {
+        (Recompute::None, _) => {}
+        (what, Some(layers)) => words.push(format!("recomputing {layers} {what}s of a chunk")),
+        (what, None) => words.push(format!("recomputing {what}")),
+    }
+    for (dimension, code) in listed().zip(setup.codes).filter(|(dimension, code)| *code != dimension.neutral)
+    {
+        words.extend(dimension.listed.map(|value| dimension.phrase(code, &(value.written)(base))));
+    }
+    words.join(", ")
+}
+
+/// `[strategy.plan]` with all keys that do not have their default.
+pub(super) fn section(plan: &Plan) -> Result<String, Fault> {
+    let written = |plan: &Plan| {
+        toml::Table::try_from(plan.section())
+            .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))
+    };
+    let usual = written(&PlanSection::default().resolve(&NoFiles)?)?;
+    let mut own = written(plan)?;
+    own.retain(|key, value| usual.get(key) != Some(value));
+    let keys = toml::to_string(&own)
+        .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))?;
+    Ok(format!("[strategy.plan]\n{keys}"))
 }
 
 /// Memory of the smallest device.

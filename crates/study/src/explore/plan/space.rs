@@ -1,9 +1,8 @@
 //! All valid plans of a transformer on a number of workers.
 
-use stepcast_analytic::transformer::plans::Choice;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::Planning;
-use stepcast_core::strategy::{ContextExchange, Plan, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{ContextExchange, Plan, PlanChoice, Recompute, ScheduleKind, Sharding};
 
 /// Shardings that are tried unless the scenario lists others.
 const SHARDINGS: [Sharding; 5] =
@@ -20,7 +19,7 @@ const RECOMPUTE: [Recompute; 3] = [Recompute::None, Recompute::Attention, Recomp
 
 /// The choices on one number of workers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Space<'a> {
+pub(super) struct PlanSpace<'a> {
     pub(super) shape: &'a Transformer,
     pub(super) base: &'a Plan,
     pub(super) bounds: &'a Planning,
@@ -45,7 +44,7 @@ pub(super) fn divisors(of: u64) -> Vec<u64> {
     small.iter().copied().chain(large).collect()
 }
 
-impl Space<'_> {
+impl PlanSpace<'_> {
     /// Ways to divide tensors, sequences and layers that leave a number of replicas which divides the batch.
     pub(super) fn ranks(&self) -> Vec<Ranks> {
         let mut all = Vec::new();
@@ -133,7 +132,7 @@ impl Space<'_> {
     }
 
     /// Calls `visit` with every plan that divides in this way, those that differ only in sharding one after the other.
-    pub(super) fn each(&self, [tensor, context, pipeline]: Ranks, mut visit: impl FnMut(Choice)) {
+    pub(super) fn each(&self, [tensor, context, pipeline]: Ranks, mut visit: impl FnMut(PlanChoice)) {
         let data = self.workers / tensor / context / pipeline;
         let shardings = self.shardings(data * context);
         let recompute: Vec<Recompute> =
@@ -147,7 +146,7 @@ impl Space<'_> {
             .collect();
         let schedules = self.schedules(pipeline);
         for expert in self.experts(tensor * context * data) {
-            for &(schedule, chunks) in &schedules {
+            for &(schedule, virtual_stages) in &schedules {
                 let grouped =
                     matches!(schedule, ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble);
                 for &micro_batch in &micro_batch {
@@ -158,12 +157,12 @@ impl Space<'_> {
                     for &sequence_parallel in &sequence_parallel {
                         for &recompute in &recompute {
                             for &(sharding, sharding_group) in &shardings {
-                                visit(Choice {
+                                visit(PlanChoice {
                                     tensor,
                                     sequence_parallel,
                                     context,
                                     pipeline,
-                                    chunks,
+                                    virtual_stages,
                                     schedule,
                                     expert,
                                     data,

@@ -4,10 +4,9 @@ use super::search::{Found, Pool, Room, Search};
 use super::setup::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use stepcast_analytic::transformer::plans::Choice;
 use stepcast_analytic::transformer::stagewise::Stagewise;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Plan, Recompute};
+use stepcast_core::strategy::{Plan, PlanChoice, Recompute};
 
 /// Plans whose stages are chosen one by one, the most promising by a bound.
 const MOST: usize = 32;
@@ -22,7 +21,7 @@ pub(super) struct Stages {
     pub(super) value: f64,
     pub(super) setup: Setup,
     /// All but the stages.
-    pub(super) choice: Choice,
+    pub(super) choice: PlanChoice,
     /// Layers of every virtual stage.
     pub(super) layers: Vec<u64>,
     /// Of which are computed again.
@@ -59,22 +58,23 @@ impl Stages {
 
 impl Search<'_> {
     /// Chooses the stages of plans by themselves where it may help; `fitting` are all plans with equal stages that fit.
-    pub(super) fn stagewise(&self, fitting: &[Choice], pool: &Pool<'_>, found: &mut Found) {
+    pub(super) fn stagewise(&self, fitting: &[PlanChoice], pool: &Pool<'_>, found: &mut Found) {
         let uniform = found.families.best();
         let mut limit = uniform.map_or(f64::INFINITY, |best| best.step);
-        let mut open: Vec<(f64, Choice)> = match uniform {
+        let mut open: Vec<(f64, PlanChoice)> = match uniform {
             Some(_) => self.recomputing(fitting, pool, limit),
             None => found.families.smallest().into_iter().map(|choice| (0.0, choice)).collect(),
         };
-        open.retain(|(_, choice)| choice.pipeline > 1 && (uniform.is_some() || choice.chunks == 1));
-        if let Some(best) = uniform.filter(|best| best.choice.pipeline > 1 && best.choice.chunks == 1) {
+        open.retain(|(_, choice)| choice.pipeline > 1 && (uniform.is_some() || choice.virtual_stages == 1));
+        if let Some(best) = uniform.filter(|best| best.choice.pipeline > 1 && best.choice.virtual_stages == 1)
+        {
             open.push((0.0, best.choice));
         }
         open.sort_by(|a, b| a.0.total_cmp(&b.0));
         open.truncate(MOST);
         for round in open.chunks(ROUND) {
             let below = limit;
-            let tried: Vec<Option<(Choice, Stagewise)>> = round
+            let tried: Vec<Option<(PlanChoice, Stagewise)>> = round
                 .par_iter()
                 .with_max_len(1)
                 .map(
@@ -93,8 +93,8 @@ impl Search<'_> {
     }
 
     /// Plans that fit if all layers are computed again and not if none is, with a bound below `limit` whatever their stages.
-    fn recomputing(&self, fitting: &[Choice], pool: &Pool<'_>, limit: f64) -> Vec<(f64, Choice)> {
-        let some = |choices: &[Choice]| {
+    fn recomputing(&self, fitting: &[PlanChoice], pool: &Pool<'_>, limit: f64) -> Vec<(f64, PlanChoice)> {
+        let some = |choices: &[PlanChoice]| {
             pool.with(|table| {
                 let own = choices.iter().filter(|choice| {
                     choice.pipeline > 1
@@ -103,7 +103,7 @@ impl Search<'_> {
                 });
                 let bounded = own.filter_map(|choice| {
                     let bound = table.divided_bound(choice).get();
-                    let whole = Choice { recompute: Recompute::None.into(), ..*choice };
+                    let whole = PlanChoice { recompute: Recompute::None.into(), ..*choice };
                     (bound < limit && !self.room.admits(self.needed(&whole, table)))
                         .then_some((bound, *choice))
                 });
@@ -113,14 +113,19 @@ impl Search<'_> {
         fitting.par_chunks(4096).flat_map_iter(some).collect()
     }
 
-    fn try_stages(&self, choice: &Choice, pool: &Pool<'_>, limit: f64) -> Option<(Choice, Stagewise)> {
-        let choice = Choice { recompute: Recompute::Layer.into(), ..*choice };
+    fn try_stages(
+        &self,
+        choice: &PlanChoice,
+        pool: &Pool<'_>,
+        limit: f64,
+    ) -> Option<(PlanChoice, Stagewise)> {
+        let choice = PlanChoice { recompute: Recompute::Layer.into(), ..*choice };
         let fits = |total: Bytes| self.room.admits(Room::needed(self.run.plan, total));
         let stages = pool.with(|table| table.stagewise(&choice, &fits, Seconds::new(limit)))?;
         Some((choice, stages))
     }
 
-    fn take(&self, choice: Choice, stages: Stagewise, found: &mut Found) {
+    fn take(&self, choice: PlanChoice, stages: Stagewise, found: &mut Found) {
         let (time, cost) = self.rates.training(stages.step.get());
         // These are not among the plans that are counted.
         let mut counts = found.counts;

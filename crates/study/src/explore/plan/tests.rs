@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::explore::sweep::on_threads;
+use crate::request::launch::{Framework, Launch};
 use std::collections::HashSet;
 use stepcast_core::fault::KeyPath;
 use stepcast_core::scenario::{Document, Edit};
@@ -51,8 +52,8 @@ fn the_space_is_what_the_checks_accept() {
         let zoo = format!("model.zoo={model}");
         let global = format!("plan.global-batch={batch}");
         let scenario = scenario(&[&zoo, &global, "plan.tensor-across-nodes=true"]);
-        let question = Question::of(&scenario, Aim::Time).unwrap();
-        let space = Space { workers, ..question.space(&scenario, &question.base) };
+        let question = PlanQuestion::of(&scenario, Aim::Time).unwrap();
+        let space = PlanSpace { workers, ..question.space(&scenario, &question.base) };
         let mut found = HashSet::new();
         for ranks in space.ranks() {
             space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
@@ -84,12 +85,12 @@ fn the_space_is_what_the_checks_accept() {
                         continue;
                     }
                     for x in 1..=experts {
-                        let choice = Choice {
+                        let choice = PlanChoice {
                             tensor: t,
                             sequence_parallel: false,
                             context: c,
                             pipeline: p,
-                            chunks: v,
+                            virtual_stages: v,
                             schedule,
                             expert: x,
                             data,
@@ -107,7 +108,7 @@ fn the_space_is_what_the_checks_accept() {
                 }
             }
         }
-        let plain = |choice: &&Choice| {
+        let plain = |choice: &&PlanChoice| {
             let kind = matches!(
                 choice.schedule,
                 ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::Zbv
@@ -140,7 +141,7 @@ fn bounds_leave_out_nothing_that_matters() {
     for changes in cases {
         let scenario = scenario(changes);
         for aim in [Aim::Time, Aim::Cost] {
-            let question = Question::of(&scenario, aim).unwrap();
+            let question = PlanQuestion::of(&scenario, aim).unwrap();
             let pruned = question.answer(true, &mut go).unwrap();
             let all = question.answer(false, &mut go).unwrap();
             assert_eq!(pruned.best, all.best, "{changes:?}");
@@ -234,7 +235,7 @@ fn stages_of_their_own_fit_where_equal_ones_do_not() {
     let changes =
         ["plan.pipeline=[4]", "plan.schedule=[\"1f1b\"]", "plan.tensor=[1]", "plan.micro-batch=[2]"];
     let wide = scenario(&changes);
-    let question = Question::of(&wide, Aim::Time).unwrap();
+    let question = PlanQuestion::of(&wide, Aim::Time).unwrap();
     let part = question.part(&question.setups[0], true, &mut go).unwrap();
     let (least, _, _) = part.found.families.least().unwrap();
     let memory = format!("cluster.workers.0.device.memory={} B", (0.999 * least) as u64);
@@ -351,7 +352,7 @@ fn runs_without_failures_lose_nothing() {
 #[test]
 fn frameworks_get_their_own_words() {
     let scenario = scenario(&["plan.schedule=[\"1f1b\", \"interleaved\"]"]);
-    let question = Question::of(&scenario, Aim::Time).unwrap();
+    let question = PlanQuestion::of(&scenario, Aim::Time).unwrap();
     let shape = &question.shape;
     let base = Plan {
         tensor: 4,
@@ -360,7 +361,7 @@ fn frameworks_get_their_own_words() {
         global_batch: Some(64),
         ..question.base.clone()
     };
-    let launch = |plan| emit::Launch {
+    let launch = |plan| Launch {
         name: "gpt3-2.7b",
         shape,
         plan,
@@ -369,24 +370,24 @@ fn frameworks_get_their_own_words() {
         data: 2,
         micro_batches: 32,
     };
-    let megatron = launch(&base).emit(emit::Framework::Megatron).unwrap();
+    let megatron = launch(&base).emit(Framework::Megatron).unwrap();
     assert!(
         megatron.contains("--tensor-model-parallel-size 4") && megatron.contains("--global-batch-size 64")
     );
-    let titan = launch(&base).emit(emit::Framework::Torchtitan).unwrap();
+    let titan = launch(&base).emit(Framework::Torchtitan).unwrap();
     let titan: toml::Table = toml::from_str(&titan).unwrap();
     assert_eq!(titan["parallelism"]["tensor_parallel_degree"].as_integer(), Some(4));
-    let refused = launch(&base).emit(emit::Framework::Deepspeed).unwrap_err();
+    let refused = launch(&base).emit(Framework::Deepspeed).unwrap_err();
     assert!(refused.reason.contains("sequence parallelism"), "{refused}");
     let whole = Plan { sequence_parallel: false, ..base.clone() };
-    let deepspeed = launch(&whole).emit(emit::Framework::Deepspeed).unwrap();
+    let deepspeed = launch(&whole).emit(Framework::Deepspeed).unwrap();
     let deepspeed: serde_json::Value = serde_json::from_str(&deepspeed).unwrap();
     assert_eq!(deepspeed["train_batch_size"], 64);
     assert_eq!(deepspeed["gradient_accumulation_steps"], 32);
-    assert!(launch(&base).emit(emit::Framework::Fsdp).unwrap_err().reason.contains("tensor"));
+    assert!(launch(&base).emit(Framework::Fsdp).unwrap_err().reason.contains("tensor"));
     let alone =
         Plan { tensor: 1, sequence_parallel: false, pipeline: 1, sharding: Sharding::Zero3, ..base.clone() };
-    assert!(launch(&alone).emit(emit::Framework::Fsdp).unwrap().contains("FULL_SHARD"));
+    assert!(launch(&alone).emit(Framework::Fsdp).unwrap().contains("FULL_SHARD"));
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn value(scenario: &Scenario, objective: Objective) -> Option<f64> {
     let data = scenario.data?;
     let (mut rate, mut cheapest) = (0.0, f64::INFINITY);
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
-        let speed = Speed::of(scenario, index);
+        let speed = Speed::of_group(scenario, index);
         let layers = scenario.workload.layers.iter();
         let step: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
         let each = f64::from(scenario.samples(index)) / step.get();

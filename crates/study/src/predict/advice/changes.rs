@@ -1,13 +1,12 @@
-//! Changes to a scenario that might help, the most useful first.
+//! Changes to a scenario that might help, the most useful first: of strategies, plans, sizes and hardware.
 
-use super::faster::{with_bandwidth, with_compute, with_startup};
-use super::plan;
 use crate::predict::training;
 use stepcast_core::machine::Cluster;
+use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::speed::Speed;
-use stepcast_core::strategy::{Architecture, Synchronisation};
+use stepcast_core::strategy::{Architecture, Plan, Recompute, ScheduleKind, Sharding, Synchronisation};
 
 /// Local steps of the local SGD that is tried.
 const LOCAL_STEPS: u32 = 8;
@@ -24,7 +23,7 @@ pub struct Change {
 /// What can be done without buying anything comes first.
 pub fn all(scenario: &Scenario) -> Vec<Change> {
     if let Some(plan) = &scenario.strategy.plan {
-        let changes = plan::changes(scenario, plan).into_iter();
+        let changes = plan_changes(scenario, plan).into_iter();
         return changes.map(|(name, scenario)| Change { name: name.to_owned(), scenario }).collect();
     }
     let mut changes = Vec::new();
@@ -101,7 +100,7 @@ fn slowest(scenario: &Scenario) -> Option<usize> {
         if scenario.profile().is_some() {
             return scenario.slowness(index);
         }
-        let speed = Speed::of(scenario, index);
+        let speed = Speed::of_group(scenario, index);
         let layers = scenario.workload.layers.iter();
         layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum::<Seconds>().get()
     };
@@ -149,4 +148,97 @@ fn with_batch(scenario: &Scenario, change: impl Fn(u32) -> u32) -> Scenario {
         group.batch = group.batch.map(&change);
     }
     scenario
+}
+
+/// The changes that can be made to a scenario with a plan; those that do not divide it are left out when they are
+/// predicted.
+fn plan_changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Scenario)> {
+    let cluster = &scenario.cluster;
+    let with = |plan: Plan| {
+        let mut changed = scenario.clone();
+        changed.strategy.plan = Some(plan);
+        changed
+    };
+    let mut changes = vec![
+        ("2× compute", scenario.on(with_compute(cluster, 2.0))),
+        ("2× bandwidth", scenario.on(with_bandwidth(cluster, 2.0))),
+        ("½ start-up", scenario.on(with_startup(cluster, 0.5))),
+    ];
+    // The replicas follow from the other kinds, so that every change keeps the workers.
+    let base = Plan { data: None, stage_layers: None, stage_recompute: None, ..plan.clone() };
+    let mut change = |name, plan: Plan| changes.push((name, with(plan)));
+    let global_batch = plan.global_batch.map(|batch| batch.saturating_mul(2));
+    if global_batch.is_some() {
+        change("2× global batch", Plan { global_batch, ..plan.clone() });
+    }
+    change("2× micro-batch", Plan { micro_batch: plan.micro_batch.saturating_mul(2), ..plan.clone() });
+    change("2× tensor ranks", Plan { tensor: base.tensor.saturating_mul(2), ..base.clone() });
+    if plan.tensor.is_multiple_of(2) {
+        change("½ tensor ranks", Plan { tensor: base.tensor / 2, ..base.clone() });
+    }
+    change("2× stages", Plan { pipeline: base.pipeline.saturating_mul(2), ..base.clone() });
+    if plan.pipeline.is_multiple_of(2) {
+        change("½ stages", Plan { pipeline: base.pipeline / 2, ..base.clone() });
+    }
+    if plan.pipeline > 1 && plan.virtual_stages == 1 {
+        let schedule = Some(ScheduleKind::Interleaved);
+        change("two chunks per stage", Plan { virtual_stages: 2, schedule, ..base.clone() });
+        if plan.schedule_kind() != ScheduleKind::ZbH1 {
+            change("split backward (zb-h1)", Plan { schedule: Some(ScheduleKind::ZbH1), ..plan.clone() });
+        }
+    }
+    if plan.tensor > 1 && !plan.sequence_parallel {
+        change("sequence parallelism", Plan { sequence_parallel: true, ..plan.clone() });
+    }
+    if plan.recomputation().what == Recompute::Layer {
+        change("recompute attention only", plan.recomputing(Recompute::Attention));
+    }
+    if plan.recomputation().what != Recompute::None {
+        change("no recomputation", plan.recomputing(Recompute::None));
+    }
+    if plan.sharding == Sharding::Zero3 {
+        change("ZeRO 1 instead of 3", Plan { sharding: Sharding::Zero1, ..plan.clone() });
+    }
+    changes
+}
+
+/// Whether a change leads from a plan that may fit to one that does not.
+pub(super) fn overflows(now: &Prediction, then: &Prediction) -> bool {
+    let verdict =
+        |prediction: &Prediction| prediction.transformer.as_ref().map(|report| report.memory.verdict);
+    verdict(then) == Some(Verdict::DoesNotFit) && verdict(now) != Some(Verdict::DoesNotFit)
+}
+
+/// The cluster with the bandwidth of every link multiplied by `factor`.
+pub(crate) fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
+    let mut cluster = cluster.clone();
+    cluster.network.bandwidth = cluster.network.bandwidth * factor;
+    cluster.servers.bandwidth = cluster.servers.bandwidth.map(|rate| rate * factor);
+    if let Some(nodes) = &mut cluster.nodes {
+        nodes.network.bandwidth = nodes.network.bandwidth * factor;
+    }
+    for group in &mut cluster.groups {
+        group.bandwidth = group.bandwidth.map(|rate| rate * factor);
+    }
+    cluster
+}
+
+/// The cluster with the start-up cost of every transfer multiplied by `factor`.
+pub(crate) fn with_startup(cluster: &Cluster, factor: f64) -> Cluster {
+    let mut cluster = cluster.clone();
+    let inner = cluster.nodes.as_mut().map(|nodes| &mut nodes.network);
+    for network in std::iter::once(&mut cluster.network).chain(inner) {
+        network.latency = network.latency * factor;
+        network.startup = network.startup * factor;
+    }
+    cluster
+}
+
+/// The cluster with the speed of every worker multiplied by `factor`.
+pub(super) fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
+    let mut cluster = cluster.clone();
+    for group in &mut cluster.groups {
+        group.speed *= factor;
+    }
+    cluster
 }

@@ -1,18 +1,14 @@
 //! The bottleneck of a step and the changes that would help, each of them predicted.
 
-mod alone;
 mod changes;
 mod critical_path;
-mod faster;
-mod plan;
 mod stage;
 mod what_if;
 
-pub use alone::Alone;
 pub use changes::{Change, all as changes};
+pub(crate) use changes::{with_bandwidth, with_startup};
 pub use critical_path::{CriticalPath, Share};
-pub(crate) use faster::{with_bandwidth, with_startup};
-pub use what_if::WhatIf;
+pub use what_if::{Alone, WhatIf};
 
 use super::budget::BALANCE;
 use schemars::JsonSchema;
@@ -50,7 +46,7 @@ pub(crate) fn explain(
     balanced: bool,
     wanted: &CancelCheck<'_>,
 ) -> Advice {
-    let alone = Alone::of(scenario, prediction);
+    let alone = Alone::fastest(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
         sentence: [sentence(scenario, prediction)].into_iter().chain(slower).collect::<Vec<_>>().join(" "),

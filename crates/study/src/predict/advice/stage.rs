@@ -1,4 +1,4 @@
-//! What the stage of a plan waits for that ends the step.
+//! What the last stage of a plan to finish waits for.
 
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::quantity::Seconds;
@@ -18,7 +18,7 @@ fn awaited(part: PartKind) -> &'static str {
     }
 }
 
-/// What takes most of the step of a plan, and what the stage that ends it waits for, the longest first.
+/// What takes most of the step of a plan, and what its last stage waits for, the longest first.
 pub(super) fn sentence(prediction: &Prediction) -> String {
     let share = |time: Seconds| time / prediction.iteration;
     let percent = |share: f64| format!("{:.0} %", (100.0 * share).max(1.0));
@@ -43,15 +43,12 @@ pub(super) fn sentence(prediction: &Prediction) -> String {
         },
         _ => "Computing is the bottleneck".to_owned(),
     };
-    let mut text = format!("{lead}: the stage that ends the step computes {} of it", percent(compute));
+    let mut text = format!("{lead}. The last stage to finish computes {} of the step", percent(compute));
     if again >= LEAST {
-        text.push_str(&format!(" and computes again {}", percent(again)));
+        text.push_str(&format!(" and recomputes {}", percent(again)));
     }
     for (index, (kind, share)) in waits.iter().enumerate() {
-        let joint = match index {
-            0 => ", and waits for",
-            _ => ", for",
-        };
+        let joint = if index == 0 { "; it waits for" } else { ", for" };
         text.push_str(&format!("{joint} {} {}", awaited(*kind), percent(*share)));
     }
     text + "."
@@ -83,8 +80,8 @@ mod tests {
             (PartKind::Gradients, 6.0),
             (PartKind::PipelineBubble, 10.0),
         ]);
-        let expected = "Computing is the bottleneck: the stage that ends the step computes 63 % of it and computes again \
-                        21 %, and waits for other stages 10 %, for the sum of gradients 6 %.";
+        let expected = "Computing is the bottleneck. The last stage to finish computes 63 % of the step and recomputes 21 %; \
+                        it waits for other stages 10 %, for the sum of gradients 6 %.";
         assert_eq!(found, expected);
     }
 
@@ -96,7 +93,7 @@ mod tests {
             (PartKind::TensorParallelism, 69.9),
             (PartKind::Gradients, 0.1),
         ]);
-        let expected = "Tensor parallelism is the bottleneck: the stage that ends the step computes 30 % of it, and waits \
+        let expected = "Tensor parallelism is the bottleneck. The last stage to finish computes 30 % of the step; it waits \
                         for tensor parallelism 70 %.";
         assert_eq!(found, expected);
         assert!(
@@ -108,7 +105,7 @@ mod tests {
         assert!(bubble.starts_with("Stages wait for each other most of all"), "{bubble}");
         assert_eq!(
             with(&[(PartKind::Compute, 4.0), (PartKind::Recompute, 0.0)]),
-            "Computing is the bottleneck: the stage that ends the step computes 100 % of it."
+            "Computing is the bottleneck. The last stage to finish computes 100 % of the step."
         );
     }
 }

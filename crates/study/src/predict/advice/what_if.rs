@@ -1,11 +1,9 @@
-//! What-if changes, each predicted.
+//! What-if changes, each predicted, and the fastest worker alone.
 //!
 //! A change is compared with the scenario by one method: that of the forecast or, where that does not model the change,
 //! the first that models both. A simulation that is needed only for this is short.
 
-use super::Alone;
 use super::changes::{self, Change};
-use super::plan;
 use crate::predict::budget::{self, MOST_SLOW};
 use crate::predict::methods::MethodSet;
 use crate::simulate::NOT_STEADY;
@@ -13,9 +11,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{GroupReport, Prediction};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Architecture;
 
 /// One change and its effect.
 #[serde_as]
@@ -69,7 +68,7 @@ pub(super) fn tried(
     let predicted = changes::all(scenario).into_iter().filter_map(|Change { name, scenario }| {
         match method.applies(&scenario) {
             Ok(()) => {
-                let then = predict(method, &scenario).filter(|then| !plan::overflows(now, then))?;
+                let then = predict(method, &scenario).filter(|then| !changes::overflows(now, then))?;
                 Some(WhatIf::of(name, now, &then))
             }
             Err(_) => elsewhere.compared(name, &scenario),
@@ -116,6 +115,60 @@ fn predict(method: &dyn Method, scenario: &Scenario) -> Option<Prediction> {
     prediction.warnings.iter().all(|warning| warning.code != NOT_STEADY).then_some(prediction)
 }
 
+/// One worker that trains without any communication.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Alone {
+    /// Index of its group in the scenario.
+    pub group: usize,
+    /// Its device, or "worker as profiled".
+    pub device: String,
+    /// Samples per step.
+    pub batch: u32,
+    /// Time of one step.
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub iteration: Seconds,
+    /// Samples per second.
+    #[serde(rename = "throughput_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub throughput: SamplesPerSec,
+}
+
+impl Alone {
+    /// The fastest worker of a cluster; none if it is alone anyway, or if a plan splits the model.
+    pub(super) fn fastest(scenario: &Scenario, prediction: &Prediction) -> Option<Self> {
+        if scenario.strategy.architecture == Architecture::StandAlone || scenario.strategy.plan.is_some() {
+            return None;
+        }
+        let rate = |report: &GroupReport| SamplesPerSec::from_time(f64::from(report.batch), report.compute);
+        let fastest = prediction.groups.iter().max_by(|a, b| rate(a).get().total_cmp(&rate(b).get()))?;
+        let group = scenario.cluster.groups.get(fastest.group)?;
+        Some(Self {
+            group: fastest.group,
+            device: match scenario.profile() {
+                Some(_) => "worker as profiled".to_owned(),
+                None => group.device.name.clone(),
+            },
+            batch: fastest.batch,
+            iteration: fastest.compute,
+            throughput: rate(fastest),
+        })
+    }
+
+    /// That this worker alone is faster than the whole cluster, if it is.
+    pub(super) fn faster_than(&self, prediction: &Prediction) -> Option<String> {
+        let factor = self.throughput / prediction.throughput;
+        (prediction.workers > 1 && factor > 1.0).then(|| {
+            format!(
+                "The cluster is slower than one of its workers: one {} alone trains {}, {factor:.1} times as much.",
+                self.device,
+                self.throughput.human()
+            )
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +179,7 @@ mod tests {
         let scenario = Document::new("test", text).scenario(&[]).unwrap();
         let method = methods::choose(&scenario).unwrap();
         let now = method.predict(&scenario).unwrap();
-        tried(&scenario, method, &now, Alone::of(&scenario, &now).as_ref())
+        tried(&scenario, method, &now, Alone::fastest(&scenario, &now).as_ref())
     }
 
     fn of<'a>(changes: &'a [WhatIf], name: &str) -> Option<&'a WhatIf> {
@@ -177,5 +230,23 @@ mod tests {
              [cluster]\nnetwork = \"1gbe\"\nnodes = { workers = 8 }\n",
         );
         assert!(of(&nodes, "one node instead of 2").unwrap().gain > 0.0, "{nodes:?}");
+    }
+
+    fn alone(text: &str) -> (Option<Alone>, Prediction) {
+        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        let prediction = methods::choose(&scenario).unwrap().predict(&scenario).unwrap();
+        (Alone::fastest(&scenario, &prediction), prediction)
+    }
+
+    #[test]
+    fn the_speed_up_compares_with_it() {
+        let (slow, prediction) = alone(include_str!("../../../../../examples/quickstart.toml"));
+        let slow = slow.unwrap();
+        assert!((prediction.throughput / slow.throughput / prediction.speedup - 1.0).abs() < 1e-12);
+        assert!(slow.device.contains("RTX 4000"), "{slow:?}");
+        assert!(slow.faster_than(&prediction).unwrap().contains("slower than one of its workers"));
+        let (fast, prediction) = alone(include_str!("../../../../../examples/all-reduce.toml"));
+        assert_eq!(fast.unwrap().faster_than(&prediction), None);
+        assert_eq!(alone("model.zoo = \"vgg16\"\nstrategy.architecture = \"stand-alone\"\n[[cluster.workers]]\ncount = 1").0, None);
     }
 }

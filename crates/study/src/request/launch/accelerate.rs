@@ -1,11 +1,13 @@
 //! A configuration of Hugging Face Accelerate for PyTorch's FSDP, DistributedDataParallel or DeepSpeed
 //! (huggingface.co/docs/accelerate).
 
+use super::emit::Launch;
 use super::keys::Keys;
-use super::{Group, Launched};
+use super::settings::cannot;
+use super::{Framework, Group, Launched};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Sharding, States};
+use stepcast_core::strategy::{Attention, ContextExchange, OverlapPreset, Recompute, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
@@ -33,7 +35,8 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 pub(super) fn read(mut keys: Keys, text: &str) -> Result<Launched, Fault> {
-    let mut launched = Launched::of("Accelerate");
+    let mut launched = Launched::read("Accelerate", &mut keys, Framework::Fsdp)?;
+    launched.exchange(ContextExchange::AllGather);
     let kind = keys.word("distributed_type").unwrap_or_else(|| "MULTI_GPU".to_owned());
     launched.workers = keys.number("num_processes")?;
     let machines = keys.number("num_machines")?;
@@ -110,14 +113,7 @@ fn fsdp(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
         plan.overlap_prefetch = Some(false);
     }
     let key = |name: &str| format!("parallelism_config.parallelism_config_{name}");
-    plan.tensor = keys.number(&key("tp_size"))?;
-    plan.context = keys.number(&key("cp_size"))?;
-    if plan.context.is_some_and(|ranks| ranks > 1) {
-        let gathered = keys.word(&key("cp_comm_strategy")).is_none_or(|how| how == "allgather");
-        plan.context_exchange =
-            Some(if gathered { ContextExchange::AllGather } else { ContextExchange::Ring });
-    }
-    keys.forget(&format!("{} {}", key("cp_comm_strategy"), key("dp_shard_size")));
+    keys.forget(&key("dp_shard_size"));
     if let Some(groups) = keys.number(&key("dp_replicate_size"))?.filter(|groups| *groups > 1) {
         plan.sharding = Some(Sharding::Hsdp);
         launched.group = Some(Group::Count(groups));
@@ -144,4 +140,41 @@ fn deepspeed(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     }
     keys.forget("deepspeed_config.gradient_accumulation_steps");
     Ok(())
+}
+
+/// The configuration of a plan for FSDP.
+pub(super) fn write(launch: &Launch<'_>) -> Result<String, Fault> {
+    let plan = launch.plan;
+    let strategy = match plan.sharding {
+        Sharding::None => "NO_SHARD",
+        Sharding::Zero2 => "SHARD_GRAD_OP",
+        Sharding::Zero3 => "FULL_SHARD",
+        Sharding::Hsdp if plan.sharding_group == Some(launch.workers_per_node) => "HYBRID_SHARD",
+        Sharding::Hsdp => {
+            let set = format!("plan.sharding-group=[{}]", launch.workers_per_node);
+            return Err(cannot("FSDP by Accelerate", "groups that are not machines", &set));
+        }
+        Sharding::Zero1 | Sharding::Keep => {
+            let set = "plan.sharding=[\"none\", \"zero-2\", \"zero-3\", \"hsdp\"]";
+            return Err(cannot("FSDP", &format!("`{}`", plan.sharding), set));
+        }
+    };
+    let recompute = plan.recomputation().what;
+    let kept = plan.attention == Attention::Unfused && recompute == Recompute::Attention;
+    if kept || recompute == Recompute::Operators {
+        let set = "plan.recompute=[\"none\", \"layer\"]";
+        return Err(cannot("FSDP by Accelerate", "recomputation within a layer", set));
+    }
+    Ok(format!(
+        "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: {}\nnum_processes: {}\n\
+         fsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: {strategy}\n\
+         \x20 fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_backward_prefetch: BACKWARD_PRE\n\
+         \x20 fsdp_forward_prefetch: true\n  fsdp_activation_checkpointing: {}\n\
+         # in the trainer: per_device_train_batch_size={}, gradient_accumulation_steps={}\n",
+        launch.nodes,
+        launch.nodes * launch.workers_per_node,
+        recompute == Recompute::Layer,
+        plan.micro_batch,
+        launch.micro_batches,
+    ))
 }

@@ -1,10 +1,15 @@
 //! A configuration of DeepSpeed (deepspeed.ai/docs/config-json).
 
+use super::emit::Launch;
 use super::keys::Keys;
-use super::{Group, Launched};
+use super::settings::{Settings, cannot, insert};
+use super::{Framework, Group, Launched};
+use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
@@ -28,15 +33,9 @@ pub(super) fn recognises(tree: &serde_json::Value) -> bool {
 }
 
 pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
-    let mut launched = Launched::of("DeepSpeed");
-    let plan = &mut launched.plan;
-    plan.overlap = Some(OverlapPreset::Deepspeed);
-    plan.tensor = keys.number("tensor_parallel.autotp_size")?;
-    plan.pipeline = keys.number("pipeline.stages")?;
-    plan.context = keys.number("sequence_parallel_size")?;
-    if plan.context.is_some_and(|ranks| ranks > 1) {
-        plan.context_exchange = Some(ContextExchange::AllToAll);
-    }
+    let mut launched = Launched::read("DeepSpeed", &mut keys, Framework::Deepspeed)?;
+    launched.plan.overlap = Some(OverlapPreset::Deepspeed);
+    launched.exchange(ContextExchange::AllToAll);
     sharding(&mut keys, &mut launched)?;
     let plan = &mut launched.plan;
     let half = keys.truth("fp16.enabled")?.unwrap_or(false);
@@ -53,17 +52,12 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
         plan.recompute = Some(vec![Recompute::Layer]);
         keys.forget("activation_checkpointing.partition_activations activation_checkpointing.number");
     }
-    let whole = keys.number("train_batch_size")?;
-    let micro = keys.number("train_micro_batch_size_per_gpu")?;
     let accumulated = keys.number("gradient_accumulation_steps")?;
-    plan.micro_batch = micro;
-    plan.global_batch = whole;
-    match (whole, micro, accumulated) {
+    match (plan.global_batch, plan.micro_batch, accumulated) {
         (Some(whole), Some(micro), Some(accumulated)) => {
-            let replica = micro.saturating_mul(accumulated).max(1);
-            let ranks = [plan.tensor, plan.context, plan.pipeline].map(|ranks| ranks.unwrap_or(1));
-            let product = ranks.iter().fold(whole / replica, |all, ranks| all.saturating_mul(*ranks));
-            launched.workers = Some(product);
+            let replicas = whole / micro.saturating_mul(accumulated).max(1);
+            let ranks = launched.ranks();
+            launched.workers = Some(ranks.iter().fold(replicas, |all, ranks| all.saturating_mul(*ranks)));
         }
         (None, Some(micro), accumulated) => {
             launched.replica_batch = Some(micro.saturating_mul(accumulated.unwrap_or(1)));
@@ -71,7 +65,7 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
         _ => {}
     }
     keys.forget(WITHOUT_EFFECT);
-    launched.unknown = keys.rest();
+    launched.unknown.extend(keys.rest());
     Ok(launched)
 }
 
@@ -95,9 +89,90 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     // Overlap is usual with ZeRO 3 alone.
     let overlapped = keys.truth("zero_optimization.overlap_comm")?.unwrap_or(stage == 3);
     launched.plan.overlap_gradients = (!overlapped).then_some(false);
-    launched.plan.bucket = keys.number("zero_optimization.reduce_bucket_size")?;
     if keys.number("zero_optimization.stage3_prefetch_bucket_size")? == Some(0) {
         launched.plan.overlap_prefetch = Some(false);
     }
     Ok(())
+}
+
+/// The configuration of a plan.
+pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<String, Fault> {
+    let plan = launch.plan;
+    refuse(launch)?;
+    let stage = plan.sharding.stage();
+    let mut file = Map::new();
+    let mut set = |(key, value): (&str, Value)| insert(&mut file, key, value);
+    settings.take(&["global-batch", "micro-batch"]).into_iter().for_each(&mut set);
+    set(("gradient_accumulation_steps", launch.micro_batches.into()));
+    match plan.states {
+        States::Fp32 => {}
+        States::MegatronFp16 => set(("fp16.enabled", true.into())),
+        _ => set(("bf16.enabled", true.into())),
+    }
+    set(("zero_optimization.stage", stage.into()));
+    set(("zero_optimization.overlap_comm", plan.overlaps().gradients.into()));
+    set(("zero_optimization.contiguous_gradients", true.into()));
+    for (key, value) in settings.take(&["bucket"]) {
+        set((key, value.clone()));
+        set(("zero_optimization.allgather_bucket_size", value));
+    }
+    if stage == 3 && !plan.overlaps().prefetch {
+        set(("zero_optimization.stage3_prefetch_bucket_size", 0.into()));
+    }
+    if let (Sharding::Hsdp, Some(group)) = (plan.sharding, plan.sharding_group) {
+        set(("zero_optimization.mics_shard_size", group.into()));
+    }
+    let offloaded = plan.offloaded();
+    if offloaded.optimiser {
+        set(("zero_optimization.offload_optimizer.device", "cpu".into()));
+        set(("zero_optimization.offload_optimizer.pin_memory", true.into()));
+    }
+    settings.rest().for_each(&mut set);
+    if plan.recomputation().what == Recompute::Layer {
+        set(("activation_checkpointing.partition_activations", (plan.tensor > 1).into()));
+        set(("activation_checkpointing.cpu_checkpointing", offloaded.activations.into()));
+    }
+    serde_json::to_string_pretty(&Value::Object(file))
+        .map(|text| text + "\n")
+        .map_err(|error| Fault::new(error.to_string(), "choose another framework"))
+}
+
+/// What DeepSpeed does not run.
+fn refuse(launch: &Launch<'_>) -> Result<(), Fault> {
+    let plan = launch.plan;
+    let recompute = plan.recomputation().what;
+    let kept = plan.attention == Attention::Unfused && recompute == Recompute::Attention;
+    let sharded = format!("`{}` with a pipeline", plan.sharding);
+    let cases = [
+        (
+            plan.pipeline > 1 && plan.sharding.stage() > 1,
+            sharded.as_str(),
+            "plan.sharding=[\"none\", \"zero-1\"]",
+        ),
+        (
+            plan.context > 1 && plan.context_exchange != ContextExchange::AllToAll,
+            "a ring of context-parallel ranks",
+            "strategy.plan.context-exchange=all-to-all",
+        ),
+        (
+            plan.pipeline > 1 && plan.schedule_kind() != ScheduleKind::OneFOneB,
+            "a schedule other than `1f1b`",
+            "plan.schedule=[\"1f1b\"]",
+        ),
+        (
+            kept || recompute == Recompute::Operators,
+            "recomputation within a layer",
+            "plan.recompute=[\"none\", \"layer\"]",
+        ),
+        (plan.sharding == Sharding::Keep, "`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]"),
+        (
+            plan.offloaded().activations && recompute != Recompute::Layer,
+            "offloading of activations without recomputation",
+            "strategy.plan.offload=[\"optimiser\"]",
+        ),
+    ];
+    match cases.into_iter().find(|(found, ..)| *found) {
+        Some((_, what, change)) => Err(cannot("DeepSpeed", what, change)),
+        None => Ok(()),
+    }
 }

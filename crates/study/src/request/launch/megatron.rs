@@ -1,15 +1,17 @@
-//! Arguments of Megatron-LM, as a list or in a shell script (`megatron/training/arguments.py`).
+//! Arguments of Megatron-LM, as a list or in a shell script (docs.nvidia.com/megatron-core, user guide;
+//! `megatron/training/arguments.py`).
 
+use super::emit::Launch;
 use super::keys::Keys;
-use super::{Group, Launched, shell};
+use super::settings::{Settings, cannot};
+use super::{Framework, Group, Launched, shell};
 use serde_json::Value;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{Mlp, NormKind};
-use stepcast_core::precision::Precision;
-use stepcast_core::scenario::{ExpertsSection, MlaSection, TransformerSection};
-use stepcast_core::strategy::{
-    Attention, ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+use stepcast_core::model::transformer::{
+    ExpertsSection, MlaSection, Mlp, NormKind, Transformer, TransformerSection,
 };
+use stepcast_core::precision::Precision;
+use stepcast_core::strategy::{OverlapPreset, Recompute, ScheduleKind, Sharding, States};
 
 /// Flags that say nothing about the time of a step, and those of launchers.
 const WITHOUT_EFFECT: &str = "\
@@ -52,26 +54,21 @@ pub(super) fn recognises(text: &str) -> bool {
 }
 
 pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
-    let mut launched = Launched::of("Megatron-LM");
+    let mut launched = Launched::read("Megatron-LM", &mut keys, Framework::Megatron)?;
+    launched.plan.overlap = Some(OverlapPreset::Megatron);
     let nodes = either(&mut keys, ["--nnodes", "--nodes", "-N"])?;
     let each = either(&mut keys, ["--nproc-per-node", "--gpus-per-node", "--ntasks-per-node"])?;
     launched.per_machine = each;
     launched.workers = nodes.zip(each).map(|(nodes, each)| nodes.saturating_mul(each));
-    ranks(&mut keys, &mut launched)?;
     sharding(&mut keys, &mut launched)?;
     recomputation(&mut keys, &mut launched)?;
     formats(&mut keys, &mut launched)?;
     launched.sequence = keys.number("--seq-length")?;
     model(&mut keys, &mut launched)?;
     stages(&mut keys, &mut launched)?;
-    launched.plan.micro_batch = keys.number("--micro-batch-size")?;
     launched.replica_batch = launched.plan.micro_batch;
-    launched.plan.global_batch = keys.number("--global-batch-size")?;
     launched.steps = keys.number("--train-iters")?;
     launched.samples = keys.number("--train-samples")?;
-    if keys.word("--attention-backend").as_deref() == Some("unfused") {
-        launched.plan.attention = Some(Attention::Unfused);
-    }
     keys.word("--optimizer");
     keys.forget(WITHOUT_EFFECT);
     launched.unknown.extend(keys.rest());
@@ -89,26 +86,6 @@ fn either(keys: &mut Keys, names: [&str; 3]) -> Result<Option<u64>, Fault> {
         }
     }
     Ok(found)
-}
-
-fn ranks(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
-    let plan = &mut launched.plan;
-    plan.overlap = Some(OverlapPreset::Megatron);
-    plan.tensor = keys.number("--tensor-model-parallel-size")?;
-    plan.sequence_parallel = keys.switch("--sequence-parallel").then_some(true);
-    plan.context = keys.number("--context-parallel-size")?;
-    plan.pipeline = keys.number("--pipeline-model-parallel-size")?;
-    plan.expert = keys.number("--expert-model-parallel-size")?;
-    plan.context_exchange = match keys.word("--cp-comm-type").as_deref() {
-        None | Some("p2p") => None,
-        Some("all_gather") => Some(ContextExchange::AllGather),
-        Some("a2a") => Some(ContextExchange::AllToAll),
-        Some(other) => {
-            launched.unknown.push(format!("--cp-comm-type {other}"));
-            None
-        }
-    };
-    Ok(())
 }
 
 fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
@@ -138,7 +115,6 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     }
     let plan = &mut launched.plan;
     plan.sharding = Some(sharding);
-    plan.bucket = keys.number("--ddp-bucket-size")?;
     if !keys.switch("--overlap-grad-reduce") && !torch {
         plan.overlap_gradients = Some(false);
     }
@@ -185,7 +161,6 @@ fn formats(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     };
     launched.plan.states = Some(states);
     launched.precision = Some(precision);
-    launched.plan.float8 = keys.word("--fp8-format").map(|_| true);
     // Both are usual there.
     let [hidden, attention] = ["--hidden-dropout", "--attention-dropout"].map(|flag| keys.real(flag));
     let dropout = hidden?.unwrap_or(0.1) > 0.0 || attention?.unwrap_or(0.1) > 0.0;
@@ -277,7 +252,6 @@ fn latent(keys: &mut Keys) -> Result<Option<MlaSection>, Fault> {
 
 fn stages(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let layers = launched.shape.as_ref().and_then(|shape| shape.layers);
-    let chunks = keys.number("--num-virtual-stages-per-pipeline-rank")?;
     let each = keys.number("--num-layers-per-virtual-pipeline-stage")?.filter(|each| *each > 0);
     let ends = ["--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"];
     let [first, last] = ends.map(|flag| keys.number(flag));
@@ -285,6 +259,7 @@ fn stages(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let in_turn = keys.switch("--no-overlap-p2p-communication");
     let layout = keys.word("--pipeline-model-parallel-layout");
     let plan = &mut launched.plan;
+    let chunks = plan.virtual_stages.take();
     let Some(pipeline) = plan.pipeline.filter(|stages| *stages > 1) else { return Ok(()) };
     let of_layers = || Some(layers? / pipeline / each?);
     let chunks = chunks.or_else(of_layers).filter(|chunks| *chunks > 1);
@@ -360,4 +335,175 @@ fn repeated(text: &str) -> Option<String> {
         into.push_str(&unit.repeat(times));
     }
     group.is_none().then_some(done)
+}
+
+/// The flags of a plan.
+pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<String, Fault> {
+    let Launch { shape, plan, nodes, workers_per_node, .. } = *launch;
+    if !matches!(plan.schedule_kind(), ScheduleKind::OneFOneB | ScheduleKind::Interleaved) {
+        let what = format!("`{}`", plan.schedule_kind());
+        return Err(cannot("Megatron-LM", &what, "plan.schedule=[\"1f1b\", \"interleaved\"]"));
+    }
+    let mut flags =
+        vec![format!("torchrun --nnodes {nodes} --nproc-per-node {workers_per_node} pretrain_gpt.py")];
+    flags.extend(model_flags(shape, plan.tensor));
+    flags.extend(settings.take_if("expert", shape.experts.is_some()).map(flag));
+    flags.extend(settings.take(&["tensor", "sequence-parallel", "context"]).into_iter().map(flag));
+    flags.extend(settings.take_if("context-exchange", plan.context > 1).map(flag));
+    flags.extend(settings.take(&["pipeline", "virtual-stages"]).into_iter().map(flag));
+    let ends = launch.ends().filter(|_| plan.virtual_stages == 1);
+    flags.extend(plan.stage_layers.as_ref().map(|layers| divided(layers, ends)));
+    let overlaps = plan.overlaps();
+    if plan.virtual_stages > 1 && !overlaps.sends {
+        flags.push("--no-overlap-p2p-communication".to_owned());
+    }
+    flags.extend(settings.take(&["micro-batch", "global-batch"]).into_iter().map(flag));
+    let mut push = |condition: bool, flag: String| {
+        if condition {
+            flags.push(flag);
+        }
+    };
+    let sharded = |strategy: &str| {
+        format!(
+            "--use-megatron-fsdp --use-distributed-optimizer --no-gradient-accumulation-fusion --data-parallel-sharding-strategy {strategy}"
+        )
+    };
+    match plan.sharding {
+        Sharding::None => {}
+        Sharding::Zero1 => push(true, "--use-distributed-optimizer".to_owned()),
+        Sharding::Zero2 => push(true, sharded("optim_grads")),
+        Sharding::Zero3 => push(true, sharded("optim_grads_params")),
+        Sharding::Keep => {
+            let set = "plan.sharding=[\"none\", \"zero-1\", \"zero-2\", \"zero-3\", \"hsdp\"]";
+            return Err(cannot("Megatron-LM", "`fsdp-keep`", set));
+        }
+        Sharding::Hsdp => {
+            let groups = launch.data * plan.context / plan.sharding_group.unwrap_or(1);
+            push(true, sharded("optim_grads_params"));
+            push(true, format!("--num-distributed-optimizer-instances {groups}"));
+        }
+    }
+    push(overlaps.gradients, "--overlap-grad-reduce".to_owned());
+    settings.take(&["bucket"]).into_iter().for_each(|own| push(true, flag(own)));
+    push(overlaps.weights && plan.sharding != Sharding::None, "--overlap-param-gather".to_owned());
+    let recompute = plan.recomputation();
+    match recompute.what {
+        Recompute::None => {}
+        Recompute::Operators => {
+            let set = "plan.recompute=[\"none\", \"attention\", \"layer\"]";
+            return Err(cannot("Megatron-LM", "recomputation of operators", set));
+        }
+        Recompute::Attention if recompute.layers.is_some() => {
+            return Err(cannot(
+                "Megatron-LM",
+                "recomputation of attention in some layers",
+                "plan.recompute-some=false",
+            ));
+        }
+        Recompute::Attention => push(true, "--recompute-granularity selective".to_owned()),
+        Recompute::Layer => {
+            let (method, layers) = recompute.layers.map_or(("uniform", 1), |layers| ("block", layers));
+            let flags = format!(
+                "--recompute-granularity full --recompute-method {method} --recompute-num-layers {layers}"
+            );
+            push(true, flags);
+        }
+    }
+    settings.take(&["attention"]).into_iter().for_each(|own| push(true, flag(own)));
+    push(!plan.dropout, "--hidden-dropout 0 --attention-dropout 0".to_owned());
+    match plan.states {
+        States::Fp32 => {}
+        States::MegatronFp16 => push(true, "--fp16".to_owned()),
+        _ => push(true, "--bf16".to_owned()),
+    }
+    flags.extend(settings.rest().map(flag));
+    Ok(unsaid(shape) + &flags.join(" \\\n  ") + "\n")
+}
+
+/// A flag with its value; `true` has none.
+fn flag((name, value): (&'static str, Value)) -> String {
+    match value {
+        Value::Bool(_) => name.to_owned(),
+        Value::String(word) => format!("{name} {word}"),
+        value => format!("{name} {value}"),
+    }
+}
+
+/// The layers of every virtual stage: by those of the ends, or one by one (`E` embedding, `t` layer, `L` loss).
+fn divided(layers: &[u64], ends: Option<[u64; 3]>) -> String {
+    if let Some([first, _, last]) = ends {
+        return format!(
+            "--decoder-first-pipeline-num-layers {first} --decoder-last-pipeline-num-layers {last}"
+        );
+    }
+    let stages: Vec<String> = layers.iter().map(|layers| format!("t*{layers}")).collect();
+    format!("--pipeline-model-parallel-layout 'E{}L'", stages.join("|"))
+}
+
+/// What is trained.
+fn model_flags(shape: &Transformer, tensor: u64) -> Vec<String> {
+    let mut flags = vec![
+        format!("--num-layers {}", shape.layers),
+        format!("--hidden-size {}", shape.hidden),
+        format!("--num-attention-heads {}", shape.heads),
+        format!("--ffn-hidden-size {}", shape.mlp_width),
+        format!("--seq-length {}", shape.sequence),
+        format!("--max-position-embeddings {}", shape.positions.max(shape.sequence)),
+    ];
+    let mut push = |condition: bool, flag: String| {
+        if condition {
+            flags.push(flag);
+        }
+    };
+    push(
+        shape.kv_heads != shape.heads,
+        format!("--group-query-attention --num-query-groups {}", shape.kv_heads),
+    );
+    push(shape.head_width * shape.heads != shape.hidden, format!("--kv-channels {}", shape.head_width));
+    push(shape.mlp == Mlp::Swiglu, "--swiglu".to_owned());
+    push(shape.norm == NormKind::Rms, "--normalization RMSNorm".to_owned());
+    push(shape.positions == 0, "--position-embedding-type rope".to_owned());
+    push(!shape.bias, "--disable-bias-linear".to_owned());
+    push(shape.qkv_bias && !shape.bias, "--add-qkv-bias".to_owned());
+    push(shape.qk_norm, "--qk-layernorm".to_owned());
+    push(!shape.tied, "--untie-embeddings-and-output-weights".to_owned());
+    // The largest padding that leaves these rows as they are.
+    let halves = std::iter::successors(Some(PADDED), |padding| (*padding > 1).then_some(padding / 2));
+    let padding = halves.into_iter().find(|padding| shape.vocabulary.is_multiple_of(padding * tensor));
+    let padding = padding.unwrap_or(1);
+    push(true, format!("--vocab-size {} --make-vocab-size-divisible-by {padding}", shape.vocabulary));
+    if let Some(experts) = shape.experts {
+        push(true, format!("--num-experts {} --moe-router-topk {}", experts.count, experts.active));
+        push(true, format!("--moe-ffn-hidden-size {}", experts.width));
+        let shared = format!("--moe-shared-expert-intermediate-size {}", experts.shared_width);
+        push(experts.shared_width > 0, shared);
+        let sparse = shape.layers.saturating_sub(experts.dense_layers);
+        let layers = format!("--moe-layer-freq '([0]*{}+[1]*{sparse})'", experts.dense_layers);
+        push(experts.dense_layers > 0, layers);
+        push(experts.router_bias, "--moe-router-enable-expert-bias".to_owned());
+    }
+    if let Some(mla) = shape.mla {
+        push(true, format!("--multi-latent-attention --kv-lora-rank {}", mla.key_value_rank));
+        push(mla.query_rank > 0, format!("--q-lora-rank {}", mla.query_rank));
+        let widths =
+            [("--qk-head-dim", mla.nope), ("--qk-pos-emb-head-dim", mla.rope), ("--v-head-dim", mla.value)];
+        push(true, widths.map(|(flag, width)| format!("{flag} {width}")).join(" "));
+    }
+    flags
+}
+
+/// A comment that names what no flag says.
+fn unsaid(shape: &Transformer) -> String {
+    let parts = [
+        (shape.window.is_some(), "attention within a window"),
+        (shape.sandwich, "norms behind each half of a layer"),
+        (shape.embedding_norm, "a norm behind the embedding"),
+        (!shape.causal, "attention in both directions"),
+        (shape.norm == NormKind::LayerNoBias, "norms without a shift"),
+    ];
+    let parts: Vec<&str> = parts.into_iter().filter_map(|(has, what)| has.then_some(what)).collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("# The model also has {}, which these flags do not say.\n", parts.join(", ")),
+    }
 }

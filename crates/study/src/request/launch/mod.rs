@@ -1,32 +1,35 @@
-//! Launch files of training frameworks as scenarios: one file for each format, all with `recognises` and `read`.
+//! Launch files of training frameworks: read as scenarios, and written from plans. One file for each framework.
 //!
 //! A launch file says how a model is split, and often neither what it is nor on what it runs: overrides give the rest.
-//! What is not understood is named in a note.
+//! What is not understood is named in a note. Settings that the table of plan dimensions names are read and written by
+//! it (`settings`); the files of frameworks have the others.
 
 mod accelerate;
 mod deepspeed;
+mod emit;
 mod keys;
 mod megatron;
+mod settings;
 mod shell;
 #[cfg(test)]
 mod tests;
 mod torchtitan;
 mod yaml;
 
-use super::usual::links;
-use super::{Folder, Request};
+pub use emit::{Launch, emit};
+pub use stepcast_core::strategy::Framework;
+
+use super::{Folder, Request, links};
 use keys::Keys;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::keys::NameOr;
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
-use stepcast_core::model::transformer::{hugging_face, zoo};
+use stepcast_core::model::transformer::{TransformerSection, hugging_face, zoo};
 use stepcast_core::precision::Precision;
-use stepcast_core::scenario::{
-    ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile, TransformerSection,
-};
-use stepcast_core::strategy::{Architecture, PlanSection, StrategySection, Synchronisation};
+use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
+use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
 
 /// Keys of a scenario that say what is trained.
@@ -61,8 +64,28 @@ struct Launched {
 }
 
 impl Launched {
-    fn of(framework: &'static str) -> Self {
-        Self { framework, ..Self::default() }
+    /// What the table of dimensions finds in a file of a framework called `name`.
+    fn read(name: &'static str, keys: &mut Keys, framework: Framework) -> Result<Self, Fault> {
+        let mut unknown = Vec::new();
+        let plan = settings::read(keys, framework, &mut unknown)?;
+        Ok(Self { framework: name, plan, unknown, ..Self::default() })
+    }
+
+    /// Ranks that divide tensors, sequences and layers.
+    fn ranks(&self) -> [u64; 3] {
+        [self.plan.tensor, self.plan.context, self.plan.pipeline].map(|ranks| ranks.unwrap_or(1).max(1))
+    }
+
+    /// Replicas on so many workers.
+    fn replicas(&self, workers: u64) -> u64 {
+        self.ranks().iter().fold(workers, |left, ranks| left / ranks)
+    }
+
+    /// How context-parallel ranks exchange keys and values where the file does not say it.
+    fn exchange(&mut self, usual: ContextExchange) {
+        let given = self.plan.context_exchange.take();
+        let context = self.plan.context.filter(|ranks| *ranks > 1);
+        self.plan.context_exchange = context.map(|_| given.unwrap_or(usual));
     }
 }
 
@@ -78,33 +101,33 @@ enum Group {
 }
 
 /// A format, with what was parsed to recognise it.
-enum Kind {
+enum LaunchKind {
     Megatron,
     Torchtitan(toml::Table),
     Deepspeed(Value),
     Accelerate,
 }
 
-fn kind(content: &str) -> Option<Kind> {
+fn kind(content: &str) -> Option<LaunchKind> {
     if content.trim_start().starts_with('{') {
-        return serde_json::from_str(content).ok().filter(deepspeed::recognises).map(Kind::Deepspeed);
+        return serde_json::from_str(content).ok().filter(deepspeed::recognises).map(LaunchKind::Deepspeed);
     }
     if let Ok(table) = text::parse::<toml::Table>(content) {
-        return torchtitan::recognises(&table).then_some(Kind::Torchtitan(table));
+        return torchtitan::recognises(&table).then_some(LaunchKind::Torchtitan(table));
     }
     if accelerate::recognises(content) {
-        return Some(Kind::Accelerate);
+        return Some(LaunchKind::Accelerate);
     }
-    megatron::recognises(content).then_some(Kind::Megatron)
+    megatron::recognises(content).then_some(LaunchKind::Megatron)
 }
 
 /// Whether a text is a launch file of a framework.
-pub(super) fn recognises(content: &str) -> bool {
+pub(crate) fn recognises(content: &str) -> bool {
     kind(content).is_some()
 }
 
 /// Whether a text is the `config.json` of a Hugging Face model.
-pub(super) fn is_config(content: &str) -> bool {
+pub(crate) fn is_config(content: &str) -> bool {
     let tree: Option<Value> = serde_json::from_str(content).ok();
     tree.is_some_and(|tree| tree.get("model_type").is_some() && tree.get("operations").is_none())
 }
@@ -138,12 +161,12 @@ fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-fn read(kind: Kind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
+fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
     match kind {
-        Kind::Megatron => megatron::read(shell::flags(content)),
-        Kind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
-        Kind::Accelerate => accelerate::read(yaml::keys(content)?, content),
-        Kind::Torchtitan(table) => {
+        LaunchKind::Megatron => megatron::read(shell::flags(content)),
+        LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
+        LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
+        LaunchKind::Torchtitan(table) => {
             let tree = serde_json::to_value(table)
                 .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;
             torchtitan::read(Keys::of_tree(tree), layers(overrides))
@@ -258,10 +281,8 @@ fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSect
 
 /// The plan, with what follows from the number of workers.
 fn plan(launched: Launched, workers: u64) -> PlanSection {
+    let (replicas, [_, context, _]) = (launched.replicas(workers), launched.ranks());
     let mut plan = launched.plan;
-    let [tensor, context, pipeline] =
-        [plan.tensor, plan.context, plan.pipeline].map(|ranks| ranks.unwrap_or(1).max(1));
-    let replicas = workers / tensor / context / pipeline;
     plan.sharding_group = launched.group.map(|group| match group {
         Group::Of(ranks) => ranks,
         Group::Count(groups) => replicas.saturating_mul(context) / groups.max(1),
@@ -275,12 +296,8 @@ fn plan(launched: Launched, workers: u64) -> PlanSection {
 
 /// The data set, if the number of steps or samples is given.
 fn data(launched: &Launched, workers: u64) -> Option<DataSection> {
-    let batch = || {
-        let replicas = [launched.plan.tensor, launched.plan.context, launched.plan.pipeline]
-            .iter()
-            .fold(workers, |left, ranks| left / ranks.unwrap_or(1).max(1));
-        launched.plan.global_batch.or(launched.replica_batch?.checked_mul(replicas))
-    };
+    let replicas = launched.replicas(workers);
+    let batch = || launched.plan.global_batch.or(launched.replica_batch?.checked_mul(replicas));
     let samples = launched.samples.or_else(|| launched.steps?.checked_mul(batch()?));
     samples.filter(|samples| *samples > 0).map(|samples| DataSection { samples: Some(samples), epochs: None })
 }

@@ -1,7 +1,6 @@
 //! What is emitted is read as the same plan, and what cannot be read is named.
 
 use super::*;
-use crate::explore::plan::emit::{Framework, Launch};
 use stepcast_core::fault::Note;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;

@@ -1,10 +1,15 @@
 //! A file of torchtitan (`torchtitan/config/job_config.py`).
 
+use super::emit::Launch;
 use super::keys::Keys;
-use super::{Group, Launched};
+use super::settings::{Settings, cannot, insert};
+use super::{Framework, Group, Launched};
+use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::zoo;
-use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
@@ -14,10 +19,7 @@ const WITHOUT_EFFECT: &str = "\
     training.mixed_precision_param training.debug_moe_force_load_balance parallelism.disable_loss_parallel \
     activation_checkpoint.debug activation_checkpoint.determinism_check \
     activation_checkpoint.preserve_rng_state activation_checkpoint.early_stop activation_checkpoint.per_op \
-    compile.components compile.backend";
-
-/// The converter that computes products in 8-bit floating point.
-const FLOAT8: &str = "float8";
+    compile.backend";
 
 /// Schedules with one stage on each rank have no chunks.
 const SCHEDULES: [(&str, ScheduleKind); 6] = [
@@ -41,7 +43,16 @@ pub(super) fn recognises(table: &toml::Table) -> bool {
 
 /// `layers` is the number of layers of the model, if it does not come from this file.
 pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Fault> {
-    let mut launched = Launched::of("torchtitan");
+    // The loss is compiled with the model unless components say otherwise.
+    let compiled = keys.truth("compile.enable")? == Some(true);
+    match (compiled, keys.has("compile.components")) {
+        (false, _) => keys.forget("compile.components"),
+        (true, false) => keys.set("compile.components", serde_json::json!(["model", "loss"])),
+        (true, true) => {}
+    }
+    let mut launched = Launched::read("torchtitan", &mut keys, Framework::Torchtitan)?;
+    launched.unknown.extend(compiled.then(|| "compile.enable".to_owned()));
+    launched.exchange(ContextExchange::AllGather);
     let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
     if let (Some(name), Some(flavor)) = (name, flavor) {
         let known = format!("{name}-{flavor}").to_lowercase().replace('_', "-");
@@ -53,26 +64,13 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
     let layers = layers.or_else(|| zoo::find(launched.zoo.as_deref()?).map(|shape| shape.layers));
     launched.sequence = keys.number("training.seq_len")?;
     launched.steps = keys.number("training.steps")?;
-    let (float8, others): (Vec<String>, Vec<String>) =
-        keys.words("model.converters").into_iter().partition(|converter| converter == FLOAT8);
-    launched.unknown.extend(others.iter().map(|other| format!("model.converters = [\"{other}\"]")));
     let plan = &mut launched.plan;
-    plan.float8 = (!float8.is_empty()).then_some(true);
     plan.overlap = Some(OverlapPreset::Torchtitan);
     plan.states = Some(match keys.word("training.dtype").as_deref() {
         Some("bfloat16") => States::Bf16,
         _ => States::Fp32,
     });
-    plan.tensor = keys.number("parallelism.tensor_parallel_degree")?;
     plan.sequence_parallel = plan.tensor.filter(|ranks| *ranks > 1).map(|_| true);
-    plan.context = keys.number("parallelism.context_parallel_degree")?;
-    let rotated = keys.word("parallelism.context_parallel_rotate_method");
-    if plan.context.is_some_and(|ranks| ranks > 1) {
-        let ring = rotated.as_deref() == Some("alltoall");
-        plan.context_exchange = Some(if ring { ContextExchange::Ring } else { ContextExchange::AllGather });
-    }
-    plan.expert = keys.number("parallelism.expert_parallel_degree")?;
-    plan.pipeline = keys.number("parallelism.pipeline_parallel_degree")?;
     sharding(&mut keys, &mut launched)?;
     batches(&mut keys, &mut launched)?;
     stages(&mut keys, &mut launched, layers)?;
@@ -98,12 +96,11 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
 }
 
 fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let [tensor, context, pipeline] = launched.ranks();
     let plan = &mut launched.plan;
     let replicate = keys.number("parallelism.data_parallel_replicate_degree")?.unwrap_or(1);
     // Without a number, or with -1: all ranks that are left.
     let shard = keys.number("parallelism.data_parallel_shard_degree")?;
-    let [tensor, context, pipeline] =
-        [plan.tensor, plan.context, plan.pipeline].map(|ranks| ranks.unwrap_or(1));
     launched.workers = shard.map(|shard| {
         [replicate, tensor, context, pipeline].iter().fold(shard, |all, ranks| all.saturating_mul(*ranks))
     });
@@ -132,15 +129,11 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
 
 fn batches(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let local = keys.number("training.local_batch_size")?.unwrap_or(8);
-    launched.plan.global_batch = keys.number("training.global_batch_size")?;
     launched.replica_batch = Some(local);
     let micro = keys.number("parallelism.pipeline_parallel_microbatch_size")?.unwrap_or(1);
     let staged = launched.plan.pipeline.is_some_and(|stages| stages > 1);
     launched.plan.micro_batch = Some(if staged { micro } else { local });
-    let ranks = [launched.plan.tensor, launched.plan.context, launched.plan.pipeline];
-    let replicas =
-        launched.workers.map(|all| ranks.iter().fold(all, |left, by| left / by.unwrap_or(1).max(1)));
-    let round = replicas.map(|replicas| replicas.saturating_mul(local));
+    let round = launched.workers.map(|all| launched.replicas(all).saturating_mul(local));
     if let (true, Some(round), Some(all)) = (staged, round, launched.plan.global_batch)
         && all > round
     {
@@ -193,4 +186,114 @@ fn stages(keys: &mut Keys, launched: &mut Launched, layers: Option<u64>) -> Resu
         plan.stage_layers = Some(counts);
     }
     Ok(())
+}
+
+/// The file of a plan.
+pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<String, Fault> {
+    let Launch { shape, plan, .. } = *launch;
+    let kind = plan.schedule_kind();
+    let schedule = SCHEDULES.iter().find(|(_, known)| *known == kind).map(|(name, _)| *name);
+    let schedule = schedule.ok_or_else(|| {
+        cannot("torchtitan", &format!("`{kind}`"), "plan.schedule=[\"1f1b\", \"interleaved\", \"zbv\"]")
+    })?;
+    if plan.tensor > 1 && !plan.sequence_parallel {
+        let what = "tensor parallelism without sequence parallelism";
+        return Err(cannot("torchtitan", what, "plan.sequence-parallel=[true, false]"));
+    }
+    let [replicate, shard] = degrees(launch)?;
+    let reshard = match plan.sharding {
+        Sharding::None => "default",
+        Sharding::Zero2 | Sharding::Keep => "never",
+        _ => "always",
+    };
+    let recompute = match plan.recomputation().what {
+        Recompute::None => "none",
+        // Flash attention keeps nothing that this would compute again.
+        Recompute::Attention if plan.attention == Attention::Flash => "none",
+        Recompute::Attention => {
+            let set = "plan.recompute=[\"none\", \"operators\", \"layer\"]";
+            return Err(cannot("torchtitan", "recomputation of attention alone", set));
+        }
+        Recompute::Operators => "selective",
+        Recompute::Layer => "full",
+    };
+    let mut file = Map::new();
+    let mut set = |(key, value): (&str, Value)| insert(&mut file, key, value);
+    if let Some((family, size)) = known_model(launch.name) {
+        set(("model.name", family.into()));
+        set(("model.flavor", size.into()));
+    }
+    settings.take(&["float8"]).into_iter().for_each(&mut set);
+    let local = plan.micro_batch * if plan.pipeline > 1 { launch.micro_batches } else { 1 };
+    set(("training.local_batch_size", local.into()));
+    settings.take(&["global-batch"]).into_iter().for_each(&mut set);
+    set(("training.seq_len", shape.sequence.into()));
+    set(("parallelism.data_parallel_replicate_degree", replicate.into()));
+    set(("parallelism.data_parallel_shard_degree", shard.into()));
+    set(("parallelism.fsdp_reshard_after_forward", reshard.into()));
+    settings.take(&["tensor", "context", "pipeline"]).into_iter().for_each(&mut set);
+    settings.take_if("context-exchange", plan.context > 1).into_iter().for_each(&mut set);
+    if plan.pipeline > 1 {
+        let each = shape.layers / (plan.pipeline * plan.virtual_stages);
+        let [first, each, last] = match &plan.stage_layers {
+            None => [each; 3],
+            Some(_) => launch.ends().filter(|[first, each, last]| first <= each && last <= each).ok_or_else(
+                || {
+                    let what = "stages with different numbers of layers, but for fewer of them at the ends,";
+                    cannot("torchtitan", what, "plan.per-stage=false")
+                },
+            )?,
+        };
+        set(("parallelism.pipeline_parallel_schedule", schedule.into()));
+        set(("parallelism.pipeline_parallel_microbatch_size", plan.micro_batch.into()));
+        set(("parallelism.pipeline_parallel_layers_per_stage", each.into()));
+        set(("parallelism.pipeline_parallel_first_stage_less_layers", (each - first).into()));
+        set(("parallelism.pipeline_parallel_last_stage_less_layers", (each - last).into()));
+    }
+    settings.take(&["expert"]).into_iter().for_each(&mut set);
+    set(("activation_checkpoint.mode", recompute.into()));
+    if recompute == "selective" {
+        set(("activation_checkpoint.selective_ac_option", "op".into()));
+    }
+    if plan.loss == Some(Loss::Compiled) {
+        set(("compile.enable", true.into()));
+    }
+    settings.rest().for_each(&mut set);
+    toml::to_string(&file).map_err(|error| Fault::new(error.to_string(), "choose another framework"))
+}
+
+/// Replicas of the weights, and ranks that each divides its own over.
+fn degrees(launch: &Launch<'_>) -> Result<[u64; 2], Fault> {
+    let Launch { plan, data, .. } = *launch;
+    let refused = |what: &str, shardings: &str| {
+        Err(cannot("torchtitan", what, &format!("plan.sharding=[{shardings}]")))
+    };
+    match (plan.sharding, plan.sharding_group) {
+        // Ranks that divide a sequence also divide the weights.
+        (Sharding::None, _) if plan.context > 1 => {
+            refused("context parallelism with whole weights", "\"zero-3\", \"hsdp\"")
+        }
+        (Sharding::None, _) => Ok([data, 1]),
+        (Sharding::Zero2, _) if plan.pipeline > 1 => {
+            refused("`zero-2` with a pipeline", "\"none\", \"fsdp-keep\", \"zero-3\", \"hsdp\"")
+        }
+        (Sharding::Keep, _) if plan.pipeline == 1 => {
+            refused("`fsdp-keep` without a pipeline", "\"none\", \"zero-2\", \"zero-3\", \"hsdp\"")
+        }
+        (Sharding::Zero2 | Sharding::Keep | Sharding::Zero3, _) => Ok([1, data]),
+        (Sharding::Hsdp, Some(group)) if group.is_multiple_of(plan.context) => {
+            let shard = group / plan.context;
+            Ok([data / shard, shard])
+        }
+        (Sharding::Hsdp, _) => refused("groups that divide a sequence", "\"none\", \"zero-3\""),
+        (Sharding::Zero1, _) => refused("`zero-1`", "\"none\", \"zero-2\", \"zero-3\", \"hsdp\""),
+    }
+}
+
+/// The family and size of a model, if torchtitan has one of this name.
+fn known_model(name: &str) -> Option<(&'static str, String)> {
+    ["llama3", "qwen3"].into_iter().find_map(|family| {
+        let size = name.strip_prefix(family)?.strip_prefix('-')?;
+        zoo::find(name).map(|_| (family, size.to_uppercase()))
+    })
 }

@@ -1,15 +1,12 @@
 //! Training with parameter servers, simulated: from a scenario to a program, and from the figures of its runs to a
 //! prediction.
 
-mod figures;
-mod placement;
 mod replay;
 
 use super::excerpt::NamedProgram;
-use super::measure::{Measured, measure, observe};
-use super::summary::{batches, groups, histogram, mean, spread};
+use super::measure::{Measured, Measurement, measure, observe};
+use super::measure::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
-use figures::Figures;
 pub(super) use replay::simulated_servers;
 use replay::{hides, replay, server_port};
 use std::borrow::Cow;
@@ -25,7 +22,7 @@ use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::{LocalLanes, Program, StepWork, Steps, Timeline, jittered, synthesise};
+use stepcast_sim::{LocalLanes, Program, Station, StepWork, Steps, Timeline, Window, jittered, synthesise};
 use stepcast_stats::spread_of_logarithms;
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -277,4 +274,64 @@ fn bottleneck(runs: &[Figures]) -> (Bottleneck, f64) {
         Bottleneck::Server
     };
     (which, computing)
+}
+
+/// The figures of one run.
+struct Figures {
+    steps: u64,
+    step_lengths: Vec<f64>,
+    staleness: Vec<f64>,
+    workers_busy: f64,
+    servers_busy: f64,
+    /// By server: downlink, uplink.
+    links_used: Vec<f64>,
+}
+
+impl Figures {
+    fn of_run(
+        program: &Program,
+        lanes: LocalLanes,
+        measured: &Measurement<'_, Steps>,
+        window: &Window,
+    ) -> Self {
+        let records = &measured.run.observer().records;
+        let outcome = measured.run.outcome(measured.end.clone());
+        let busy = |local: u16| {
+            let lanes =
+                program.lane_of.iter().map(|lanes| outcome.lane_busy[lanes[usize::from(local)] as usize]);
+            lanes.sum::<f64>() / program.workers() as f64
+        };
+        let link = |local: u16| {
+            let lane = program.lane_of[0][usize::from(local)] as usize;
+            match program.lanes[lane].station {
+                Station::Pool(pool) => outcome.pool_used[pool as usize],
+                Station::Links(route) => {
+                    route.ports().first().map_or(0.0, |&port| outcome.port_used[port as usize])
+                }
+                Station::Tcp { up, .. } => outcome.tcp_used[usize::from(up)],
+                Station::Own(_) => outcome.lane_busy[lane],
+            }
+        };
+        let software = |server: u32| {
+            let lane = program.lane_of[0][usize::from(lanes.server_parser(server))] as usize;
+            match program.lanes[lane].station {
+                Station::Pool(pool) => outcome.pool_used[pool as usize],
+                _ => 0.0,
+            }
+        };
+        let servers = 0..u32::from(lanes.servers);
+        Self {
+            steps: outcome.steps,
+            step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
+            staleness: window.ending(records).map(|record| record.stale as f64).collect(),
+            workers_busy: (0..lanes.computing).map(busy).fold(0.0, f64::max),
+            servers_busy: servers
+                .clone()
+                .map(|server| busy(lanes.server(server)).max(software(server)))
+                .fold(0.0, f64::max),
+            links_used: servers
+                .flat_map(|server| [link(lanes.down(server)), link(lanes.up(server))])
+                .collect(),
+        }
+    }
 }

@@ -84,15 +84,19 @@ fn passes(run: &Run<'_>, stage: &StageWork) -> [Pass; Phase::COUNT] {
     let forward = whole(forward, activations, host(0), |pass| &pass.forward);
     let input = sum(&|layer| input(run, layer));
     let weight = sum(&|layer| weight(run, layer));
+    let host = |half: usize| host(half) + if half == 1 { outside.get() } else { 0.0 };
+    let sent = activations.max(gradients);
     if is_split {
-        let backward = whole(units.input(input), activations, host(1) + outside.get(), |pass| &pass.backward);
-        let weight = whole(units.weight(weight), gradients, host(2), |pass| &pass.weight);
-        return [forward, backward, weight];
+        // What is sent beside a backward pass goes beside both of its halves; in turn, each has its own.
+        let share = input.alone() / (input.alone() + weight.alone()).max(f64::MIN_POSITIVE);
+        let backward = units.backward(input, share, units.gather, 0.0);
+        let weight = units.backward(weight, 1.0 - share, units.reduce, units.reduce);
+        let backward = whole(backward, sent * share, host(1), |pass| &pass.backward);
+        return [forward, backward, whole(weight, sent * (1.0 - share), host(2), |pass| &pass.weight)];
     }
-    let both = units.backward(InTurn(vec![input, weight]));
-    let host = host(1) + host(2) + outside.get();
-    let backward = whole(both, activations.max(gradients), host, |pass| &pass.backward);
-    [forward, backward, Pass::default()]
+    let both = InTurn(vec![input, weight]);
+    let both = units.backward(both, 1.0, units.gather + units.reduce, units.reduce);
+    [forward, whole(both, sent, host(1) + host(2), |pass| &pass.backward), Pass::default()]
 }
 
 /// `main` and `other`, which begin together if the framework does so.
@@ -189,54 +193,26 @@ impl Units<'_> {
         InTurn(vec![self.sent(gather), others, work.scaled(1.0 / n)])
     }
 
-    /// Gradients of inputs and of weights together. The weights with which they begin were fetched before.
-    fn backward(&self, work: Work) -> Work {
-        let (n, gather, reduce) = (self.count, self.gather, self.reduce);
-        if gather + reduce <= 0.0 || n < 1.0 {
+    /// A backward pass, or the half of it with this share of what is sent beside it. The weights with which it begins were
+    /// fetched before; `last` is the reduction that follows it.
+    fn backward(&self, work: Work, share: f64, in_turn: f64, last: f64) -> Work {
+        let n = self.count;
+        if self.gather + self.reduce <= 0.0 || n < 1.0 {
             return work;
         }
         if !self.is_ahead() {
-            return InTurn(vec![work, self.sent(n * (gather + reduce))]);
+            return InTurn(vec![work, self.sent(n * in_turn)]);
         }
-        if gather <= 0.0 || n < 2.0 {
-            return self.reduced(work);
+        if n < 2.0 {
+            return InTurn(vec![work, self.sent(last)]);
         }
+        let (gather, reduce) = (self.gather * share, self.reduce * share);
         InTurn(vec![
             self.some(&work, 1.0, gather),
             self.some(&work, n - 2.0, (n - 2.0) * (gather + reduce)),
             self.some(&work, 1.0, reduce),
-            self.sent(reduce),
+            self.sent(last),
         ])
-    }
-
-    /// Gradients of inputs alone, which need the weights.
-    fn input(&self, work: Work) -> Work {
-        let (n, gather) = (self.count, self.gather);
-        if gather <= 0.0 || n < 1.0 {
-            return work;
-        }
-        if !self.is_ahead() {
-            return InTurn(vec![work, self.sent(n * gather)]);
-        }
-        InTurn(vec![self.some(&work, n - 1.0, (n - 1.0) * gather), work.scaled(1.0 / n)])
-    }
-
-    /// Gradients of weights alone, which are reduced.
-    fn weight(&self, work: Work) -> Work {
-        if self.reduce <= 0.0 || self.count < 1.0 {
-            return work;
-        }
-        if !self.is_ahead() {
-            return InTurn(vec![work, self.sent(self.count * self.reduce)]);
-        }
-        self.reduced(work)
-    }
-
-    /// Work of which each unit is reduced beside the next.
-    fn reduced(&self, work: Work) -> Work {
-        let (n, reduce) = (self.count, self.reduce);
-        let others = self.some(&work, n - 1.0, (n - 1.0) * reduce);
-        InTurn(vec![work.scaled(1.0 / n), others, self.sent(reduce)])
     }
 }
 

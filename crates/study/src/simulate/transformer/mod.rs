@@ -3,7 +3,6 @@
 mod costs;
 mod figures;
 mod pipeline;
-mod replicas;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -12,8 +11,8 @@ pub use timeline::KINDS;
 pub(super) use timeline::{events_per_step, stages_timeline, timeline};
 
 use super::broken;
+use super::measure::spread;
 use super::measure::{Measured, measure, observe};
-use super::summary::spread;
 use figures::{StageTimes, Stages, breakdown, bubble, slowest};
 use pipeline::{Training, training};
 use std::ops::ControlFlow;

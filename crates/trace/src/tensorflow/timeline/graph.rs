@@ -1,7 +1,7 @@
 //! The dependencies of a step: names of inputs joined with names of operations.
 
-use super::super::place::Place;
-use super::events::{Event, Events};
+use super::super::records::Place;
+use super::{Event, Events};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use stepcast_core::profile::Resource;
 

@@ -5,21 +5,19 @@
 //! timeline was made with `show_memory=True`. Each file is one step; several, in a folder or archive or named one after
 //! the other, are steps of one worker.
 
-mod events;
 mod graph;
 #[cfg(test)]
 mod tests;
 
-use super::place::Place;
-use crate::Summary;
-use crate::content::Content;
+use super::records::{Place, is_kernel_stream};
 use crate::draft::{Draft, Label};
-use crate::imported::{Imported, tally};
-use crate::objects;
-use crate::options::Options;
-use crate::source::{self, Limits};
-use events::Events;
+use crate::files::Content;
+use crate::import::{Imported, Options, counted, tally};
+use crate::objects::{Object, number, text};
+use crate::source::Limits;
+use crate::{Summary, objects, source};
 use graph::Vertex;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -61,9 +59,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
         })?;
     }
     let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
-    if excess > 0 {
-        notes.push(format!("timelines beyond the first {MOST_STEPS}, which were left out: {excess}"));
-    }
+    tally(&mut notes, excess, "timeline", &format!("ignored: beyond the first {MOST_STEPS}"));
     let batch = options.required_batch(&place)?;
     let label = Label { place, format: "TensorFlow timeline", batch };
     Ok(profile(&steps, &label, notes)?.map(Content::Profile))
@@ -87,23 +83,16 @@ fn profile(
         return wrong("no operation of a worker was recorded", remedy);
     };
     if workers.len() > 1 {
-        notes.push(format!(
-            "only {worker} was imported; further workers that were recorded: {}",
-            workers.len() - 1
-        ));
+        notes.push(format!("only {worker} imported; {} ignored", counted(workers.len() - 1, "other worker")));
     }
     let Some((_, first)) = steps.first() else { return wrong("it holds no timeline", "name a timeline") };
     let mut dropped = 0_usize;
     let vertices = graph::vertices(first, worker, &mut dropped);
-    tally(
-        &mut notes,
-        dropped,
-        "inputs that were ready only after their operation had started, for which it does not wait",
-    );
+    tally(&mut notes, dropped, "input", "ignored: ready only after the start of its operation");
     let times: Vec<Vec<(f64, f64)>> =
         steps.iter().filter_map(|(_, events)| graph::times(&vertices, events)).collect();
     let missing = steps.len() - times.len();
-    tally(&mut notes, missing, "steps that lack operations of the first and were left out");
+    tally(&mut notes, missing, "step", "ignored: without some operations of the first step");
     check_sizes(&vertices, label, &mut notes)?;
     notes.push("a timeline does not record the time between steps; it is taken as zero".to_owned());
     let servers: BTreeSet<Place> = vertices.iter().filter_map(|vertex| vertex.server).collect();
@@ -135,20 +124,129 @@ fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> R
             "make it with generate_chrome_trace_format(show_memory=True), or import the RunMetadata",
         );
     }
-    tally(notes, unknown, "tensors that move and have no size, which is taken as zero");
+    tally(notes, unknown, "transferred tensor", "without a recorded size, taken as empty");
     Ok(())
 }
 
 fn report(steps: &[(String, Events)], notes: &mut Vec<String>) {
     let sum = |of: fn(&Events) -> usize| steps.iter().map(|(_, events)| of(events)).sum::<usize>();
-    for (count, what) in [
-        (sum(|events| events.odd), "operations without a readable time, which were left out"),
-        (sum(|events| events.excess), "operations beyond the first million of a step, which were left out"),
+    for (count, fate) in [
+        (sum(|events| events.odd), "ignored: no readable time"),
+        (sum(|events| events.excess), "ignored: beyond the first million of a step"),
     ] {
-        tally(notes, count, what);
+        tally(notes, count, "operation", fate);
     }
     let ignored: BTreeSet<&String> = steps.iter().flat_map(|(_, events)| &events.ignored).collect();
     if let Some(device) = ignored.first() {
-        notes.push(format!("other devices whose lanes were not used, such as {device}: {}", ignored.len()));
+        notes.push(format!("{} ignored, such as {device}", counted(ignored.len(), "other device")));
+    }
+}
+
+/// Operations and tensors beyond these are only counted.
+const MOST: usize = 1_000_000;
+/// Microseconds beyond which a time is a mistake: the year 2286.
+const LATEST: f64 = 1e16;
+
+/// One operation of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Event {
+    pub(super) name: String,
+    pub(super) place: Place,
+    /// Microseconds.
+    pub(super) start: f64,
+    pub(super) duration: f64,
+    pub(super) inputs: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    pub(super) events: Vec<Event>,
+    /// Bytes of an operation's first output.
+    pub(super) sizes: HashMap<String, u64>,
+    /// The place of each lane that is used.
+    lanes: HashMap<String, Place>,
+    pub(super) ignored: BTreeSet<String>,
+    pub(super) odd: usize,
+    pub(super) excess: usize,
+    /// Bytes of names and of lists of inputs.
+    named: usize,
+}
+
+/// Bytes of an operation, a size or a lane, and of one input, here and in the graph that is made of them.
+const OPERATION: usize = 900;
+const INPUT: usize = 200;
+
+impl Events {
+    /// About how many bytes it holds.
+    pub(super) fn held(&self) -> usize {
+        let others = self.sizes.len() + self.lanes.len() + self.ignored.len();
+        (self.events.len() + others) * OPERATION + self.named
+    }
+
+    pub(super) fn take(&mut self, event: &Object) {
+        match text(event.get("ph")) {
+            Some("M") => self.lane(event),
+            Some("X") => self.operation(event),
+            Some("O") => self.snapshot(event),
+            _ => {}
+        }
+    }
+
+    /// A device's lane of operations is called "DEVICE Compute".
+    fn lane(&mut self, event: &Object) {
+        let name = event.get("args").and_then(|args| text(args.get("name")));
+        let Some(device) = name.and_then(|name| name.strip_suffix(" Compute")) else { return };
+        self.named += 2 * device.len();
+        match Place::from_device(device).filter(|_| !is_kernel_stream(device)) {
+            Some(place) => drop(self.lanes.insert(process(event), place)),
+            None => drop(self.ignored.insert(device.to_owned())),
+        }
+    }
+
+    fn operation(&mut self, event: &Object) {
+        let (Some(&place), Some(args)) = (self.lanes.get(&process(event)), event.get("args")) else { return };
+        let Some(name) = text(args.get("name")) else { return };
+        // Transfers are not distinguished; the executor's own bookkeeping computes nothing.
+        if matches!(name, "RecvTensor" | "_SOURCE" | "_SINK") {
+            return;
+        }
+        let times = number(event.get("ts")).zip(number(event.get("dur")));
+        let Some((start, duration)) =
+            times.filter(|(start, duration)| start.abs() <= LATEST && (0.0..=LATEST).contains(duration))
+        else {
+            self.odd += 1;
+            return;
+        };
+        if self.events.len() == MOST {
+            self.excess += 1;
+            return;
+        }
+        let inputs = (0..).map_while(|index| text(args.get(format!("input{index}"))).map(str::to_owned));
+        let inputs: Vec<String> = inputs.collect();
+        self.named += 6 * name.len() + inputs.iter().map(|input| INPUT + 4 * input.len()).sum::<usize>();
+        self.events.push(Event { name: name.to_owned(), place, start, duration, inputs });
+    }
+
+    /// A tensor's description is text that says, among others, "requested_bytes: 400".
+    fn snapshot(&mut self, event: &Object) {
+        let description =
+            event.get("args").and_then(|args| text(args.get("snapshot")?.get("tensor_description")));
+        let bytes = description.and_then(|description| {
+            let (_, after) = description.split_once("requested_bytes:")?;
+            after.split_whitespace().next()?.parse().ok()
+        });
+        if let (Some(name), Some(bytes)) = (text(event.get("name")), bytes)
+            && self.sizes.len() < MOST
+        {
+            self.named += 2 * name.len();
+            self.sizes.insert(name.to_owned(), bytes);
+        }
+    }
+}
+
+fn process(event: &Object) -> String {
+    match event.get("pid") {
+        Some(Value::String(text)) => text.clone(),
+        other => other.map(Value::to_string).unwrap_or_default(),
     }
 }

@@ -1,18 +1,14 @@
 //! The file: measured collectives, profiles of layers and measured jobs, one JSON object a line.
 
-use flate2::read::GzDecoder;
+use crate::records::lines;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::collectives::{Collective, Curves};
 use stepcast_core::fitted::transfer::Measured;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_stats::{mean, quantile};
-
-/// A file beyond this is a mistake.
-const MAX_FILE: u64 = 256 << 20;
 
 /// The machines of a job: rate of their links, and their number, which decides how many cores each has.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -134,6 +130,7 @@ pub(super) struct ShardedJob {
     pub(super) overlap: bool,
 }
 
+/// A measured collective, or a message between two ranks.
 #[derive(Debug, Deserialize)]
 struct Timed {
     #[serde(flatten)]
@@ -148,11 +145,19 @@ struct Timed {
 }
 
 #[derive(Debug, Deserialize)]
-struct Head {
-    kind: String,
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Line {
+    P2p(Timed),
+    AllReduce(Timed),
+    AllGather(Timed),
+    ReduceScatter(Timed),
+    Profile(Profile),
+    Pp(PipelineJob),
+    Tp(TensorJob),
+    Zero(ShardedJob),
 }
 
-/// The contents of the file; jobs that other load disturbed are left out.
+/// The contents of the file; rows that other load disturbed are left out.
 #[derive(Debug, Default)]
 pub(super) struct Data {
     pub(super) curves: BTreeMap<Place, Curves>,
@@ -165,48 +170,46 @@ pub(super) struct Data {
 impl Data {
     /// Reads a file, compressed or not.
     pub(super) fn read(path: &Path) -> Result<Self, Fault> {
-        let remedy = "use a file in the format of validation/parallel-jobs";
-        let failed = |reason: String| Fault::new(format!("{}: {reason}", path.display()), remedy);
-        let text = text(path).map_err(|error| failed(error.to_string()))?;
         let mut data = Self::default();
-        let mut timed: BTreeMap<(Place, &str, u64), BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
-        for (number, line) in text.lines().enumerate() {
-            let broken = |error: serde_json::Error| failed(format!("line {}: {error}", number + 1));
-            let Head { kind } = serde_json::from_str(line).map_err(broken)?;
-            let collective =
-                ["p2p", "allreduce", "allgather", "reducescatter"].iter().find(|&&name| name == kind);
-            if let Some(&name) = collective {
-                let row: Timed = serde_json::from_str(line).map_err(broken)?;
-                if !row.noisy {
-                    let key = (row.place, name, row.ranks.unwrap_or(2));
-                    timed.entry(key).or_default().entry(row.bytes).or_default().push(median(&row.s));
+        let mut timed: BTreeMap<(Place, usize, u64), BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
+        for line in lines(path, |_: &Line| Ok(()))? {
+            let (collective, row) = match line {
+                Line::P2p(row) => (0, row),
+                Line::AllReduce(row) => (1, row),
+                Line::AllGather(row) => (2, row),
+                Line::ReduceScatter(row) => (3, row),
+                Line::Profile(row) => {
+                    data.profiles.extend((!row.noisy).then_some(row));
+                    continue;
                 }
-                continue;
-            }
-            match kind.as_str() {
-                "profile" => data.profiles.push(serde_json::from_str(line).map_err(broken)?),
-                "pp" => data.pipelines.push(serde_json::from_str(line).map_err(broken)?),
-                "tp" => data.tensors.push(serde_json::from_str(line).map_err(broken)?),
-                "zero" => data.sharded.push(serde_json::from_str(line).map_err(broken)?),
-                _ => return Err(failed(format!("line {}: there is no kind \"{kind}\"", number + 1))),
+                Line::Pp(row) => {
+                    data.pipelines.extend((!row.job.noisy).then_some(row));
+                    continue;
+                }
+                Line::Tp(row) => {
+                    data.tensors.extend((!row.job.noisy).then_some(row));
+                    continue;
+                }
+                Line::Zero(row) => {
+                    data.sharded.extend((!row.job.noisy).then_some(row));
+                    continue;
+                }
+            };
+            if !row.noisy {
+                let key = (row.place, collective, row.ranks.unwrap_or(2));
+                timed.entry(key).or_default().entry(row.bytes).or_default().push(median(&row.s));
             }
         }
-        data.profiles.retain(|row| !row.noisy);
-        data.pipelines.retain(|row| !row.job.noisy);
-        data.tensors.retain(|row| !row.job.noisy);
-        data.sharded.retain(|row| !row.job.noisy);
-        for ((place, name, ranks), sizes) in timed {
+        for ((place, collective, ranks), sizes) in timed {
             let point =
                 |(&size, times): (&u64, &Vec<f64>)| (Bytes::new(size as f64), Seconds::new(mean(times)));
             let points: Vec<_> = sizes.iter().map(point).collect();
-            let curve = Measured::new(&points).map_err(|error| failed(error.to_string()))?;
-            let collective = match name {
-                "p2p" => Collective::Send,
-                "allreduce" => Collective::AllReduce,
-                "allgather" => Collective::AllGather,
-                _ => Collective::ReduceScatter,
-            };
-            data.curves.entry(place).or_default().add(collective, ranks, curve);
+            let remedy = "use a file in the format of validation/parallel-jobs";
+            let curve = Measured::new(&points)
+                .map_err(|error| Fault::in_file(path.display().to_string(), error.to_string(), remedy))?;
+            const COLLECTIVES: [Collective; 4] =
+                [Collective::Send, Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter];
+            data.curves.entry(place).or_default().add(COLLECTIVES[collective], ranks, curve);
         }
         Ok(data)
     }
@@ -227,16 +230,6 @@ impl Data {
             Fault::new(reason, "measure it, or leave the job out")
         })
     }
-}
-
-fn text(path: &Path) -> std::io::Result<String> {
-    let bytes = std::fs::read(path)?;
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        return String::from_utf8(bytes).map_err(|error| std::io::Error::other(error.to_string()));
-    }
-    let mut text = String::new();
-    GzDecoder::new(bytes.as_slice()).take(MAX_FILE).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 pub(super) fn median(values: &[f64]) -> f64 {

@@ -3,13 +3,13 @@
 
 use super::data::Recorded;
 use super::predict::{RUNS, throughputs};
-use super::predictions::{JUDGED_FROM, RunPrediction};
 use super::testbed::Testbed;
+use super::{JUDGED_FROM, judged_rows};
 use crate::ValidationError;
+use crate::records::Fields;
 use rayon::prelude::*;
-use serde::Serialize;
-use serde_with::serde_as;
-use stepcast_core::quantity::{InBaseUnits, Seconds};
+use serde_json::{Value, json};
+use stepcast_core::quantity::Seconds;
 use stepcast_stats::mean;
 
 /// From acknowledgements that overtake queues to acknowledgements that wait in them as data do.
@@ -20,22 +20,6 @@ const ESTABLISHED: [f64; 3] = [0.1, 0.15, 0.2];
 
 /// Simulated runs of each point while searching.
 const SEARCH_RUNS: u64 = 10;
-
-/// The pair of parameters for one configuration.
-#[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Choice {
-    /// The configuration that is left out.
-    pub(super) configuration: String,
-    /// Share of upload queues that delay acknowledgements.
-    pub(super) acknowledgements_queued: f64,
-    /// Time after which a download is established.
-    #[serde(rename = "established_s")]
-    #[serde_as(as = "InBaseUnits")]
-    pub(super) established: Seconds,
-    /// Mean error on the other configurations, in percent.
-    pub(super) error_on_others: f64,
-}
 
 /// How often every judged run is predicted: once for each candidate, and once with the chosen one.
 pub(super) fn rounds() -> usize {
@@ -53,31 +37,33 @@ fn candidates(testbed: &Testbed) -> Vec<Testbed> {
         .collect()
 }
 
-/// Predicts all `rows` that are judged; `done` is called after each prediction.
+/// Predicts all `rows` that are judged; `done` is called after each prediction. The chosen parameters for each configuration
+/// that is left out, and the mean error on the others, in percent.
 pub(super) fn predict(
-    rows: &mut [RunPrediction],
+    rows: &mut [Value],
     recorded: &[Recorded],
     testbed: &Testbed,
     done: &(dyn Fn() -> Result<(), ValidationError> + Sync),
-) -> Result<Vec<Choice>, ValidationError> {
-    let throughput = |row: &RunPrediction, testbed: &Testbed, runs: u64| {
-        let own = recorded.iter().find(|recorded| recorded.configuration.name == row.configuration);
-        let rates = own.map(|recorded| throughputs(recorded, testbed, row.workers, runs)).transpose();
+) -> Result<Vec<Value>, ValidationError> {
+    let throughput = |row: &Value, testbed: &Testbed, runs: u64| {
+        let own = recorded.iter().find(|recorded| recorded.configuration.name == row.text("configuration"));
+        let rates =
+            own.map(|recorded| throughputs(recorded, testbed, row.small("workers"), runs)).transpose();
         done()?;
         Ok::<f64, ValidationError>(rates?.map_or(f64::NAN, |rates| mean(&rates)))
     };
-    let judged: Vec<&RunPrediction> = rows.iter().filter(|row| row.workers >= JUDGED_FROM).collect();
+    let judged: Vec<&Value> = judged_rows(rows).collect();
     let mut scored: Vec<(Testbed, Vec<f64>)> = Vec::new();
     for candidate in candidates(testbed) {
         let errors = judged.par_iter().map(|row| {
             let predicted = throughput(row, &candidate, SEARCH_RUNS)?;
-            Ok((predicted / row.measured - 1.0).abs())
+            Ok((predicted / row.number("measured") - 1.0).abs())
         });
         let errors = errors.collect::<Result<_, ValidationError>>()?;
         scored.push((candidate, errors));
     }
     let error_on_others = |errors: &[f64], left_out: &str| {
-        let others = judged.iter().zip(errors).filter(|(row, _)| row.configuration != left_out);
+        let others = judged.iter().zip(errors).filter(|(row, _)| row.text("configuration") != left_out);
         let others: Vec<f64> = others.map(|(_, &error)| error).collect();
         mean(&others)
     };
@@ -87,17 +73,17 @@ pub(super) fn predict(
         let scores =
             scored.iter().map(|(testbed, errors)| (testbed, error_on_others(errors, &configuration.name)));
         let Some((best, error)) = scores.min_by(|(_, a), (_, b)| a.total_cmp(b)) else { continue };
-        choices.push(Choice {
-            configuration: configuration.name.clone(),
-            acknowledgements_queued: best.acknowledgements_queued,
-            established: best.established,
-            error_on_others: 100.0 * error,
-        });
+        choices.push(json!({
+            "configuration": configuration.name,
+            "acknowledgements_queued": best.acknowledgements_queued,
+            "established_s": best.established.get(),
+            "error_on_others": 100.0 * error,
+        }));
         chosen.push((configuration.name.clone(), best));
     }
-    rows.par_iter_mut().filter(|row| row.workers >= JUDGED_FROM).try_for_each(|row| {
-        if let Some((_, best)) = chosen.iter().find(|(name, _)| *name == row.configuration) {
-            row.held_out = Some(throughput(row, best, RUNS)?);
+    rows.par_iter_mut().filter(|row| row.small("workers") >= JUDGED_FROM).try_for_each(|row| {
+        if let Some((_, best)) = chosen.iter().find(|(name, _)| name == row.text("configuration")) {
+            row["held_out"] = json!(throughput(row, best, RUNS)?);
         }
         Ok::<(), ValidationError>(())
     })?;

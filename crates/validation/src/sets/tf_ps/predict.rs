@@ -3,8 +3,8 @@
 //! simulated.
 
 use super::data::{Recorded, wrong};
-use super::predictions::RunPrediction;
 use super::testbed::Testbed;
+use serde_json::{Value, json};
 use stepcast_analytic::phases::Phases;
 use stepcast_analytic::{cynthia2019, lin2018};
 use stepcast_core::fault::Fault;
@@ -26,26 +26,31 @@ pub(super) fn prediction(
     testbed: &Testbed,
     workers: u32,
     measured: f64,
-) -> Result<RunPrediction, Fault> {
+) -> Result<Value, Fault> {
     let configuration = &recorded.configuration;
     let mut rates = throughputs(recorded, testbed, workers, RUNS)?;
     let batch = f64::from(configuration.batch);
     let phases = Phases::from_profile(&recorded.profile, configuration.rate * testbed.goodput);
     let interval = [quantile(&mut rates, 0.05), quantile(&mut rates, 0.95)];
-    Ok(RunPrediction {
-        configuration: configuration.name.clone(),
-        workers,
-        rate: configuration.rate,
-        parameters: (recorded.profile.bytes(Resource::Downlink).get() / 4.0) as u64,
-        measured,
-        predicted: mean(&rates),
-        held_out: None,
-        interval,
-        likely: interval,
-        run_spread: spread_of_logarithms(&rates).unwrap_or_default(),
-        cynthia: batch * cynthia2019::from_phases(&phases, workers, false),
-        lin: batch * lin2018::steps_per_second(&phases, workers),
-    })
+    Ok(json!({
+        "configuration": configuration.name,
+        "workers": workers,
+        "rate_bits_per_s": configuration.rate.get(),
+        "parameters": (recorded.profile.bytes(Resource::Downlink).get() / 4.0) as u64,
+        "measured": measured,
+        // Mean of the simulated runs.
+        "predicted": mean(&rates),
+        // With parameters that were chosen on other configurations only.
+        "held_out": null,
+        // 90 % of the simulated runs.
+        "interval": interval,
+        // 90 % of measured runs: variation from run to run and model error.
+        "likely": interval,
+        // Standard deviation of the logarithm over simulated runs.
+        "run_spread": spread_of_logarithms(&rates).unwrap_or_default(),
+        "cynthia": batch * cynthia2019::from_phases(&phases, workers, false),
+        "lin": batch * lin2018::steps_per_second(&phases, workers),
+    }))
 }
 
 /// Throughput of each of `runs` simulated runs, in samples per second.

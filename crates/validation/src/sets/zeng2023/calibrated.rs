@@ -4,105 +4,104 @@
 //! sweeps), for the network the start-up cost of a transfer and the rate at which hosts copy payload (from
 //! distributed runs). Not fitted: framing, which the catalog has from the protocol headers.
 
-use super::data::{Config, Measured, PrintedCell};
+use super::{Experiment, Machines};
 use crate::ValidationError;
-use serde::Serialize;
-use serde_with::serde_as;
+use crate::recipe::Recipe;
+use serde_json::{Value, json};
 use stepcast_analytic::layerwise::Layerwise;
-use stepcast_core::keys::NameOr;
 use stepcast_core::machine::catalog;
-use stepcast_core::machine::{DeviceSection, NetworkSection, ServerSoftware, ServersSection, WorkersSection};
 use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::prediction::Prediction;
-use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
-use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFile};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
-use stepcast_core::strategy::Architecture;
-use stepcast_core::strategy::StrategySection;
 use stepcast_fit::efficiency::{StepWork, TwoShares};
 use stepcast_fit::nnls;
 
 /// The length of a step is piecewise linear in the network's coefficients, so that this many linearisations converge.
 const LINEARISATIONS: usize = 6;
 
-/// Fitted shares of one device's rates.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Efficiency {
-    /// Of the peak computing rate.
-    pub compute: f64,
-    /// Of the memory rate.
-    pub memory: f64,
-}
+/// Neither share is fitted.
+const UNFITTED: TwoShares = TwoShares { compute: 1.0, memory: 1.0 };
 
 /// All fitted coefficients.
-#[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Calibration {
+#[derive(Debug, Clone)]
+pub(super) struct Calibration<'a> {
+    recipe: &'a Recipe,
     /// The network that took no part in the fit; none if all did.
-    pub left_out: Option<String>,
-    /// Xeon E5-2620.
-    pub cpu20: Efficiency,
-    /// Xeon E5-2660.
-    pub cpu22: Efficiency,
-    /// Quadro RTX 4000; the GTX 1060, never measured by itself, is taken to be alike.
-    pub gpu: Efficiency,
+    pub(super) left_out: Option<&'static str>,
+    /// Shares of the peak rate and of the memory rate of Xeon E5-2620, Xeon E5-2660 and Quadro RTX 4000. The GTX 1060, never
+    /// measured by itself, is taken to be like the latter.
+    devices: [TwoShares; 3],
     /// Start-up cost of a transfer.
-    #[serde(rename = "startup_s")]
-    #[serde_as(as = "InBaseUnits")]
-    pub startup: Seconds,
+    startup: Seconds,
     /// Host time per byte.
-    #[serde(rename = "host_s_per_byte")]
-    #[serde_as(as = "InBaseUnits")]
-    pub host_per_byte: Seconds,
+    host_per_byte: Seconds,
 }
 
-impl Calibration {
-    /// Fits all coefficients on the measurements of all networks but `left_out`.
+impl<'a> Calibration<'a> {
+    /// Fits all coefficients on the measurements of all networks but `left_out`: devices on `sweeps`, the network on
+    /// distributed `runs`.
     pub(super) fn fit(
-        left_out: Option<&str>,
-        workbook: &[Measured],
-        cells: &[PrintedCell],
+        recipe: &'a Recipe,
+        left_out: Option<&'static str>,
+        sweeps: &[Experiment],
+        runs: &[Experiment],
     ) -> Result<Self, ValidationError> {
-        let kept = |model: &str| Some(model) != left_out;
-        let device = |config| {
-            let rows = workbook.iter().filter(|row| row.config == config && kept(&row.model));
-            efficiency(config, rows)
-        };
-        let mut calibration = Self {
-            left_out: left_out.map(str::to_owned),
-            cpu20: device(Config::Cpu20)?,
-            cpu22: device(Config::Cpu22)?,
-            gpu: device(Config::Gpu)?,
-            startup: Seconds::ZERO,
-            host_per_byte: Seconds::ZERO,
-        };
-        let distributed = cells.iter().filter(|cell| !cell.config.is_stand_alone() && kept(&cell.model));
+        let kept = |run: &&Experiment| Some(run.model.as_str()) != left_out;
+        let (startup, host_per_byte) = (Seconds::ZERO, Seconds::ZERO);
+        let mut calibration = Self { recipe, left_out, devices: [UNFITTED; 3], startup, host_per_byte };
+        let mut devices = [UNFITTED; 3];
+        for (device, config) in devices.iter_mut().zip(["cpu-2.0", "cpu-2.2", "gpu"]) {
+            *device =
+                calibration.shares(sweeps.iter().filter(kept).filter(|run| run.machines.config == config))?;
+        }
+        calibration.devices = devices;
+        let distributed = runs.iter().filter(kept).filter(|run| !run.machines.is_stand_alone());
         calibration.fit_network(&distributed.collect::<Vec<_>>())?;
         Ok(calibration)
     }
 
+    /// The two shares of a device from a stand-alone batch sweep.
+    fn shares<'b>(&self, sweep: impl Iterator<Item = &'b Experiment>) -> Result<TwoShares, ValidationError> {
+        let mut steps = Vec::new();
+        for run in sweep {
+            let device = catalog::device(run.machines.devices()[0])?;
+            let workload = self.scenario(run)?.workload;
+            let batch = f64::from(run.batch);
+            let copy = device.host_link.map_or(Seconds::ZERO, |link| workload.sample * batch / link);
+            steps.push(StepWork {
+                fixed: copy,
+                compute: workload.forward * (FLOPS_PER_FORWARD * batch) / device.fp32_peak(),
+                memory: Bytes::new(workload.parameters as f64 * BYTES_PER_WEIGHT) / device.memory_rate,
+                measured: Seconds::new(run.mt),
+            });
+        }
+        Ok(TwoShares::fit(&steps, &never_cancelled)?)
+    }
+
     /// Gauss-Newton with non-negative coefficients.
-    fn fit_network(&mut self, cells: &[&PrintedCell]) -> Result<(), ValidationError> {
+    fn fit_network(&mut self, runs: &[&Experiment]) -> Result<(), ValidationError> {
         const STARTUP_STEP: f64 = 1e-5;
         const HOST_STEP: f64 = 1e-13;
         for _ in 0..LINEARISATIONS {
-            let mut rows = Vec::with_capacity(cells.len());
-            let mut target = Vec::with_capacity(cells.len());
-            for cell in cells {
+            let mut rows = Vec::with_capacity(runs.len());
+            let mut target = Vec::with_capacity(runs.len());
+            for run in runs {
                 let time = |startup: f64, host: f64| -> Result<f64, ValidationError> {
                     let nudged = Self {
                         startup: self.startup + Seconds::new(startup),
                         host_per_byte: self.host_per_byte + Seconds::new(host),
                         ..self.clone()
                     };
-                    Ok(nudged.predict(&cell.model, cell.config, cell.batch)?.get())
+                    Ok(nudged.predict(run)?.iteration.get())
                 };
                 let now = time(0.0, 0.0)?;
                 let by_startup = (time(STARTUP_STEP, 0.0)? - now) / STARTUP_STEP;
                 let by_host = (time(0.0, HOST_STEP)? - now) / HOST_STEP;
                 let linear = by_startup * self.startup.get() + by_host * self.host_per_byte.get();
-                rows.push(vec![by_startup / cell.mt, by_host / cell.mt]);
-                target.push((cell.mt - now + linear) / cell.mt);
+                rows.push(vec![by_startup / run.mt, by_host / run.mt]);
+                target.push((run.mt - now + linear) / run.mt);
             }
             let fit = nnls(&rows, &target)?;
             self.startup = Seconds::new(fit.coefficients[0]);
@@ -111,71 +110,56 @@ impl Calibration {
         Ok(())
     }
 
-    /// Time of one step.
-    pub(super) fn predict(
-        &self,
-        model: &str,
-        config: Config,
-        batch: u32,
-    ) -> Result<Seconds, ValidationError> {
-        Ok(self.prediction(model, config, batch)?.iteration)
+    /// The prediction of one step.
+    pub(super) fn predict(&self, run: &Experiment) -> Result<Prediction, ValidationError> {
+        Ok(Layerwise.predict(&self.scenario(run)?)?)
     }
 
-    /// The whole prediction of one step.
-    pub(super) fn prediction(
-        &self,
-        model: &str,
-        config: Config,
-        batch: u32,
-    ) -> Result<Prediction, ValidationError> {
-        Ok(Layerwise.predict(&self.scenario(model, config, batch)?)?)
-    }
-
-    fn scenario(&self, model: &str, config: Config, batch: u32) -> Result<Scenario, ValidationError> {
-        let workers = |&id: &&str| {
-            let efficiency = match id {
-                "xeon-e5-2620" => self.cpu20,
-                "xeon-e5-2660" => self.cpu22,
-                _ => self.gpu,
+    fn scenario(&self, run: &Experiment) -> Result<Scenario, ValidationError> {
+        let worker = |device: &&str| {
+            let TwoShares { compute, memory } = match *device {
+                "xeon-e5-2620" => self.devices[0],
+                "xeon-e5-2660" => self.devices[1],
+                _ => self.devices[2],
             };
-            let device = DeviceSection {
-                base: Some(id.to_owned()),
-                efficiency: Some(efficiency.compute.into()),
-                memory_efficiency: Some(efficiency.memory.into()),
-                ..DeviceSection::default()
-            };
-            WorkersSection { count: Some(1), device: Some(table(device)), ..WorkersSection::default() }
+            format!(
+                "[[cluster.workers]]\ncount = 1\n\
+                 device = {{ base = \"{device}\", efficiency = {compute:?}, memory-efficiency = {memory:?} }}\n"
+            )
         };
-        let host_rate =
-            (self.host_per_byte.get() > 0.0).then(|| BytesPerSec::new(1.0 / self.host_per_byte.get()).into());
-        let network = NetworkSection {
-            base: Some(config.network().to_owned()),
-            startup: Some(self.startup),
-            host_rate,
-            ..NetworkSection::default()
-        };
-        let architecture = config.is_stand_alone().then_some(Architecture::StandAlone);
-        let file = ScenarioFile {
-            model: ModelSection { zoo: Some(layout(model).to_owned()), ..ModelSection::default() },
-            cluster: ClusterSection {
-                workers: Some(config.devices().iter().map(workers).collect()),
-                network: Some(table(network)),
-                // Start-up and host rate are fitted.
-                servers: Some(ServersSection {
-                    software: Some(ServerSoftware::None),
-                    ..ServersSection::default()
-                }),
-                ..ClusterSection::default()
-            },
-            strategy: StrategySection { batch: Some(batch), architecture, ..StrategySection::default() },
-            ..ScenarioFile::default()
-        };
-        Ok(file.resolve()?)
+        let Machines { network, .. } = &run.machines;
+        let case = json!({
+            "layout": layout(&run.model),
+            "workers": run.machines.devices().iter().map(worker).collect::<String>(),
+            "network": network,
+            "startup": self.startup.get(),
+            "host_rate": self.host_rate().map(BytesPerSec::get),
+            "batch": run.batch,
+            "architecture": if run.machines.is_stand_alone() { "stand-alone" } else { "" },
+        });
+        Ok(self.recipe.scenario_file(&case)?.resolve()?)
     }
-}
 
-fn table<T>(section: T) -> NameOr<T> {
-    NameOr::Table(Box::new(section))
+    fn host_rate(&self) -> Option<BytesPerSec> {
+        (self.host_per_byte.get() > 0.0).then(|| BytesPerSec::new(1.0 / self.host_per_byte.get()))
+    }
+
+    /// The coefficients as figures of the report.
+    pub(super) fn to_value(&self) -> Value {
+        let shares =
+            |TwoShares { compute, memory }: TwoShares| json!({ "compute": compute, "memory": memory });
+        let [cpu20, cpu22, gpu] = self.devices.map(shares);
+        json!({
+            "left_out": self.left_out,
+            "cpu20": cpu20,
+            "cpu22": cpu22,
+            "gpu": gpu,
+            "startup_s": self.startup.get(),
+            "host_s_per_byte": self.host_per_byte.get(),
+            "_left_out": self.left_out.unwrap_or("(all networks)"),
+            "_host": self.host_rate().map_or("no cost".to_owned(), BytesPerSec::human),
+        })
+    }
 }
 
 /// The layouts of TensorFlow's benchmarks: their AlexNet is the one that Zeng counted, their ResNet has its stride in
@@ -186,36 +170,4 @@ pub(super) fn layout(model: &str) -> &str {
         "resnet50" => "resnet50-v1",
         other => other,
     }
-}
-
-/// The two shares of a device from a stand-alone batch sweep.
-fn efficiency<'a>(
-    config: Config,
-    measured: impl Iterator<Item = &'a Measured>,
-) -> Result<Efficiency, ValidationError> {
-    let device = catalog::device(config.devices()[0])?;
-    let neutral = Efficiency { compute: 1.0, memory: 1.0 };
-    let unfitted = Calibration {
-        left_out: None,
-        cpu20: neutral,
-        cpu22: neutral,
-        gpu: neutral,
-        startup: Seconds::ZERO,
-        host_per_byte: Seconds::ZERO,
-    };
-    let mut steps = Vec::new();
-    for row in measured {
-        let scenario = unfitted.scenario(&row.model, config, row.batch)?;
-        let workload = &scenario.workload;
-        let batch = f64::from(row.batch);
-        let copy = device.host_link.map_or(Seconds::ZERO, |link| workload.sample * batch / link);
-        steps.push(StepWork {
-            fixed: copy,
-            compute: workload.forward * (FLOPS_PER_FORWARD * batch) / device.fp32_peak(),
-            memory: Bytes::new(workload.parameters as f64 * BYTES_PER_WEIGHT) / device.memory_rate,
-            measured: Seconds::new(row.mt),
-        });
-    }
-    let TwoShares { compute, memory } = TwoShares::fit(&steps, &never_cancelled)?;
-    Ok(Efficiency { compute, memory })
 }

@@ -5,59 +5,249 @@
 //! * the layer-wise model, calibrated on the other networks: neither measurements of the predicted network nor
 //!   coefficients that belong to a single network enter the fit.
 
-mod bounds;
 mod calibrated;
-mod cases;
-mod data;
-mod predictions;
 mod published;
-mod tables;
 
-pub use calibrated::{Calibration, Efficiency};
-pub use data::Config;
-pub use predictions::{CellPrediction, OperationCount, SweepPoint, TableErrors, TablePredictions, predict};
+use super::zoo_model;
+use crate::records::{Fields, rows};
+use crate::report::Findings;
+use crate::set::Run;
+use crate::{ErrorBounds, Errors, Evidence, ValidationError};
+use calibrated::{Calibration, layout};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stepcast_core::machine::catalog;
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::strategy::Architecture;
+use stepcast_study::predict::interval::{Case, Limit, Machines as MachineCount, Pace, Regime};
 
-use crate::{BoundCheck, ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, ValidationError};
+/// Networks of Tables 2-7.
+const MODELS: [&str; 5] = ["alexnet", "vgg11", "vgg16", "vgg19", "resnet50"];
 
-const NAME: &str = "zeng2023";
+/// Machines of an experiment.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Machines {
+    config: String,
+    words: String,
+    devices: String,
+    network: String,
+}
 
-const ABOUT: &str = "Zeng et al. 2023, doi 10.1155/2023/2663115: the printed tables recomputed, the measured times \
-                     predicted.";
-
-/// The set.
-pub(super) struct Zeng2023;
-
-impl Set for Zeng2023 {
-    fn name(&self) -> &'static str {
-        NAME
+impl Machines {
+    /// Catalog names of the workers' devices.
+    fn devices(&self) -> Vec<&str> {
+        self.devices.split(' ').collect()
     }
 
-    fn run(&self, _: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
-        let predictions = predict()?;
-        let bounds: bounds::Bounds = crate::bounds::of(NAME)?;
-        let evidence = Evidence::Measured(Measured {
-            cases: predictions.cases()?,
-            other_cases: predictions.other_cases()?,
-            bounds: ErrorBounds { mean: bounds.mean, worst: bounds.worst },
-            bounded_by_group: false,
-        });
-        let mut report = Report::new(NAME, predictions.holds(), ABOUT, evidence, &predictions)?;
-        report.verdict = BoundCheck::verdict(&predictions.bounds);
-        report.sections = tables::sections(&predictions);
-        Ok(report)
+    /// Whether there is a single worker.
+    fn is_stand_alone(&self) -> bool {
+        !self.devices.contains(' ')
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A printed cell of Tables 2-7, or a measured time of the authors' workbook.
+#[derive(Debug, Clone, Deserialize)]
+struct Experiment {
+    #[serde(default)]
+    table: u8,
+    model: String,
+    config: String,
+    #[serde(skip)]
+    machines: Machines,
+    batch: u32,
+    /// Predicted time as printed, in seconds.
+    #[serde(default)]
+    pt: f64,
+    /// Measured time in seconds.
+    mt: f64,
+    #[serde(default)]
+    accuracy: f64,
+    /// Fitted by the authors.
+    simd: Option<f64>,
+    /// Computing time in seconds that the authors typed in.
+    typed: Option<f64>,
+    /// "misprint", "typed", or nothing.
+    #[serde(default)]
+    note: String,
+}
 
-    #[test]
-    fn every_bound_is_kept() {
-        let predictions = predict().unwrap();
-        let missed: Vec<&BoundCheck> = predictions.bounds.iter().filter(|bound| !bound.holds).collect();
-        assert!(missed.is_empty(), "{missed:#?}\n{:#?}", predictions.errors);
-        let counts = (predictions.table1.len(), predictions.cells.len(), predictions.sweeps.len());
-        assert_eq!(counts, (12, 60, 131));
+fn machines() -> Result<Vec<Machines>, ValidationError> {
+    rows("zeng2023/machines.csv")
+}
+
+fn experiments(file: &str) -> Result<Vec<Experiment>, ValidationError> {
+    let (machines, mut runs) = (machines()?, rows::<Experiment>(&format!("zeng2023/{file}"))?);
+    for run in &mut runs {
+        let known = machines.iter().find(|machines| machines.config == run.config);
+        let unknown = || ValidationError::Data(format!("zeng2023: there are no machines \"{}\"", run.config));
+        run.machines = known.ok_or_else(unknown)?.clone();
     }
+    Ok(runs)
+}
+
+#[derive(Debug, Deserialize)]
+struct Bounds {
+    #[serde(flatten)]
+    errors: ErrorBounds,
+    /// How near a recomputed time must be to the printed one.
+    within: Seconds,
+}
+
+pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
+    let (bounds, recipe): (Bounds, _) = (run.bounds()?, run.recipe()?);
+    let (published, workbook) = (experiments("tables2-7.csv")?, experiments("workbook.csv")?);
+    let mut calibrations = Vec::new();
+    for left_out in MODELS.map(Some).into_iter().chain([None]) {
+        calibrations.push(Calibration::fit(recipe, left_out, &workbook, &published)?);
+    }
+    let without = |model: &str| {
+        let found = calibrations.iter().find(|calibration| calibration.left_out == Some(model));
+        found.ok_or_else(|| ValidationError::Data(format!("no calibration without {model}")))
+    };
+    let table1 = run.cases("table1.csv")?.iter().map(operation_count).collect::<Result<Vec<_>, _>>()?;
+    let (mut cells, mut cases, mut other_cases) = (Vec::new(), Vec::new(), Vec::new());
+    for experiment in &published {
+        let cell = cell(experiment, without(&experiment.model)?, bounds.within)?;
+        cases.push(case(run.set, experiment, &cell, "layerwise", "calibrated_s")?);
+        other_cases.push(case(run.set, experiment, &cell, "zeng2023", "literal_s")?);
+        cells.push(cell);
+    }
+    let mut sweeps = Vec::new();
+    for row in &workbook {
+        sweeps.push(json!({
+            "config": row.config,
+            "model": row.model,
+            "batch": row.batch,
+            "calibrated_s": without(&row.model)?.predict(row)?.iteration.get(),
+            "literal_s": published::literal(row)?.get(),
+            "measured_s": row.mt,
+        }));
+    }
+    let mut errors = Vec::new();
+    let tables = (2..=7).map(|table| (format!("table{table}"), table..=table));
+    for (set, tables) in tables.chain([("tables4-7".to_owned(), 4..=7)]) {
+        let chosen: Vec<&Value> = cells.iter().filter(|cell| tables.contains(&cell.count("table"))).collect();
+        errors.push(error_row(set, &chosen, true));
+    }
+    for Machines { config, words, .. } in machines()? {
+        let chosen: Vec<&Value> = sweeps.iter().filter(|row| row.text("config") == config).collect();
+        errors.push(error_row(format!("workbook, {words}"), &chosen, false));
+    }
+    let exact = table1.iter().filter(|row| row.is("exact")).count();
+    // Table 3 is a repetition of Table 2 in print.
+    let is_reproduced = |cell: &&Value| cell.count("table") != 3 && cell.is("reproduced");
+    let figures = json!({
+        "_exact": exact,
+        "_reproduced": cells.iter().filter(is_reproduced).count(),
+        "_within": bounds.within.to_string(),
+        "_sweeps": sweeps.len(),
+        "table1": table1,
+        "cells": cells,
+        "sweeps": sweeps,
+        "errors": errors,
+        "calibrations": calibrations.iter().map(Calibration::to_value).collect::<Vec<_>>(),
+        "bounds": null,
+    });
+    let evidence = Evidence::Measured { cases, other_cases, bounds: bounds.errors, bounded_by_group: false };
+    Ok(Findings::new(figures, evidence))
+}
+
+/// Operations of a network, recomputed, and as the authors' workbook has them: one row of Table 1. `exact`: both agree to the
+/// integer, and with print to five digits.
+fn operation_count(row: &Value) -> Result<Value, ValidationError> {
+    let operations = published::operations(&zoo_model(row.text("model"))?);
+    let (forward, backward) = (operations.forward.get() as u64, operations.backward.get() as u64);
+    let as_printed = |value: u64, print: f64| (value as f64 / print - 1.0).abs() <= 5e-5;
+    let exact = forward == row.count("forward")
+        && backward == row.count("backward")
+        && as_printed(forward, row.number("print_forward"))
+        && as_printed(backward, row.number("print_backward"));
+    Ok(json!({
+        "model": row.field("model"),
+        "forward": forward,
+        "published_forward": row.field("forward"),
+        "backward": backward,
+        "published_backward": row.field("backward"),
+        "exact": exact,
+    }))
+}
+
+/// One cell of Tables 2-7 and its predictions.
+fn cell(cell: &Experiment, calibration: &Calibration<'_>, within: Seconds) -> Result<Value, ValidationError> {
+    let authors = published::authors(cell)?.get();
+    let calibrated = calibration.predict(cell)?;
+    let reproduced = (authors - cell.pt).abs() <= within.get();
+    let mark = if cell.note.is_empty() && !reproduced { "not reproduced" } else { &cell.note };
+    // Two decimals, as the paper prints; more where the figure is the workbook's.
+    let hundredths = cell.pt * 100.0;
+    let digits = if (hundredths - hundredths.round()).abs() < 1e-6 { 2 } else { 3 };
+    Ok(json!({
+        "table": cell.table,
+        "model": cell.model,
+        "config": cell.config,
+        "batch": cell.batch,
+        "printed_s": cell.pt,
+        "authors_s": authors,
+        "literal_s": published::literal(cell)?.get(),
+        "calibrated_s": calibrated.iteration.get(),
+        "computing_share": calibrated.scaling_factor,
+        "measured_s": cell.mt,
+        "printed_accuracy": cell.accuracy,
+        // Which Tables 2, 4 and 5 print.
+        "accuracy_over_pt": 1.0 - (cell.pt - cell.mt).abs() / cell.pt,
+        // Which Tables 6 and 7 print.
+        "accuracy_over_mt": 1.0 - (cell.pt - cell.mt).abs() / cell.mt,
+        "reproduced": reproduced,
+        "note": cell.note,
+        "_words": cell.machines.words,
+        "_printed": format!("{:.digits$}", cell.pt),
+        "_off": authors - cell.pt,
+        "_mark": mark,
+    }))
+}
+
+/// Mean and worst errors of the three models on one table or sweep, in percent of the measured time.
+fn error_row(set: String, rows: &[&Value], has_authors: bool) -> Value {
+    let of = |key: &str| {
+        let errors =
+            Errors::from_ratios("", rows.iter().map(|row| row.number(key) / row.number("measured_s")));
+        [errors.mean, errors.worst]
+    };
+    json!({
+        "set": set,
+        "cells": rows.len(),
+        "literal": of("literal_s"),
+        "authors": has_authors.then(|| of("authors_s")),
+        "calibrated": of("calibrated_s"),
+    })
+}
+
+fn case(
+    set: &'static str,
+    run: &Experiment,
+    cell: &Value,
+    method: &str,
+    predicted: &str,
+) -> Result<Case, ValidationError> {
+    let alone = run.machines.is_stand_alone();
+    let workers = run.machines.devices().len() as u32;
+    let rate =
+        |key: &str| SamplesPerSec::from_time(f64::from(run.batch * workers), Seconds::new(cell.number(key)));
+    Ok(Case {
+        set,
+        group: run.model.clone(),
+        method: method.to_owned(),
+        regime: Regime {
+            architecture: if alone { Architecture::StandAlone } else { Architecture::ParameterServer },
+            pace: Pace::Synchronous,
+            limit: Limit::of(cell.number("computing_share")),
+            machines: if alone { MachineCount::One } else { MachineCount::Several },
+        },
+        workers,
+        bandwidth: (!alone).then_some(catalog::network(&run.machines.network)?.bandwidth),
+        parameters: zoo_model(layout(&run.model)).ok().map(|model| model.parameters()),
+        predicted: rate(predicted),
+        measured: rate("measured_s"),
+        run_spread: 0.0,
+    })
 }

@@ -1,0 +1,340 @@
+//! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
+
+use super::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
+use crate::fault::{Fault, KeyPath, NameList, Remedy};
+use crate::keys::document_keys;
+use crate::suggest;
+
+document_keys! {
+    /// `[model.transformer]`: the shape of a transformer.
+    TransformerSection {
+        /// What it is called in the output.
+        name: String, "string", "`base`, or `\"transformer\"`";
+        /// Transformer of the zoo to start from.
+        base: String, "string", "–";
+        /// Layers.
+        layers: u64, "integer", "required";
+        /// Width between layers.
+        hidden: u64, "integer", "required";
+        /// Query heads.
+        heads: u64, "integer", "required";
+        /// Key-value heads; fewer than `heads` for grouped queries.
+        kv_heads: u64, "integer", "`heads`";
+        /// Width of a head.
+        head_width: u64, "integer", "`hidden` / `heads`";
+        /// Inner width of the MLP of a dense layer.
+        mlp_width: u64, "integer", "4 × `hidden`";
+        /// Kind of the MLP: `"gelu"` (two matrices) or `"swiglu"` (three).
+        mlp: Mlp, "string", "`\"swiglu\"`";
+        /// Rows of the embedding and of the output layer, with padding if the framework pads.
+        vocabulary: u64, "integer", "required";
+        /// Tokens of one sample.
+        sequence: u64, "integer", "required";
+        /// Normalisation: `"rms"`, `"layer"`, or `"layer-no-bias"`.
+        norm: NormKind, "string", "`\"rms\"`";
+        /// Whether each half of a layer also normalises its output (Gemma 2).
+        sandwich: bool, "boolean", "`false`";
+        /// Whether a normalisation follows the last layer.
+        final_norm: bool, "boolean", "`true`";
+        /// Whether the output projection and the MLP have biases.
+        bias: bool, "boolean", "`false`";
+        /// Whether queries, keys and values have biases.
+        qkv_bias: bool, "boolean", "`bias`";
+        /// Whether queries and keys are normalised in each head (Qwen 3).
+        qk_norm: bool, "boolean", "`false`";
+        /// Learned positions; 0 for rotary ones.
+        positions: u64, "integer", "`0`";
+        /// Rows of a table of token types (BERT).
+        token_types: u64, "integer", "`0`";
+        /// Whether the embedding is normalised (BERT, BLOOM).
+        embedding_norm: bool, "boolean", "`false`";
+        /// Whether the output layer shares the weight of the embedding.
+        tied: bool, "boolean", "`false`";
+        /// Whether a dense layer with a normalisation, and a bias of the logits, precede the loss (BERT).
+        head_transform: bool, "boolean", "`false`";
+        /// Whether a query sees only keys up to its own position.
+        causal: bool, "boolean", "`true`";
+        /// Number of keys that a query sees, itself included.
+        window: u64, "integer", "all of them";
+        /// One layer of so many has the window.
+        window_every: u64, "integer", "`1`";
+        /// Experts in place of the MLP, see below.
+        experts: ExpertsSection, "table", "none";
+        /// Latent attention (DeepSeek), see below.
+        mla: MlaSection, "table", "none";
+    }
+}
+
+document_keys! {
+    /// `[model.transformer.experts]`: layers whose MLP is a choice of experts.
+    ExpertsSection {
+        /// Routed experts in a layer.
+        count: u64, "integer", "required";
+        /// Routed experts that a token visits.
+        active: u64, "integer", "required";
+        /// Inner width of one expert.
+        width: u64, "integer", "`mlp-width`";
+        /// Inner width of all shared experts together.
+        shared_width: u64, "integer", "`0`";
+        /// First layers that keep a dense MLP.
+        dense_layers: u64, "integer", "`0`";
+        /// Whether the router adds a value for each expert.
+        router_bias: bool, "boolean", "`false`";
+    }
+}
+
+document_keys! {
+    /// `[model.transformer.mla]`: latent attention.
+    MlaSection {
+        /// Width that queries pass through; 0 for none.
+        query_rank: u64, "integer", "`0`";
+        /// Width that keys and values pass through.
+        key_value_rank: u64, "integer", "required";
+        /// Part of a head's query and key without positions.
+        nope: u64, "integer", "required";
+        /// Part of a head's query and key with rotary positions.
+        rope: u64, "integer", "required";
+        /// Width of a head's value.
+        value: u64, "integer", "`nope`";
+    }
+}
+
+/// Bounds within which no count of parameters leaves 64 bits.
+mod most {
+    pub(super) const LAYERS: u64 = 2000;
+    pub(super) const WIDTH: u64 = 1 << 17;
+    pub(super) const INNER: u64 = 1 << 20;
+    pub(super) const HEADS: u64 = 1 << 12;
+    pub(super) const EXPERTS: u64 = 1 << 12;
+    pub(super) const ROWS: u64 = 1 << 28;
+    pub(super) const TOKENS: u64 = 1 << 28;
+}
+
+impl TransformerSection {
+    /// The name and the checked shape.
+    pub fn resolve(self) -> Result<(String, Transformer), Fault> {
+        let base = self.base.as_deref().map(based).transpose()?;
+        let name = self.name.clone().or_else(|| self.base.clone());
+        let shape = self.filled(base)?;
+        shape.check()?;
+        Ok((name.unwrap_or_else(|| "transformer".to_owned()), shape))
+    }
+
+    /// The given values, then those of `base`, then the defaults.
+    fn filled(self, base: Option<Transformer>) -> Result<Transformer, Fault> {
+        let need = |key: &str, given: Option<u64>, of: fn(&Transformer) -> u64| {
+            given.or_else(|| base.as_ref().map(of)).ok_or_else(|| incomplete(key))
+        };
+        let layers = need("layers", self.layers, |base| base.layers)?;
+        let hidden = need("hidden", self.hidden, |base| base.hidden)?;
+        let heads = need("heads", self.heads, |base| base.heads)?;
+        let vocabulary = need("vocabulary", self.vocabulary, |base| base.vocabulary)?;
+        let sequence = need("sequence", self.sequence, |base| base.sequence)?;
+        // A number of heads or a width of its own does not keep the quotient of the base.
+        let kv_heads = self.kv_heads.or(base.map(|base| base.kv_heads)).unwrap_or(heads);
+        let same_heads = self.heads.is_none() && self.hidden.is_none();
+        let head_width = self.head_width.or(base.filter(|_| same_heads).map(|base| base.head_width));
+        let head_width = head_width.map_or_else(|| quotient(hidden, heads), Ok)?;
+        let mlp_width = self.mlp_width.or(base.map(|base| base.mlp_width));
+        let plain = Transformer::llama(layers, hidden, [heads, kv_heads], 0, vocabulary, sequence);
+        let usual = base.unwrap_or(plain);
+        let bias = self.bias.unwrap_or(usual.bias);
+        let mlp_width = mlp_width.unwrap_or_else(|| hidden.saturating_mul(4));
+        let experts = match self.experts {
+            Some(experts) => Some(experts.resolve(mlp_width).map_err(below("experts"))?),
+            None => usual.experts,
+        };
+        let mla = match self.mla {
+            Some(mla) => Some(mla.resolve().map_err(below("mla"))?),
+            None => usual.mla,
+        };
+        Ok(Transformer {
+            layers,
+            hidden,
+            heads,
+            kv_heads,
+            head_width,
+            mlp_width,
+            mlp: self.mlp.unwrap_or(usual.mlp),
+            vocabulary,
+            sequence,
+            norm: self.norm.unwrap_or(usual.norm),
+            sandwich: self.sandwich.unwrap_or(usual.sandwich),
+            final_norm: self.final_norm.unwrap_or(usual.final_norm),
+            bias,
+            qkv_bias: self.qkv_bias.unwrap_or(base.map_or(bias, |base| base.qkv_bias)),
+            qk_norm: self.qk_norm.unwrap_or(usual.qk_norm),
+            positions: self.positions.unwrap_or(usual.positions),
+            token_types: self.token_types.unwrap_or(usual.token_types),
+            embedding_norm: self.embedding_norm.unwrap_or(usual.embedding_norm),
+            tied: self.tied.unwrap_or(usual.tied),
+            head_transform: self.head_transform.unwrap_or(usual.head_transform),
+            causal: self.causal.unwrap_or(usual.causal),
+            window: self.window.or(usual.window),
+            window_every: self.window_every.unwrap_or(usual.window_every),
+            experts,
+            mla,
+        })
+    }
+}
+
+impl ExpertsSection {
+    fn resolve(self, mlp_width: u64) -> Result<Experts, Fault> {
+        Ok(Experts {
+            count: self.count.ok_or_else(|| missing("count", "count = 8"))?,
+            active: self.active.ok_or_else(|| missing("active", "active = 2"))?,
+            width: self.width.unwrap_or(mlp_width),
+            shared_width: self.shared_width.unwrap_or(0),
+            dense_layers: self.dense_layers.unwrap_or(0),
+            router_bias: self.router_bias.unwrap_or(false),
+        })
+    }
+}
+
+impl MlaSection {
+    fn resolve(self) -> Result<Mla, Fault> {
+        let nope = self.nope.ok_or_else(|| missing("nope", "nope = 128"))?;
+        Ok(Mla {
+            query_rank: self.query_rank.unwrap_or(0),
+            key_value_rank: self
+                .key_value_rank
+                .ok_or_else(|| missing("key-value-rank", "key-value-rank = 512"))?,
+            nope,
+            rope: self.rope.ok_or_else(|| missing("rope", "rope = 64"))?,
+            value: self.value.unwrap_or(nope),
+        })
+    }
+}
+
+impl Transformer {
+    /// Checks that every value is within its bounds and that they fit together; keys are those of the section.
+    pub fn check(&self) -> Result<(), Fault> {
+        let mut bounds = vec![
+            ("layers", self.layers, 1, most::LAYERS),
+            ("hidden", self.hidden, 1, most::WIDTH),
+            ("heads", self.heads, 1, most::HEADS),
+            ("kv-heads", self.kv_heads, 1, most::HEADS),
+            ("head-width", self.head_width, 1, most::HEADS),
+            ("mlp-width", self.mlp_width, u64::from(self.layers > self.expert_layers()), most::INNER),
+            ("vocabulary", self.vocabulary, 1, most::ROWS),
+            ("sequence", self.sequence, 1, most::TOKENS),
+            ("positions", self.positions, 0, most::TOKENS),
+            ("token-types", self.token_types, 0, most::HEADS),
+            ("window", self.window.unwrap_or(1), 1, u64::MAX),
+            ("window-every", self.window_every, 1, u64::MAX),
+        ];
+        if let Some(experts) = self.experts {
+            bounds.extend([
+                ("experts.count", experts.count, 1, most::EXPERTS),
+                ("experts.active", experts.active, 1, experts.count),
+                ("experts.width", experts.width, 1, most::INNER),
+                ("experts.shared-width", experts.shared_width, 0, most::INNER),
+                ("experts.dense-layers", experts.dense_layers, 0, self.layers),
+            ]);
+        }
+        if let Some(mla) = self.mla {
+            bounds.extend([
+                ("mla.query-rank", mla.query_rank, 0, most::WIDTH),
+                ("mla.key-value-rank", mla.key_value_rank, 1, most::WIDTH),
+                ("mla.nope", mla.nope, 1, most::HEADS),
+                ("mla.rope", mla.rope, 0, most::HEADS),
+                ("mla.value", mla.value, 1, most::HEADS),
+            ]);
+        }
+        for (key, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                let reason = format!("must be between {least} and {most}, but is {value}");
+                return Err(Fault::in_key(key, reason, "check it against the model's configuration"));
+            }
+        }
+        if !self.heads.is_multiple_of(self.kv_heads) {
+            let reason =
+                format!("{} key-value heads do not divide the {} query heads", self.kv_heads, self.heads);
+            return Err(Fault::in_key("kv-heads", reason, "use a divisor of `heads`"));
+        }
+        if self.positions > 0 && self.positions < self.sequence {
+            let reason =
+                format!("{} learned positions do not reach {} tokens", self.positions, self.sequence);
+            return Err(Fault::in_key("sequence", reason, "use a shorter sequence, or more `positions`"));
+        }
+        Ok(())
+    }
+
+    /// The section that describes this shape, with all defaults filled in.
+    pub fn section(&self, name: &str) -> TransformerSection {
+        TransformerSection {
+            name: Some(name.to_owned()),
+            base: None,
+            layers: Some(self.layers),
+            hidden: Some(self.hidden),
+            heads: Some(self.heads),
+            kv_heads: Some(self.kv_heads),
+            head_width: Some(self.head_width),
+            mlp_width: Some(self.mlp_width),
+            mlp: Some(self.mlp),
+            vocabulary: Some(self.vocabulary),
+            sequence: Some(self.sequence),
+            norm: Some(self.norm),
+            sandwich: Some(self.sandwich),
+            final_norm: Some(self.final_norm),
+            bias: Some(self.bias),
+            qkv_bias: Some(self.qkv_bias),
+            qk_norm: Some(self.qk_norm),
+            positions: Some(self.positions),
+            token_types: Some(self.token_types),
+            embedding_norm: Some(self.embedding_norm),
+            tied: Some(self.tied),
+            head_transform: Some(self.head_transform),
+            causal: Some(self.causal),
+            window: self.window,
+            window_every: Some(self.window_every),
+            experts: self.experts.map(|experts| ExpertsSection {
+                count: Some(experts.count),
+                active: Some(experts.active),
+                width: Some(experts.width),
+                shared_width: Some(experts.shared_width),
+                dense_layers: Some(experts.dense_layers),
+                router_bias: Some(experts.router_bias),
+            }),
+            mla: self.mla.map(|mla| MlaSection {
+                query_rank: Some(mla.query_rank),
+                key_value_rank: Some(mla.key_value_rank),
+                nope: Some(mla.nope),
+                rope: Some(mla.rope),
+                value: Some(mla.value),
+            }),
+        }
+    }
+}
+
+fn based(name: &str) -> Result<Transformer, Fault> {
+    zoo::find(name).ok_or_else(|| {
+        let reason = format!("there is no transformer \"{name}\" in the zoo");
+        let list = Remedy::ListNames { list: NameList::Models };
+        Fault::in_key("base", reason, suggest::remedy(name, zoo::names(), list))
+    })
+}
+
+fn quotient(hidden: u64, heads: u64) -> Result<u64, Fault> {
+    match hidden.checked_rem(heads) {
+        Some(0) => Ok(hidden / heads),
+        Some(_) => {
+            let reason = format!("{heads} heads do not divide the width {hidden}");
+            Err(Fault::in_key("heads", reason, "use a divisor of `hidden`, or add `head-width`"))
+        }
+        None => Err(Fault::in_key("heads", "must be between 1 and 4096, but is 0", "use at least one")),
+    }
+}
+
+fn missing(key: &str, example: &str) -> Fault {
+    Fault::new(format!("there is no `{key}`"), format!("add it, as in `{example}`"))
+}
+
+fn below(parent: &'static str) -> impl Fn(Fault) -> Fault {
+    move |fault| fault.below(KeyPath::of(parent))
+}
+
+fn incomplete(key: &str) -> Fault {
+    let remedy = format!("add `{key}`, or `base = \"llama3-8b\"` to start from a transformer of the zoo");
+    Fault::new(format!("the transformer has neither a `base` nor `{key}`"), remedy)
+}

@@ -1,0 +1,511 @@
+//! The table of plan dimensions: one row for each key of `[strategy.plan]`.
+//!
+//! A row is the key as [`keys!`](crate::keys) declares it, and clauses for all that passes the value along:
+//!
+//! - `model` and `replicas`: the check of what it may be combined with, without or with the number of replicas;
+//! - `each`: a search tries every valid value; its type in [`PlanChoice`](super::PlanChoice), the type of an entry of the
+//!   list in `[plan]`, the meaning of that list, what holds without it, and words for the first value and for the others;
+//! - `listed`: the same for values that a search tries only if `[plan]` lists them;
+//! - `launch`: what frameworks call it.
+//!
+//! From the rows follow [`Plan`](super::Plan), its section and documentation, `[plan]`, what a search varies and
+//! compares ([`PlanChoice`](super::PlanChoice), [`DIMENSIONS`](super::DIMENSIONS)), and readers and writers of launch
+//! files. `plan_dimensions!(some)` calls the macro `some` with all rows.
+
+/// Calls a macro with the rows of all plan dimensions.
+macro_rules! plan_dimensions {
+    ($then:ident) => {
+        $then! {
+            /// Ranks that divide every matrix.
+            tensor: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"),
+                model { check_heads },
+                each { u64, u64, "Tensor-parallel ranks to try.", "all that divide",
+                    words("without tensor parallelism", "tensor {}"),
+                    also {
+                        /// Whether tensor-parallel ranks may be on several machines.
+                        tensor_across_nodes: bool => bool, default(false), Check::Any, Resolved;
+                    } },
+                launch {
+                    number(Megatron, "--tensor-model-parallel-size").always(),
+                    number(Torchtitan, "parallelism.tensor_parallel_degree").always(),
+                    number(Deepspeed, "tensor_parallel.autotp_size"),
+                    number(Fsdp, "parallelism_config.parallelism_config_tp_size").only_read("tensor parallelism")
+                };
+            /// Whether tensor-parallel ranks divide norms and dropout by tokens.
+            sequence_parallel: bool => bool, default(false), Check::Any,
+                each { bool, bool, "Whether to divide norms and dropout by tokens.", "both",
+                    words("without sequence parallelism", "with sequence parallelism") },
+                launch { switch(Megatron, "--sequence-parallel", ["true", "false"]), refused(Deepspeed, "sequence parallelism") };
+            /// Ranks that divide every sequence.
+            context: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
+                model { check_context },
+                each { u64, u64, "Context-parallel ranks to try.", "all that divide",
+                    words("without context parallelism", "context {}") },
+                launch {
+                    number(Megatron, "--context-parallel-size").always(),
+                    number(Torchtitan, "parallelism.context_parallel_degree").always(),
+                    number(Deepspeed, "sequence_parallel_size"),
+                    number(Fsdp, "parallelism_config.parallelism_config_cp_size").only_read("context parallelism")
+                };
+            /// How context-parallel ranks exchange keys and values: `"ring"`, `"all-gather"` or `"all-to-all"`.
+            context_exchange: ContextExchange => ContextExchange, default(ContextExchange::Ring), Check::Any,
+                launch {
+                    names(Megatron, "--cp-comm-type", &[("p2p", "ring"), ("all_gather", "all-gather"), ("a2a", "all-to-all")]),
+                    names(Torchtitan, "parallelism.context_parallel_rotate_method", &[("alltoall", "ring"), ("allgather", "all-gather")]),
+                    names(Fsdp, "parallelism_config.parallelism_config_cp_comm_strategy", &[("alltoall", "ring"), ("allgather", "all-gather")])
+                };
+            /// Stages of layers.
+            pipeline: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 4"),
+                model { check_stages },
+                each { u64, u64, "Pipeline stages to try.", "all that divide", words("without a pipeline", "pipeline {}") },
+                launch {
+                    number(Megatron, "--pipeline-model-parallel-size").always(),
+                    number(Torchtitan, "parallelism.pipeline_parallel_degree").always(),
+                    number(Deepspeed, "pipeline.stages"),
+                    refused(Fsdp, "a pipeline")
+                };
+            /// Chunks of layers on each stage.
+            virtual_stages: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
+                each { u64, u64, "Chunks on each stage to try.", "all that divide",
+                    words("one chunk on a stage", "{} chunks on a stage") },
+                launch {
+                    number(Megatron, "--num-virtual-stages-per-pipeline-rank"),
+                    refused(Deepspeed, "several chunks on a stage")
+                };
+            /// Layers of every virtual stage, in order.
+            stage_layers: Vec<u64> => Vec<u64>, optional("equal shares"), Check::Any,
+                launch {
+                    refused(Deepspeed, "stages with different numbers of layers").without("plan.per-stage=false"),
+                    refused(Fsdp, "stages with different numbers of layers").without("plan.per-stage=false")
+                };
+            /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
+            /// `"interleaved-zero-bubble"` or `"zbv"`.
+            schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any,
+                each { ScheduleKind, ScheduleKind, "Schedules to try.", "all", words("gpipe", "{}") };
+            /// How stages send: `"asynchronous"`, `"blocking"`, `"on-demand"` or `"planned"`, the last two if a message moves only
+            /// once its receiver has asked for it, as over gloo.
+            sends: Sends => Sends, optional("as `overlap` says"), Check::Any;
+            /// Time that the host takes for each operation of a stage to issue its messages.
+            issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\"");
+            /// File with measured times of collectives, by number of ranks and size, in place of what links allow.
+            collectives: String => MeasuredCollectives, optional("what links allow"), Check::Any;
+            /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
+            expert: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"),
+                replicas { check_experts },
+                each { u64, u64, "Expert-parallel ranks to try.", "all that divide",
+                    words("without expert parallelism", "expert {}") },
+                launch {
+                    number(Megatron, "--expert-model-parallel-size"),
+                    number(Torchtitan, "parallelism.expert_parallel_degree"),
+                    refused(Deepspeed, "expert parallelism by its file"),
+                    refused(Fsdp, "expert parallelism")
+                };
+            /// Visits of the busiest expert rank against the mean.
+            expert_skew: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2");
+            /// Replicas.
+            data: u64 => u64, optional("all workers that the other kinds leave"), Check::Between(1, MOST, "a number such as 8");
+            /// What replicas hold only a part of: `"none"`, `"zero-1"`, `"zero-2"`, `"zero-3"`, `"fsdp-keep"` or `"hsdp"`.
+            sharding: Sharding => Sharding, default(Sharding::None), Check::Any,
+                replicas { check_sharding },
+                each { Sharding, Sharding, "Shardings to try.", "all but `\"fsdp-keep\"`", words("without sharding", "{}") };
+            /// Ranks of one group of `"hsdp"`.
+            sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"),
+                each { Option<u64>, u64, "Ranks of one group of `\"hsdp\"` to try.", "all that divide" };
+            /// Sequences of a micro-batch.
+            micro_batch: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 1"),
+                each { u64, u64, "Sequences of a micro-batch to try.", "all that divide",
+                    words("micro-batch 1", "micro-batch {}") },
+                launch {
+                    number(Megatron, "--micro-batch-size").always(),
+                    number(Deepspeed, "train_micro_batch_size_per_gpu").always()
+                };
+            /// Sequences of a step.
+            global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"),
+                launch {
+                    number(Megatron, "--global-batch-size").always(),
+                    number(Torchtitan, "training.global_batch_size").always(),
+                    number(Deepspeed, "train_batch_size").always()
+                };
+            /// What is computed again instead of being kept: `"attention"`, `"operators"`, `"layer"`.
+            recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any,
+                model { check_recompute },
+                each { Recomputation, Recompute, "Recomputation to try.", "all",
+                    words("without recomputation", "recomputing {}") };
+            /// Layers of every virtual stage, from its first, to which `recompute` applies.
+            recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
+                launch {
+                    refused(Torchtitan, "recomputation of some layers").without("plan.recompute-some=false"),
+                    refused(Deepspeed, "recomputation of some layers").without("plan.recompute-some=false"),
+                    refused(Fsdp, "recomputation of some layers").without("plan.recompute-some=false")
+                };
+            /// The same for each virtual stage by itself, in order: later stages hold fewer micro-batches.
+            stage_recompute: Vec<u64> => Vec<u64>, optional("as `recompute-layers` says"), Check::Any,
+                launch {
+                    refused(Megatron, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
+                    refused(Torchtitan, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
+                    refused(Deepspeed, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
+                    refused(Fsdp, "a number of recomputed layers for each stage").without("plan.per-stage=false")
+                };
+            /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, or `"activations"`.
+            offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any,
+                replicas { check_offload },
+                listed { Vec<Offload>, "What to try to keep in the host's memory, such as `[[], [\"optimiser\"]]`.",
+                    words("without offloading", "offloading {}") },
+                launch {
+                    refused(Megatron, "offloading"),
+                    refused(Torchtitan, "offloading"),
+                    refused(Fsdp, "offloading")
+                };
+            /// Rate between a device and its host, each direction.
+            host_link: BytesPerSec => BytesPerSec, optional("88 % of the device's, or 25 GB/s"), Check::Positive("a rate such as \"25 GB/s\"");
+            /// Rate at which the host of a machine reads and writes states for an update, of all its devices together.
+            host_memory: BytesPerSec => BytesPerSec, default(HOST_MEMORY), Check::Positive("a rate such as \"100 GB/s\"");
+            /// Parameters whose gradients, and with `"zero-1"` also weights, are sent together.
+            bucket: u64 => u64, optional("those of a layer"), Check::Between(1, 1_000_000_000_000, "a number such as 40000000"),
+                listed { u64, "Numbers of parameters to try whose gradients are sent together.",
+                    words("a bucket for each layer", "buckets of {} parameters") },
+                launch {
+                    number(Megatron, "--ddp-bucket-size"),
+                    number(Deepspeed, "zero_optimization.reduce_bucket_size"),
+                    refused(Torchtitan, "buckets of a size: it sends layer by layer"),
+                    refused(Fsdp, "buckets of a size: it sends layer by layer")
+                };
+            /// How attention is computed: `"flash"` or `"unfused"`.
+            attention: Attention => Attention, default(Attention::Flash), Check::Any,
+                launch {
+                    names(Megatron, "--attention-backend", &[("unfused", "unfused"), ("flash", "flash"), ("fused", "flash"), ("auto", "flash")])
+                };
+            /// Whether the layers' products are computed in 8-bit floating point, as torchtitan's `float8` does; the output layer's is
+            /// not.
+            float8: bool => bool, default(false), Check::Any,
+                launch {
+                    names(Megatron, "--fp8-format", &[("hybrid", "true"), ("e4m3", "true")]),
+                    item(Torchtitan, "model.converters", &[("float8", "true")]),
+                    refused(Deepspeed, "products in float8"),
+                    refused(Fsdp, "products in float8")
+                };
+            /// Whether dropout keeps masks.
+            dropout: bool => bool, default(false), Check::Any;
+            /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,
+            /// `"fp32"`, `"bf16"`, `"adamw-8bit"` or `"adafactor"`.
+            states: States => States, default(States::MegatronBf16), Check::Any;
+            /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
+            overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any;
+            /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
+            overlap_tensor: bool => bool, optional("as `overlap` says"), Check::Any;
+            /// Gradients beside the last backward pass, whatever `overlap` says.
+            overlap_gradients: bool => bool, optional("as `overlap` says"), Check::Any;
+            /// Weights of ZeRO 1 and 2 beside the first forward pass, whatever `overlap` says.
+            overlap_weights: bool => bool, optional("as `overlap` says"), Check::Any;
+            /// Sharded weights of the next layer beside the computing of this one, whatever `overlap` says.
+            overlap_prefetch: bool => bool, optional("as `overlap` says"), Check::Any,
+                listed { bool, "Whether to gather sharded weights of the next layer ahead.",
+                    words("weights gathered when needed", "weights gathered ahead") };
+            /// Sends between stages while these go on, whatever `overlap` says.
+            overlap_sends: bool => bool, optional("as `overlap` says"), Check::Any;
+            /// Keys and values around the context ring beside attention, whatever `overlap` says.
+            overlap_context: bool => bool, optional("as `overlap` says"), Check::Any;
+            /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link. Simulated only:
+            /// in the closed form they do not meet.
+            shared_links: bool => bool, default(true), Check::Any;
+            /// Additional time of computing and of traffic while both are under way on a rank, as a share. Simulated only.
+            interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.1");
+            /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
+            /// are needed.
+            mask: Mask => Mask, default(Mask::None), Check::Any;
+            /// Whose kernels compute a layer, for memory: `"textbook"`, `"megatron"` or `"pytorch"`.
+            implementation: Implementation => Implementation, optional("`\"pytorch\"` with `overlap` of `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any;
+            /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
+            /// layer.
+            loss: Loss => Loss, optional("bytes as `implementation` has them, time as `compiled` says"), Check::Any,
+                listed { Loss, "Ways to compute the loss to try.", words("", "{} loss") },
+                launch {
+                    switch(Megatron, "--cross-entropy-loss-fusion", ["compiled", "eager"]),
+                    item(Torchtitan, "compile.components", &[("loss", "compiled"), ("", "eager"), ("model", "")]),
+                    names(Deepspeed, "", &[("", "eager")]),
+                    names(Fsdp, "", &[("", "eager")])
+                };
+            /// Most bytes that a logit needs, from the loss to its gradient.
+            logit_bytes: u64 => u64, optional("4 for `\"textbook\"`, 10 for `\"megatron\"`, 12 for `\"pytorch\"`"), Check::Between(0, 64, "10 for Megatron-LM");
+            /// Share of memory that the allocator may lose between tensors.
+            fragmentation: f64 => f64, default(FRAGMENTATION), Check::NotNegative("a share such as 0.05");
+            /// Memory beside tensors: context of the device, buffers of the communication library, workspaces.
+            reserved: Bytes => Bytes, default(RESERVED), Check::NotNegative("a size such as \"2 GiB\"");
+        }
+    };
+}
+
+pub(crate) use plan_dimensions;
+
+use super::{Offload, Plan, Recomputation};
+use crate::fault::Fault;
+use crate::keys::kebab;
+use std::fmt;
+use std::str::FromStr;
+
+/// A training framework with launch files that are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framework {
+    /// Megatron-LM: flags of `pretrain_gpt.py`.
+    Megatron,
+    /// torchtitan: a TOML file.
+    Torchtitan,
+    /// DeepSpeed: a JSON file.
+    Deepspeed,
+    /// PyTorch's FSDP by Hugging Face Accelerate: a YAML file.
+    Fsdp,
+}
+
+impl FromStr for Framework {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "megatron" => Ok(Self::Megatron),
+            "torchtitan" => Ok(Self::Torchtitan),
+            "deepspeed" => Ok(Self::Deepspeed),
+            "fsdp" => Ok(Self::Fsdp),
+            _ => Err(format!("\"{text}\" is no framework; use megatron, torchtitan, deepspeed or fsdp")),
+        }
+    }
+}
+
+impl fmt::Display for Framework {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Megatron => "Megatron-LM",
+            Self::Torchtitan => "torchtitan",
+            Self::Deepspeed => "DeepSpeed",
+            Self::Fsdp => "FSDP",
+        })
+    }
+}
+
+/// A plan dimension: what the rest of a row says beside its key.
+#[derive(Debug, Clone, Copy)]
+pub struct Dimension {
+    pub(super) field: &'static str,
+    /// Whether a search tries every valid value.
+    pub each: bool,
+    /// Access to the value, if a search tries what `[plan]` lists.
+    pub listed: Option<ListedValue>,
+    /// Words for the neutral value, and for others in place of `{}`; none if reports do not compare its values.
+    pub words: Option<[&'static str; 2]>,
+    /// The code of the neutral value.
+    pub neutral: u64,
+    /// What frameworks call it.
+    pub settings: &'static [Setting],
+}
+
+impl Dimension {
+    /// The key in `[strategy.plan]`, and in `[plan]` where a search varies it.
+    pub fn key(&self) -> String {
+        kebab(self.field)
+    }
+
+    /// Words for a value: "tensor 8", "without a pipeline"; empty if there is nothing to say.
+    pub fn phrase(&self, code: u64, written: &str) -> String {
+        match self.words {
+            Some([without, _]) if code == self.neutral => without.to_owned(),
+            Some([_, with]) => with.replace("{}", written),
+            None => String::new(),
+        }
+    }
+}
+
+/// Access to a value by its code.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedValue {
+    /// The code of a plan's value.
+    pub code: fn(&Plan) -> u64,
+    /// Gives a plan the value of a code.
+    pub set: fn(&mut Plan, u64),
+    /// A plan's value as reports write it.
+    pub written: fn(&Plan) -> String,
+    /// Checks a plan's value.
+    pub check: fn(&Plan) -> Result<(), Fault>,
+}
+
+/// What a framework calls a dimension.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The framework.
+    pub framework: Framework,
+    /// A flag, or the path of a key joined by dots.
+    pub name: &'static str,
+    /// How a value is written.
+    pub form: SettingForm,
+    /// Whether it is written even if the plan has its default.
+    pub always: bool,
+    /// What the framework does not run, for plans that do not have the default.
+    pub refused: Option<&'static str>,
+    /// The change of a scenario that excludes it, unless that is the default alone.
+    pub without: Option<&'static str>,
+}
+
+/// How a framework writes a value.
+#[derive(Debug, Clone, Copy)]
+pub enum SettingForm {
+    /// The same number.
+    Number,
+    /// A flag without a value: our names with it and without it.
+    Switch([&'static str; 2]),
+    /// Names: theirs and ours. An empty name of theirs is not written, and an empty one of ours says nothing.
+    Names(&'static [(&'static str, &'static str)]),
+    /// An entry of a list: the same.
+    Item(&'static [(&'static str, &'static str)]),
+    /// Not at all.
+    Absent,
+}
+
+impl Setting {
+    /// Writes the setting even if the plan has its default.
+    #[must_use]
+    pub(super) const fn always(self) -> Self {
+        Self { always: true, ..self }
+    }
+
+    /// Reads the setting; a plan with another value than the default is not written.
+    #[must_use]
+    pub(super) const fn only_read(self, what: &'static str) -> Self {
+        Self { refused: Some(what), ..self }
+    }
+
+    /// Names the change of a scenario that excludes what is refused.
+    #[must_use]
+    pub(super) const fn without(self, change: &'static str) -> Self {
+        Self { without: Some(change), ..self }
+    }
+}
+
+const fn setting(framework: Framework, name: &'static str, form: SettingForm) -> Setting {
+    Setting { framework, name, form, always: false, refused: None, without: None }
+}
+
+pub(super) const fn number(framework: Framework, name: &'static str) -> Setting {
+    setting(framework, name, SettingForm::Number)
+}
+
+pub(super) const fn switch(framework: Framework, name: &'static str, ours: [&'static str; 2]) -> Setting {
+    setting(framework, name, SettingForm::Switch(ours))
+}
+
+pub(super) const fn names(
+    framework: Framework,
+    name: &'static str,
+    names: &'static [(&'static str, &'static str)],
+) -> Setting {
+    setting(framework, name, SettingForm::Names(names))
+}
+
+pub(super) const fn item(
+    framework: Framework,
+    name: &'static str,
+    items: &'static [(&'static str, &'static str)],
+) -> Setting {
+    setting(framework, name, SettingForm::Item(items))
+}
+
+pub(super) const fn refused(framework: Framework, what: &'static str) -> Setting {
+    setting(framework, "", SettingForm::Absent).only_read(what)
+}
+
+/// A value as a whole number, by which searches tell plans apart and reports order them.
+pub trait Coded {
+    /// The code of a value that divides or changes nothing.
+    const NEUTRAL: u64 = 0;
+
+    /// The number.
+    fn code(&self) -> u64;
+
+    /// The value as reports write it.
+    fn written(&self) -> String;
+}
+
+/// A value that its code gives back.
+pub(super) trait Decoded: Coded {
+    fn from_code(code: u64) -> Self;
+}
+
+impl Coded for u64 {
+    const NEUTRAL: u64 = 1;
+
+    fn code(&self) -> u64 {
+        *self
+    }
+
+    fn written(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Coded for bool {
+    fn code(&self) -> u64 {
+        u64::from(*self)
+    }
+
+    fn written(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Coded for Option<u64> {
+    fn code(&self) -> u64 {
+        self.unwrap_or(0)
+    }
+
+    fn written(&self) -> String {
+        self.code().to_string()
+    }
+}
+
+impl Decoded for Option<u64> {
+    fn from_code(code: u64) -> Self {
+        Some(code)
+    }
+}
+
+impl Coded for Option<bool> {
+    fn code(&self) -> u64 {
+        u64::from(*self == Some(true))
+    }
+
+    fn written(&self) -> String {
+        self.unwrap_or_default().to_string()
+    }
+}
+
+impl Decoded for Option<bool> {
+    fn from_code(code: u64) -> Self {
+        Some(code == 1)
+    }
+}
+
+impl Coded for Vec<Offload> {
+    fn code(&self) -> u64 {
+        self.iter().fold(0, |bits, what| bits | 1 << what.code())
+    }
+
+    fn written(&self) -> String {
+        self.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+impl Decoded for Vec<Offload> {
+    fn from_code(code: u64) -> Self {
+        Offload::ALL.iter().copied().filter(|what| code & 1 << what.code() != 0).collect()
+    }
+}
+
+impl Coded for Recomputation {
+    fn code(&self) -> u64 {
+        2 * self.what.code() + u64::from(self.layers.is_some())
+    }
+
+    fn written(&self) -> String {
+        match self.layers {
+            Some(_) => format!("some {}s", self.what),
+            None => self.what.to_string(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A forecast in HTML: as a document that needs nothing else, or as the part of a page that holds the answer.
+//!
+//! Templates are in `templates/`. They escape every text; only drawings and tables, whose texts are escaped already, are
+//! inserted as they are.
+
+use crate::draw::WIDTH;
+use crate::plots::breakdown::Breakdown;
+use crate::plots::scaling_curve::ScalingCurve;
+use crate::plots::staleness::Staleness;
+use crate::table::Table;
+use crate::tables::forecast;
+use crate::{format, sentences, table};
+use askama::Template;
+use stepcast_core::method::Method;
+use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::scenario::Scenario;
+use stepcast_study::Forecast;
+
+/// A drawing, and what to call its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plot {
+    /// "scaling".
+    pub name: &'static str,
+    /// The drawing.
+    pub svg: String,
+}
+
+/// Clusters beyond this are not predicted again for a drawing.
+const LARGE: u32 = 10_000;
+
+/// Width of plots that stand side by side, or on a small screen.
+const NARROW: f64 = 460.0;
+
+/// The plots that a forecast has.
+pub fn plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
+    plots_of(scenario, method, forecast, WIDTH)
+}
+
+/// The same, narrow enough to stand side by side.
+pub fn narrow_plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
+    plots_of(scenario, method, forecast, NARROW)
+}
+
+fn plots_of(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, wide: f64) -> Vec<Plot> {
+    let name = format::name(scenario.name());
+    let prediction = &forecast.prediction;
+    let scaling =
+        (!forecast.scaling.is_empty()).then(|| ScalingCurve::from_forecast(forecast, &name).svg_of(wide));
+    let breakdown = Breakdown::from_predictions(&columns(scenario, method, forecast), &name).svg_of(wide);
+    let staleness = Staleness::from_prediction(prediction, &name).map(|staleness| staleness.svg_of(wide));
+    let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
+    all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
+}
+
+/// The prediction; of quick methods, the predictions for all numbers of workers.
+fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Prediction> {
+    let workers = || forecast.scaling.iter().map(|point| point.workers);
+    if !method.is_quick() || workers().any(|workers| workers > LARGE) {
+        return vec![forecast.prediction.clone()];
+    }
+    let on = |workers| method.predict(&scenario.on(scenario.cluster.resized(workers))).ok();
+    let all: Vec<Prediction> = workers().filter_map(on).collect();
+    if all.is_empty() { vec![forecast.prediction.clone()] } else { all }
+}
+
+/// The answer: figures, plots, tables and warnings.
+#[derive(Template)]
+#[template(path = "answer.html")]
+struct Answer<'a> {
+    sentence: String,
+    method: String,
+    figures: Table,
+    /// Tables above the plots.
+    first: Vec<String>,
+    plots: &'a [Plot],
+    /// Tables below the plots.
+    tables: Vec<String>,
+    balance: Option<String>,
+    warnings: &'a [Warning],
+}
+
+impl<'a> Answer<'a> {
+    /// With all tables open and below the plots, or for an interactive page: open ones first, the others closed.
+    fn new(
+        scenario: &Scenario,
+        method: &dyn Method,
+        forecast: &'a Forecast,
+        plots: &'a [Plot],
+        interactive: bool,
+    ) -> Result<Self, askama::Error> {
+        let render = if interactive { table::folding_section } else { table::section };
+        let (first, tables): (Vec<Table>, Vec<Table>) =
+            forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
+        Ok(Self {
+            sentence: sentences::answer(forecast),
+            method: sentences::method(method),
+            figures: forecast::figures(scenario, forecast),
+            first: first.iter().map(render).collect::<Result<_, _>>()?,
+            plots,
+            tables: tables.iter().map(render).collect::<Result<_, _>>()?,
+            balance: sentences::balance(&forecast.prediction, &forecast.advice),
+            warnings: &forecast.prediction.warnings,
+        })
+    }
+}
+
+/// A document of its own.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Document<'a> {
+    title: String,
+    setting: String,
+    answer: Answer<'a>,
+    source: &'static str,
+    inputs: String,
+    command: &'a str,
+    version: &'static str,
+}
+
+/// The answer as a part of a page.
+pub fn part(
+    scenario: &Scenario,
+    method: &dyn Method,
+    forecast: &Forecast,
+    plots: &[Plot],
+) -> Result<String, askama::Error> {
+    Answer::new(scenario, method, forecast, plots, true)?.render()
+}
+
+/// The question and the answer as a document; `inputs` is the scenario with every default, `command` what makes the
+/// document again.
+pub fn document(
+    scenario: &Scenario,
+    method: &dyn Method,
+    forecast: &Forecast,
+    inputs: String,
+    command: &str,
+) -> Result<String, askama::Error> {
+    let plots = plots(scenario, method, forecast);
+    let answer = Answer::new(scenario, method, forecast, &plots, false)?;
+    Document {
+        title: sentences::title(scenario),
+        setting: sentences::setting(scenario),
+        answer,
+        source: method.source(),
+        inputs,
+        command,
+        version: env!("CARGO_PKG_VERSION"),
+    }
+    .render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_study::{ForecastOptions, Observer, Request, forecast};
+
+    fn made(text: &str, command: &str) -> String {
+        let request = Request::from_reader("test", text.as_bytes(), Vec::new()).unwrap();
+        let options = ForecastOptions { workers: Some(vec![1, 2, 4]), ..ForecastOptions::default() };
+        let forecast = forecast(&request, &options, &Observer::none()).unwrap();
+        let (scenario, method) = (request.scenario().unwrap(), request.method(options.method).unwrap());
+        document(&scenario, method, &forecast, text.to_owned(), command).unwrap()
+    }
+
+    #[test]
+    fn a_report_says_everything_and_needs_nothing() {
+        let text = include_str!("../../../examples/quickstart.toml");
+        let html = made(text, "stepcast report examples/quickstart.toml -o report.html");
+        for part in [
+            "vgg16 on 2 × ",
+            "<svg xmlns",
+            "<table>",
+            "A step takes",
+            "Throughput of vgg16",
+            "A step of vgg16",
+            "What would help",
+            "host-rate = ",
+            "stepcast report examples/quickstart.toml -o report.html",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+        // Nothing is fetched and nothing runs.
+        for outside in ["<script", "<link", " src=", "@import", "url(http", " onload"] {
+            assert!(!html.contains(outside), "{outside}");
+        }
+        assert_eq!(html, made(text, "stepcast report examples/quickstart.toml -o report.html"));
+    }
+
+    #[test]
+    fn names_cannot_bring_markup_in() {
+        let text = "[model.custom]\nname = \"<script>alert(1)</script>\"\ninput = [3, 8, 8]\n\
+                    [[model.custom.layers]]\nop = \"flatten\"\n[[model.custom.layers]]\nop = \"linear\"\nout = 10\n";
+        let html = made(text, "stepcast report '<img>' -o x.html");
+        assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
+    }
+}

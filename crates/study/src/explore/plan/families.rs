@@ -1,0 +1,229 @@
+//! What a search keeps of the plans that it judges: the best of every family, and the front of time, cost and memory.
+//!
+//! A family is all plans with the same value of one dimension. Its best plan says what the value costs.
+
+use super::setup::Setup;
+use serde::{Deserialize, Serialize};
+use stepcast_core::strategy::{COMPARED_EACH, COMPARED_LISTED, DIMENSIONS, Dimension, PlanChoice};
+
+/// Dimensions of machines: their kind, and their number.
+pub(super) const MACHINES: [&str; 2] = ["machine", "nodes"];
+
+const NODES: usize = 1;
+
+/// Dimensions that reports compare: those of machines, then those of plans.
+const COMPARED: usize = MACHINES.len() + COMPARED_EACH + COMPARED_LISTED;
+
+/// The dimensions of plans that reports compare: those that a search tries in full, then those that it tries as listed.
+pub(super) fn compared() -> impl Iterator<Item = &'static Dimension> {
+    let each = DIMENSIONS.iter().filter(|dimension| dimension.each && dimension.words.is_some());
+    each.chain(listed())
+}
+
+/// The dimensions that a search tries as listed.
+pub(super) fn listed() -> impl Iterator<Item = &'static Dimension> {
+    DIMENSIONS.iter().filter(|dimension| dimension.listed.is_some())
+}
+
+/// The values of a plan in all dimensions that reports compare.
+pub(super) fn codes(setup: &Setup, choice: &PlanChoice) -> [u64; COMPARED] {
+    let mut codes = [0; COMPARED];
+    codes[0] = setup.offer.map_or(0, |place| place as u64 + 1);
+    codes[NODES] = setup.nodes;
+    codes[MACHINES.len()..][..COMPARED_EACH].copy_from_slice(&choice.codes());
+    codes[MACHINES.len() + COMPARED_EACH..].copy_from_slice(&setup.codes);
+    codes
+}
+
+/// The best of some plans.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct BestPlan {
+    /// What is minimised.
+    pub(super) value: f64,
+    /// Time of a step, in seconds.
+    pub(super) step: f64,
+    pub(super) setup: Setup,
+    pub(super) choice: PlanChoice,
+}
+
+/// All plans with the same value of one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Family {
+    pub(super) code: u64,
+    /// Plans of it.
+    pub(super) plans: u64,
+    /// Of which fit into memory.
+    pub(super) fitting: u64,
+    /// The plan that needs least memory.
+    pub(super) least: (f64, Setup, PlanChoice),
+    /// The best admissible one.
+    pub(super) best: Option<BestPlan>,
+}
+
+/// All families that have been seen, by dimension.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Families {
+    by: [Vec<Family>; COMPARED],
+}
+
+impl Families {
+    /// The family of a plan, which needs this much memory, in one dimension.
+    fn family(list: &mut Vec<Family>, code: u64, least: (f64, Setup, PlanChoice)) -> &mut Family {
+        let known = list.iter().position(|family| family.code == code);
+        let place = known.unwrap_or_else(|| {
+            list.push(Family { code, plans: 0, fitting: 0, least, best: None });
+            list.len() - 1
+        });
+        &mut list[place]
+    }
+
+    /// Counts a plan.
+    pub(super) fn count(&mut self, setup: &Setup, choice: &PlanChoice, memory: f64, fits: bool) {
+        for (list, code) in self.by.iter_mut().zip(codes(setup, choice)) {
+            let family = Self::family(list, code, (memory, *setup, *choice));
+            family.plans += 1;
+            family.fitting += u64::from(fits);
+            if memory < family.least.0 {
+                family.least = (memory, *setup, *choice);
+            }
+        }
+    }
+
+    /// Adds what was counted and found elsewhere; of equal plans the own one stays.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (list, others) in self.by.iter_mut().zip(other.by) {
+            for family in others {
+                let own = Self::family(list, family.code, family.least);
+                own.plans += family.plans;
+                own.fitting += family.fitting;
+                if family.least.0 < own.least.0 {
+                    own.least = family.least;
+                }
+                if let Some(best) = family.best
+                    && own.best.is_none_or(|own| best.value < own.value)
+                {
+                    own.best = Some(best);
+                }
+            }
+        }
+    }
+
+    /// Whether a plan of at least this value cannot be the best of any of its families.
+    pub(super) fn beat(&self, setup: &Setup, choice: &PlanChoice, value: f64) -> bool {
+        self.by.iter().zip(codes(setup, choice)).all(|(list, code)| {
+            let own = list.iter().find(|family| family.code == code);
+            own.and_then(|family| family.best).is_some_and(|best| best.value <= value)
+        })
+    }
+
+    /// Takes an admissible plan into account; the first of equal ones stays.
+    pub(super) fn offer(&mut self, found: &BestPlan, memory: f64) {
+        for (list, code) in self.by.iter_mut().zip(codes(&found.setup, &found.choice)) {
+            let family = Self::family(list, code, (memory, found.setup, found.choice));
+            if family.best.is_none_or(|best| found.value < best.value) {
+                family.best = Some(*found);
+            }
+        }
+    }
+
+    /// Plans that were counted, and those of them that fit.
+    pub(super) fn plans(&self) -> [u64; 2] {
+        let sum = |count: fn(&Family) -> u64| self.by[NODES].iter().map(count).sum();
+        [sum(|family| family.plans), sum(|family| family.fitting)]
+    }
+
+    /// The best of all plans.
+    pub(super) fn best(&self) -> Option<BestPlan> {
+        let best = self.by[NODES].iter().filter_map(|family| family.best);
+        best.reduce(|a, b| if b.value < a.value { b } else { a })
+    }
+
+    /// The plan that needs least memory.
+    pub(super) fn least(&self) -> Option<(f64, Setup, PlanChoice)> {
+        let least = self.by[NODES].iter().map(|family| family.least);
+        least.reduce(|a, b| if b.0 < a.0 { b } else { a })
+    }
+
+    /// The plan of every family that needs least memory, the smallest first.
+    pub(super) fn smallest(&self) -> Vec<PlanChoice> {
+        let mut least: Vec<(f64, Setup, PlanChoice)> =
+            self.sorted().map(|(_, family)| family.least).collect();
+        least.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut found: Vec<PlanChoice> = Vec::new();
+        for (_, _, choice) in least {
+            if !found.contains(&choice) {
+                found.push(choice);
+            }
+        }
+        found
+    }
+
+    /// All families with the place of their dimension.
+    fn sorted(&self) -> impl Iterator<Item = (usize, &Family)> {
+        // Reports name chunks after the schedule that has them.
+        let chunks = compared().position(|dimension| dimension.key() == "virtual-stages");
+        let chunks = chunks.map_or(0, |place| place + MACHINES.len());
+        let mut order: Vec<usize> = (0..COMPARED).collect();
+        order.swap(chunks, chunks + 1);
+        order.into_iter().flat_map(|place| self.by[place].iter().map(move |family| (place, family)))
+    }
+
+    /// The same, those of a dimension in the order of their values.
+    pub(super) fn by_value(mut self) -> Vec<(usize, Family)> {
+        self.by.iter_mut().for_each(|list| list.sort_by_key(|family| family.code));
+        self.sorted().map(|(place, family)| (place, *family)).collect()
+    }
+}
+
+/// A plan with what it is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct FrontPoint {
+    pub(super) time: f64,
+    pub(super) cost: f64,
+    pub(super) memory: f64,
+    /// Time of a step.
+    pub(super) step: f64,
+    pub(super) setup: Setup,
+    pub(super) choice: PlanChoice,
+}
+
+impl FrontPoint {
+    fn dominates(&self, [time, cost, memory]: [f64; 3]) -> bool {
+        self.time <= time && self.cost <= cost && self.memory <= memory
+    }
+}
+
+/// Plans of which none is better in time, cost and memory at once.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Front {
+    points: Vec<FrontPoint>,
+}
+
+impl Front {
+    /// Whether a known plan is at least as good in time, cost and memory.
+    pub(super) fn dominates(&self, figures: [f64; 3]) -> bool {
+        self.points.iter().any(|known| known.dominates(figures))
+    }
+
+    /// Adds a plan, and removes those that it dominates.
+    pub(super) fn offer(&mut self, point: FrontPoint) {
+        if self.dominates([point.time, point.cost, point.memory]) {
+            return;
+        }
+        self.points.retain(|known| !point.dominates([known.time, known.cost, known.memory]));
+        self.points.push(point);
+    }
+
+    /// Adds all plans of another front.
+    pub(super) fn merge(&mut self, other: Self) {
+        other.points.into_iter().for_each(|point| self.offer(point));
+    }
+
+    /// The fastest first.
+    pub(super) fn sorted(mut self) -> Vec<FrontPoint> {
+        self.points.sort_by(|a, b| {
+            a.time.total_cmp(&b.time).then(a.cost.total_cmp(&b.cost)).then(a.memory.total_cmp(&b.memory))
+        });
+        self.points
+    }
+}

@@ -1,0 +1,92 @@
+//! Plans in the words of frameworks: flags, or a file.
+//!
+//! A plan that a framework cannot run is refused, with what to exclude from the search.
+
+use super::settings::Settings;
+use super::{accelerate, deepspeed, megatron, torchtitan};
+use crate::explore::plan::{Entry, PlanReport, applied};
+use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{ContextExchange, Framework, Plan};
+
+/// The best plan of a search in the words of a framework: with stages of their own where these are better and the framework
+/// has words for them.
+pub fn emit(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Result<String, Fault> {
+    let Some(stages) = &report.stages else { return entry(scenario, &report.best, framework) };
+    entry(scenario, &stages.entry, framework).or_else(|refused| {
+        let text = entry(scenario, &report.best, framework)?;
+        // JSON has no comments.
+        let note = match framework {
+            Framework::Deepspeed => String::new(),
+            _ => format!(
+                "# Stages of their own would save {:.1} %, but {}: {}.\n",
+                100.0 * stages.gain,
+                refused.reason,
+                stages.entry.words
+            ),
+        };
+        Ok(note + &text)
+    })
+}
+
+fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<String, Fault> {
+    let shape = scenario.transformer_of_plan()?;
+    let launch = Launch {
+        name: scenario.name(),
+        shape: &shape,
+        plan: &entry.plan.clone().resolve(&NoFiles)?,
+        nodes: entry.nodes,
+        workers_per_node: applied(scenario, entry)?.cluster.workers_per_node().into(),
+        data: entry.data,
+        micro_batches: entry.micro_batches,
+    };
+    launch.emit(framework)
+}
+
+/// A plan on machines, with what it leaves open.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The name of the model.
+    pub name: &'a str,
+    /// The transformer.
+    pub shape: &'a Transformer,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Machines.
+    pub nodes: u64,
+    /// Workers of each.
+    pub workers_per_node: u64,
+    /// Replicas.
+    pub data: u64,
+    /// Micro-batches of a replica.
+    pub micro_batches: u64,
+}
+
+impl Launch<'_> {
+    /// The text for a framework.
+    pub fn emit(&self, framework: Framework) -> Result<String, Fault> {
+        let mut plan = self.plan.clone();
+        plan.global_batch = Some(self.data * self.micro_batches * plan.micro_batch);
+        if plan.context == 1 {
+            plan.context_exchange = ContextExchange::Ring;
+        }
+        let settings = Settings::new(&plan, framework)?;
+        match framework {
+            Framework::Megatron => megatron::write(self, settings),
+            Framework::Torchtitan => torchtitan::write(self, settings),
+            Framework::Deepspeed => deepspeed::write(self, settings),
+            Framework::Fsdp => accelerate::write(self),
+        }
+    }
+
+    /// Layers of the first stage, of all between, and of the last, where those between are alike.
+    pub(super) fn ends(&self) -> Option<[u64; 3]> {
+        let (first, rest) = self.plan.given_layers().split_first()?;
+        let (last, between) = rest.split_last()?;
+        let middle = between.first().copied().unwrap_or(*first.max(last));
+        between.iter().all(|layers| *layers == middle).then_some([*first, middle, *last])
+    }
+}

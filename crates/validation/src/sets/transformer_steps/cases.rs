@@ -1,0 +1,308 @@
+//! Measured steps as scenarios of names; shards of blocks, of output layers and of experts as the method computes them.
+
+use crate::ValidationError;
+use crate::priors::{LogStep, Observation};
+use crate::records::{self, Fields};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use stepcast_analytic::transformer::Split;
+use stepcast_analytic::transformer::Transformer as Method;
+use stepcast_analytic::transformer::compute::{Parts, Shard, Software};
+use stepcast_analytic::transformer::flops::Work;
+use stepcast_core::machine::{Device, catalog};
+use stepcast_core::method::Method as _;
+use stepcast_core::model::transformer::{Experts, Transformer};
+use stepcast_core::precision::Precision;
+use stepcast_core::prior::Priors;
+use stepcast_core::quantity::BytesPerSec;
+use stepcast_core::scenario::{Document, Scenario};
+use stepcast_core::strategy::{Mask, Offload};
+use stepcast_fit::machine::Decoder;
+
+/// The device of measured steps and shards.
+const DEVICE: &str = "h200-sxm";
+
+/// A measured figure and its prediction.
+pub(super) struct StepCase {
+    pub(super) family: &'static str,
+    pub(super) name: String,
+    /// What is left out together with it: all figures of its model.
+    model: String,
+    is_fitted: bool,
+    /// Seconds.
+    pub(super) measured: f64,
+    predict: LogStep,
+    /// Its scenario, if it is a whole step.
+    pub(super) step: Option<Scenario>,
+}
+
+impl StepCase {
+    /// A whole step.
+    fn step(family: &'static str, name: String, model: String, scenario: Scenario, measured: f64) -> Self {
+        let own = scenario.clone();
+        let predict: LogStep = Box::new(move |priors: &Priors| {
+            let moved = Scenario { priors: Arc::new(priors.clone()), ..own.clone() };
+            Ok(Method.predict(&moved)?.iteration.get().ln())
+        });
+        Self { family, name, model, is_fitted: true, measured, predict, step: Some(scenario) }
+    }
+
+    /// The figure as the fit of constants sees it.
+    pub(super) fn observation(self) -> Observation {
+        Observation {
+            family: self.family.to_owned(),
+            source: self.model,
+            is_fitted: self.is_fitted,
+            measured: self.measured.ln(),
+            predict: self.predict,
+        }
+    }
+}
+
+/// All figures.
+pub(super) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
+    let mut cases = on_one_gpu()?;
+    for row in records::cases("transformer-steps/offloaded.csv")? {
+        cases.push(offloaded(&row)?);
+    }
+    for row in records::cases("transformer-steps/published.csv.gz")? {
+        cases.push(published(&row)?);
+    }
+    Ok(cases)
+}
+
+/// A field of one of the program's own types.
+fn typed<T: serde::de::DeserializeOwned>(row: &Value, key: &str) -> Result<T, ValidationError> {
+    let damaged = |error| ValidationError::Data(format!("transformer-steps, {key}: {error}"));
+    serde_json::from_value(row.field(key).clone()).map_err(damaged)
+}
+
+/// "Gpt" and "Llama", as figures are named.
+fn titled(word: &str) -> String {
+    let (first, rest) = word.split_at(word.len().min(1));
+    first.to_uppercase() + rest
+}
+
+fn decoder(row: &Value, precision: Precision, recompute: bool, tensor: u64) -> Decoder {
+    Decoder {
+        gpt: row.text("architecture") == "gpt",
+        hidden: row.count("hidden"),
+        heads: [row.count("heads"), row.count("kv_heads")],
+        mlp_width: row.count("mlp_width"),
+        layers: row.count("layers"),
+        sequence: row.count("sequence"),
+        micro_batch: row.count("micro_batch"),
+        vocabulary: row.count("vocabulary"),
+        precision,
+        recompute,
+        tensor,
+    }
+}
+
+/// What is left out together: all rows of an architecture and width.
+fn model(row: &Value) -> String {
+    format!("h200 {} of {}", row.text("architecture"), row.count("hidden"))
+}
+
+/// One H200: whole steps, and shards, behind a pause, forward and backward.
+pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
+    let mut cases = Vec::new();
+    for row in records::cases("transformer-steps/h200.csv.gz")? {
+        let (kind, precision) = (row.text("kind"), typed(&row, "precision")?);
+        let [hidden, layers, sequence, micro_batch, vocabulary, tensor] =
+            ["hidden", "layers", "sequence", "micro_batch", "vocabulary", "tensor"].map(|key| row.count(key));
+        let decoder = decoder(&row, precision, row.is("recompute"), tensor);
+        let scenario = decoder.scenario(DEVICE)?;
+        let name = format!(
+            "{} {} of {hidden}, {layers} layers, {micro_batch} x {sequence} tokens, V {vocabulary}, t {tensor}, {precision}{}",
+            titled(row.text("architecture")),
+            titled(kind),
+            if row.is("recompute") { ", recomputed" } else { "" }
+        );
+        let experts = row.count("experts");
+        let model = model(&row) + if experts > 0 { ", experts" } else { "" };
+        let family = match kind {
+            "step" => {
+                cases.push(StepCase::step("step, H200", name, model, scenario, row.number("step_ms") / 1e3));
+                continue;
+            }
+            "head" => "head shard, H200",
+            "bmm" | "grouped" => "experts, H200",
+            _ => "block shard, H200",
+        };
+        let experts = (experts > 0).then_some(Experts {
+            count: experts,
+            active: row.count("active"),
+            width: row.count("mlp_width"),
+            shared_width: 0,
+            dense_layers: 0,
+            router_bias: false,
+        });
+        let shape = Transformer { experts, ..decoder.shape() };
+        let shard = Arc::new(Alone {
+            kind: kind.to_owned(),
+            decoder,
+            shape,
+            device: catalog::device(DEVICE)?,
+            scenario,
+        });
+        for (index, pass) in ["forward", "backward"].into_iter().enumerate() {
+            let shard = Arc::clone(&shard);
+            cases.push(StepCase {
+                family,
+                name: format!("{name} {pass}"),
+                model: model.clone(),
+                is_fitted: true,
+                measured: row.number(&format!("{pass}_ms")) / 1e3,
+                predict: Box::new(move |priors| Ok(shard.times(priors)?[index].ln())),
+                step: None,
+            });
+        }
+    }
+    Ok(cases)
+}
+
+/// A shard that is computed alone.
+struct Alone {
+    kind: String,
+    decoder: Decoder,
+    shape: Transformer,
+    device: Device,
+    scenario: Scenario,
+}
+
+impl Alone {
+    /// Seconds of the forward and of the backward pass.
+    fn times(&self, priors: &Priors) -> Result<[f64; 2], ValidationError> {
+        let Self { decoder, shape, device, scenario, .. } = self;
+        let precision = decoder.precision;
+        let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak());
+        let software = Software { precision, fused: false, compiled: false, float8: false };
+        let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
+        let damaged = || ValidationError::Data("a shard has no plan".to_owned());
+        let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
+        let split = Split { tensor: decoder.tensor, ..Split::WHOLE };
+        let work = Work { sequence: decoder.sequence, batch: decoder.micro_batch, mask: Mask::Causal };
+        let shard = Shard::new(shape, plan, &split, [shape.experts.is_some(), false], None, work);
+        let computed = match self.kind.as_str() {
+            "head" => parts.head(&shard, decoder.vocabulary as f64 / decoder.tensor as f64),
+            "bmm" | "grouped" => parts.expert_layer(&shard),
+            _ => parts.layer(&shard),
+        };
+        let backward = computed.input.device + computed.weight.device;
+        Ok([computed.forward.device.get(), backward.get()])
+    }
+}
+
+/// One H200 whose host keeps activations or optimiser states. Nothing is fitted to these steps.
+fn offloaded(row: &Value) -> Result<StepCase, ValidationError> {
+    let gigabytes = |key: &str| BytesPerSec::new(row.number(key) * 1e9);
+    let offload: Offload = typed(row, "offload")?;
+    let mut scenario = decoder(row, Precision::Bf16, false, 1).scenario(DEVICE)?;
+    if let Some(plan) = &mut scenario.strategy.plan {
+        plan.offload = vec![offload];
+        plan.host_link = Some(gigabytes("host_link"));
+        plan.host_memory = gigabytes("host_memory");
+    }
+    let [hidden, layers, sequence, micro_batch] =
+        ["hidden", "layers", "sequence", "micro_batch"].map(|key| row.count(key));
+    let architecture = titled(row.text("architecture"));
+    let name =
+        format!("{architecture} of {hidden}, {layers} layers, {micro_batch} x {sequence} tokens, {offload}");
+    let case = StepCase::step("offloaded, H200", name, model(row), scenario, row.number("step_ms") / 1e3);
+    Ok(StepCase { is_fitted: false, ..case })
+}
+
+/// Families of published runs, and what figures of them are called.
+const PUBLISHED: [(&str, &str); 5] = [
+    ("vTrain multi-node", "vTrain multi-node, A100"),
+    ("Korthikanti table 5", "Korthikanti table 5, A100"),
+    ("llm-foundry", "llm-foundry, A100"),
+    ("torchtitan", "torchtitan, H100"),
+    ("SimuMax", "SimuMax, B200"),
+];
+
+/// A published run of several GPUs, as a scenario of names.
+fn published(row: &Value) -> Result<StepCase, ValidationError> {
+    let known = PUBLISHED.iter().find(|(family, _)| row.text("family") == *family);
+    let unknown = || ValidationError::Data(format!("there is no family {}", row.text("family")));
+    let (source, family) = *known.ok_or_else(unknown)?;
+    let scenario = Document::new("row", published_scenario(row)).scenario(&[])?;
+    let settings = row.text("settings");
+    // What is left out together: all runs of one model; of SimuMax, which has only one, of one number of ranks.
+    let model = match source {
+        "SimuMax" => format!("{family}, {}", settings.split(' ').next().unwrap_or("")),
+        _ => format!("{family}, hidden {}", row.count("hidden")),
+    };
+    let name = format!(
+        "{} of {} layers, {} tokens, {} x {}, {settings}",
+        row.text("shape"),
+        row.count("layers"),
+        row.count("sequence"),
+        row.count("gpus"),
+        row.text("device"),
+    );
+    let case = StepCase::step(family, name, model, scenario, row.number("seconds"));
+    Ok(StepCase { is_fitted: is_fitted(source, row), ..case })
+}
+
+/// The text of a scenario. `device` has a name, and what its data sheet says otherwise; `settings` has keys of
+/// `[strategy.plan]`, and behind a slash of `[strategy]`.
+fn published_scenario(row: &Value) -> String {
+    let [layers, hidden, heads, vocabulary, sequence, gpus, ports] =
+        ["layers", "hidden", "heads", "vocabulary", "sequence", "gpus", "ports"].map(|key| row.count(key));
+    let mut text = match row.text("shape") {
+        "gpt" => format!(
+            "[model.transformer]\nlayers = {layers}\nhidden = {hidden}\nheads = {heads}\n\
+             vocabulary = {vocabulary}\nsequence = {sequence}\nmlp = \"gelu\"\nnorm = \"layer\"\nbias = true\n\
+             positions = {sequence}\ntied = true\n"
+        ),
+        base => format!("[model.transformer]\nbase = \"{base}\"\nlayers = {layers}\nsequence = {sequence}\n"),
+    };
+    let mut device = row.text("device").split('|');
+    let base = device.next().unwrap_or("");
+    let _ = write!(text, "[[cluster.workers]]\ncount = {gpus}\ndevice = {{ base = \"{base}\"");
+    for (key, given) in device.filter_map(|pair| pair.split_once('=')) {
+        let _ = write!(text, ", {key} = \"{given}\"");
+    }
+    let [outside, inside] = ["outside", "inside"].map(|key| row.text(key));
+    let _ = write!(
+        text,
+        " }}\n[cluster.network]\nbase = \"{outside}\"\n[cluster.nodes]\nworkers = 8\nnetwork = \"{inside}\"\nports = {ports}\n"
+    );
+    let mut tables = ["[strategy]\n".to_owned(), "[strategy.plan]\n".to_owned()];
+    for (key, given) in row.text("settings").split(' ').filter_map(|pair| pair.split_once('=')) {
+        let plain = given.parse::<f64>().is_ok() || given == "true" || given == "false";
+        let value = match (key, plain) {
+            ("recompute", _) => format!("[\"{given}\"]"),
+            (_, true) => given.to_owned(),
+            (_, false) => format!("\"{given}\""),
+        };
+        let (table, key) = key.strip_prefix('/').map_or((1, key), |key| (0, key));
+        let _ = writeln!(tables[table], "{key} = {value}");
+    }
+    text + &tables.concat()
+}
+
+/// Whether constants are fitted to it: not if its source is left out as a whole, or if it is out of line with its
+/// neighbours for a reason that no model of computing and links has. vTrain: swapped memory, micro-batches of 2 at
+/// 4 and 8 ranks of the small model, and 2 ranks of the large one. llm-foundry: short sequences of 760m on 80 GB, 1b on 32
+/// GPUs, 13b on 8 and 70b on 64 GPUs of 40 GB.
+fn is_fitted(source: &str, row: &Value) -> bool {
+    let is = |setting: &str| row.text("settings").split(' ').any(|pair| pair == setting);
+    let (gpus, large) = (row.count("gpus"), row.text("device") == "a100-sxm4-80gb");
+    match (source, row.count("hidden")) {
+        ("Korthikanti table 5" | "torchtitan", _) => false,
+        ("vTrain multi-node", 3072) => {
+            let small = is("micro-batch=2") && (is("tensor=4") || is("tensor=8"));
+            !small && !is("micro-batch=64")
+        }
+        ("vTrain multi-node", 8192) => !is("tensor=2"),
+        ("llm-foundry", 1536) => row.count("sequence") > 1024 || !large,
+        ("llm-foundry", 2048) => gpus != 32,
+        ("llm-foundry", 5120) => gpus != 8 || large,
+        ("llm-foundry", 8192) => gpus != 64 || large,
+        _ => true,
+    }
+}
