@@ -15,3 +15,41 @@ pub const RELIABILITY: &str = include_str!("reliability.toml");
 
 /// Devices with the text of their fitted steps.
 pub const FITTED: [(&str, &str); 1] = [("h200-sxm", include_str!("fitted/h200-sxm.toml"))];
+
+/// Models, one file for each family, in the order in which they are listed.
+pub const MODELS: &[&str] = &[
+    include_str!("models/alexnet.toml"),
+    include_str!("models/overfeat.toml"),
+    include_str!("models/vgg.toml"),
+    include_str!("models/resnet.toml"),
+    include_str!("models/regnet.toml"),
+    include_str!("models/convnext.toml"),
+    include_str!("models/swin.toml"),
+    include_str!("models/googlenet.toml"),
+    include_str!("models/inception.toml"),
+    include_str!("models/densenet.toml"),
+    include_str!("models/mobilenet.toml"),
+    include_str!("models/efficientnet.toml"),
+    include_str!("models/vit.toml"),
+    include_str!("models/ssd.toml"),
+    include_str!("models/yolo.toml"),
+    include_str!("models/unet.toml"),
+    include_str!("models/ncf.toml"),
+    include_str!("models/dlrm.toml"),
+    include_str!("models/deepspeech.toml"),
+    include_str!("models/bert.toml"),
+    include_str!("models/gpt2.toml"),
+    include_str!("models/transformer-xl.toml"),
+    include_str!("models/t5.toml"),
+    include_str!("models/cifar-alexnet.toml"),
+    include_str!("models/cifar-resnet.toml"),
+    include_str!("models/zeng2023.toml"),
+    include_str!("models/gpt3.toml"),
+    include_str!("models/megatron.toml"),
+    include_str!("models/llama.toml"),
+    include_str!("models/mistral.toml"),
+    include_str!("models/qwen.toml"),
+    include_str!("models/gemma.toml"),
+    include_str!("models/deepseek.toml"),
+    include_str!("models/mpt.toml"),
+];

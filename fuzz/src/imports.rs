@@ -27,7 +27,7 @@ pub(crate) fn any(data: &[u8]) {
             match imported.content {
                 Content::Profile(profile) => hold(&profile),
                 Content::Model(model) => {
-                    ModelFile::of(&model).build().expect("a model can be written and read again");
+                    ModelFile::from_model(&model).build().expect("a model can be written and read again");
                 }
             }
         }

@@ -1,12 +1,11 @@
-//! Follows a graph from its inputs to its outputs: what is known of every tensor, and the work of every node.
+//! Follows a graph from its inputs to its outputs: shapes and origins of all tensors, and the work of every node.
 
+use crate::Options;
 use crate::graph::{Graph, Node, NodeId, TensorId, is_standard};
-use crate::inputs::{self, Samples};
-use crate::operator::{Call, Made, Stop, Work, only_moves, rule};
-use crate::options::Options;
+use crate::inputs::{self, BatchSize};
+use crate::operator::{InferenceError, Inferred, OperatorCall, Work, only_moves, rule};
 use crate::proto::{TensorProto, element};
-use crate::size::Size;
-use crate::tensor::{Origin, Tensor, stored_content, stored_shape};
+use crate::tensor::{Origin, Size, Tensor, stored_content, stored_shape};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use stepcast_core::fault::Fault;
 
@@ -16,18 +15,18 @@ const NEWEST_OPSET: i64 = 28;
 const OLDEST_OPSET: i64 = 7;
 
 /// What is known of a graph.
-pub(crate) struct Facts {
+pub(crate) struct GraphFacts {
     /// By tensor.
     pub(crate) tensors: Vec<Tensor>,
     /// By node.
     pub(crate) work: Vec<Vec<Work>>,
     /// Nodes whose shapes could not be inferred, and why. They matter only if the outputs depend on them.
     pub(crate) stopped: HashMap<NodeId, Fault>,
-    pub(crate) samples: Samples,
+    pub(crate) samples: BatchSize,
     pub(crate) notes: Vec<String>,
 }
 
-struct Walk<'a> {
+struct Inference<'a> {
     graph: &'a Graph,
     place: &'a str,
     tensors: Vec<Option<Tensor>>,
@@ -36,12 +35,12 @@ struct Walk<'a> {
     /// Where a shape was first lost, and why.
     lost: Option<(String, String)>,
     stopped: HashMap<NodeId, Fault>,
-    samples: inputs::Binding,
+    samples: inputs::InputShapes,
     opset: i64,
 }
 
 /// Follows `graph`, which came from `place`.
-pub(crate) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<Facts, Fault> {
+pub(crate) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<GraphFacts, Fault> {
     let mut notes = Vec::new();
     let binding = inputs::bind(graph, options, place, &mut notes)?;
     match graph.opset {
@@ -54,7 +53,7 @@ pub(crate) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<
             notes.push("the file does not say which version of the standard operators it uses".to_owned())
         }
     }
-    let mut walk = Walk {
+    let mut walk = Inference {
         graph,
         place,
         tensors: vec![None; graph.names.len()],
@@ -79,10 +78,10 @@ pub(crate) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<
     }
     let missing = || Tensor::new(None, Origin::Static);
     let tensors = walk.tensors.into_iter().map(|tensor| tensor.unwrap_or_else(missing)).collect();
-    Ok(Facts { tensors, work, stopped: walk.stopped, samples: walk.samples.samples, notes })
+    Ok(GraphFacts { tensors, work, stopped: walk.stopped, samples: walk.samples.samples, notes })
 }
 
-impl Walk<'_> {
+impl Inference<'_> {
     fn initialiser(&self, index: usize, stored: &TensorProto) -> Result<Tensor, Fault> {
         let Some(shape) = stored_shape(stored) else {
             let at = format!("{}, initialiser \"{}\"", self.place, stored.name);
@@ -105,9 +104,9 @@ impl Walk<'_> {
     fn step(&mut self, id: NodeId, node: &Node) -> Vec<Work> {
         let made = {
             let inputs = node.inputs.iter().map(|id| id.and_then(|id| self.tensors[id].as_ref())).collect();
-            let call = Call { node, inputs, names: &self.graph.names, opset: self.opset };
+            let call = OperatorCall { node, inputs, names: &self.graph.names, opset: self.opset };
             let known = is_standard(&node.domain) && !node.has_bodies();
-            known.then(|| rule(&node.op)).flatten().map(|rule| rule(&call).and_then(Made::bounded))
+            known.then(|| rule(&node.op)).flatten().map(|rule| rule(&call).and_then(Inferred::bounded))
         };
         let origin = self.origin(node);
         let made = match made {
@@ -115,7 +114,7 @@ impl Walk<'_> {
             Some(Err(stop)) => {
                 let error = self.stop(node, &stop, &origin);
                 self.stopped.extend(error.map(|error| (id, error)));
-                Made::default()
+                Inferred::default()
             }
             None => self.unfamiliar(node, &origin),
         };
@@ -135,26 +134,30 @@ impl Walk<'_> {
     }
 
     /// The fault of a node whose rule failed; none if the node has no work.
-    fn stop(&mut self, node: &Node, stop: &Stop, origin: &Origin) -> Option<Fault> {
+    fn stop(&mut self, node: &Node, stop: &InferenceError, origin: &Origin) -> Option<Fault> {
         let reason = match stop {
-            Stop::Unknown(reason) | Stop::Wrong(reason) => reason.clone(),
+            InferenceError::Unknown(reason) | InferenceError::Wrong(reason) => reason.clone(),
         };
         let harmless = *origin == Origin::Static || only_moves(&node.op);
-        if harmless && (matches!(stop, Stop::Unknown(_)) || *origin == Origin::Static) {
+        if harmless && (matches!(stop, InferenceError::Unknown(_)) || *origin == Origin::Static) {
             self.lost.get_or_insert_with(|| (node.place(), reason));
             return None;
         }
         let cause = match &self.lost {
-            Some((at, why)) if matches!(stop, Stop::Unknown(_)) => format!("{reason}, since at {at} {why}"),
+            Some((at, why)) if matches!(stop, InferenceError::Unknown(_)) => {
+                format!("{reason}, since at {at} {why}")
+            }
             _ => reason,
         };
         let at = format!("{}, {}", self.place, node.place());
         let remedy = match (stop, self.samples.samples) {
-            (Stop::Unknown(_), _) => "run onnx.shape_inference on the file, or export it with fixed sizes",
-            (Stop::Wrong(_), Samples::Open) => {
+            (InferenceError::Unknown(_), _) => {
+                "run onnx.shape_inference on the file, or export it with fixed sizes"
+            }
+            (InferenceError::Wrong(_), BatchSize::Open) => {
                 "check the sizes that were given; if the file was exported for one batch, export it with an open one"
             }
-            (Stop::Wrong(_), Samples::Fixed(_)) => {
+            (InferenceError::Wrong(_), BatchSize::Fixed(_)) => {
                 "check the sizes that were given, or export the model again"
             }
         };
@@ -162,17 +165,17 @@ impl Walk<'_> {
     }
 
     /// An operator without a rule: counted, and its outputs taken as the file declares them.
-    fn unfamiliar(&mut self, node: &Node, origin: &Origin) -> Made {
+    fn unfamiliar(&mut self, node: &Node, origin: &Origin) -> Inferred {
         if *origin != Origin::Static || node.inputs.is_empty() {
             let name =
                 if node.domain.is_empty() { node.op.clone() } else { format!("{}.{}", node.domain, node.op) };
             *self.unknown.entry(name).or_default() += 1;
         }
         self.lost.get_or_insert_with(|| (node.place(), "the operator is not known".to_owned()));
-        Made::default()
+        Inferred::default()
     }
 
-    fn remember(&mut self, node: &Node, made: &Made, origin: &Origin) {
+    fn remember(&mut self, node: &Node, made: &Inferred, origin: &Origin) {
         let (places, causal) = self.pattern(node, origin);
         for (index, id) in node.outputs.iter().enumerate() {
             let Some(id) = *id else { continue };

@@ -1,16 +1,15 @@
 //! The inputs of a model: which dimension is the batch, and the sizes of the others.
 
+use crate::Options;
 use crate::graph::{Graph, TensorId};
-use crate::options::Options;
 use crate::proto::{Dimension, ValueInfo};
-use crate::size::{Size, elements};
-use crate::tensor::MOST_DIMENSIONS;
+use crate::tensor::{MOST_DIMENSIONS, Size, elements};
 use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
 
 /// How many samples one pass of the graph takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Samples {
+pub(crate) enum BatchSize {
     /// Any number: the batch is open.
     Open,
     /// This many.
@@ -18,8 +17,8 @@ pub(crate) enum Samples {
 }
 
 /// The sizes of dimensions that the file leaves open.
-pub(crate) struct Binding {
-    pub(crate) samples: Samples,
+pub(crate) struct InputShapes {
+    pub(crate) samples: BatchSize,
     /// Shapes of all inputs.
     pub(crate) shapes: Vec<(TensorId, Vec<Size>)>,
     /// What the file calls the batch; empty if it has no name there.
@@ -27,7 +26,7 @@ pub(crate) struct Binding {
     sizes: BTreeMap<String, u64>,
 }
 
-impl Binding {
+impl InputShapes {
     /// The shape that the file declares for a tensor in between, as far as its names have sizes.
     pub(crate) fn declared(&self, info: &ValueInfo) -> Option<Vec<Size>> {
         dims(info)?.iter().map(|dim| self.size(dim)).collect()
@@ -58,18 +57,18 @@ pub(crate) fn bind(
     options: &Options,
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<Binding, Fault> {
+) -> Result<InputShapes, Fault> {
     let at = |info: &ValueInfo| format!("{place}, input \"{}\"", info.name);
     let all = || graph.inputs.iter().filter_map(|(_, info)| dims(info));
     let first = all().flatten().find(|dim| says_batch(dim)).or_else(|| all().find_map(<[_]>::first));
-    let mut binding = Binding {
-        samples: Samples::Open,
+    let mut binding = InputShapes {
+        samples: BatchSize::Open,
         shapes: Vec::new(),
         batch: first.filter(|dim| !is_fixed(dim)).map(|dim| dim.name.clone()),
         sizes: options.sizes.clone(),
     };
     if let Some(size) = first.and_then(|dim| binding.size(dim)).and_then(Size::number) {
-        binding.samples = Samples::Fixed(size);
+        binding.samples = BatchSize::Fixed(size);
         if size > 1 {
             notes.push(format!("one pass of the file takes {size} samples; counts were divided by {size}"));
         }
@@ -83,7 +82,7 @@ pub(crate) fn bind(
         for (axis, dim) in dims.iter().enumerate() {
             let key = format!("{}.{axis}", info.name);
             let given = options.sizes.get(&key).copied().and_then(Size::count);
-            let nameless_batch = axis == 0 && dim.name.is_empty() && binding.samples == Samples::Open;
+            let nameless_batch = axis == 0 && dim.name.is_empty() && binding.samples == BatchSize::Open;
             let size = given.or_else(|| binding.size(dim)).or_else(|| nameless_batch.then_some(Size::BATCH));
             let Some(size) = size else {
                 let name = if dim.name.is_empty() { key } else { dim.name.clone() };

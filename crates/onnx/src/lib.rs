@@ -1,7 +1,7 @@
 //! ONNX models: a file's graph, without its weights, becomes a model of layers.
 //!
 //! `wire` skips weights while reading, `proto` declares the messages, `graph` orders the nodes; `evaluate` follows
-//! shapes through the rules in `operator`, with the batch left open (`size`); `raise` recognises the layers that
+//! shapes through the rules in `operator`, with the batch left open (`tensor`); `raise` recognises the layers that
 //! exporters split into primitive operators and builds the model. `docs/import/onnx.md` describes what is counted.
 //!
 //! Memory is bounded by the graph, not by the weights. Nothing in a file can make this crate panic: what cannot be
@@ -10,28 +10,43 @@
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod evaluate;
-mod functions;
 mod graph;
 mod inputs;
 mod operator;
-mod options;
 mod proto;
 mod raise;
-mod size;
 mod tensor;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-pub use options::Options;
 pub use raise::ImportedModel;
 
 use graph::Graph;
 use prost::Message;
 use proto::ModelProto;
+use std::collections::BTreeMap;
 use std::io::Read;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use wire::WireError;
+
+/// Values that an ONNX file leaves open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Sizes of named dimensions, such as the length of a sequence; a dimension without a name goes by its input and place
+    /// ("input_ids.1"). The batch needs none.
+    pub sizes: BTreeMap<String, u64>,
+    /// The model's name; "onnx" if left out.
+    pub name: Option<String>,
+    /// Most bytes of memory to use.
+    pub max_memory: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { sizes: BTreeMap::new(), name: None, max_memory: 512 << 20 }
+    }
+}
 
 /// Whether a file that begins like this may be an ONNX model: its first field is the version of the format, and a text
 /// or a graph follows.
@@ -39,7 +54,7 @@ pub fn recognises(head: &[u8]) -> bool {
     matches!(head, [0x08, 1..=0x7f, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
 }
 
-/// Share of the memory that the decoded graph may take; the rest is for what is made of it.
+/// The decoded graph may take one part in this many of the memory; the model takes the rest.
 const DECODED: u64 = 2;
 
 /// The model in a stream without the content of large tensors, as a file of the same format that gives the same model.

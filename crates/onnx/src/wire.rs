@@ -74,17 +74,17 @@ impl Message {
 
 /// The model in `reader` without the content of large tensors; `most` is the memory that its decoded form may take.
 pub(crate) fn lean(reader: impl Read, most: u64) -> Result<Vec<u8>, WireError> {
-    Walker { inner: reader, position: 0, kept: 0, most }.message(Message::Model, None, 0)
+    LeanReader { inner: reader, position: 0, kept: 0, most }.message(Message::Model, None, 0)
 }
 
-struct Walker<R> {
+struct LeanReader<R> {
     inner: R,
     position: u64,
     kept: u64,
     most: u64,
 }
 
-impl<R: Read> Walker<R> {
+impl<R: Read> LeanReader<R> {
     /// A message that ends at byte `end`, or with the stream.
     fn message(&mut self, kind: Message, end: Option<u64>, depth: u32) -> Result<Vec<u8>, WireError> {
         if depth > DEEPEST {

@@ -11,12 +11,11 @@ mod engine;
 mod graph;
 mod program;
 mod programs;
-mod window;
 
 pub use engine::coordinate::Coordination;
 pub use engine::lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use engine::observe::{
-    Blind, ChunkRecord, LoadRecord, Observer, QueueRecord, Shared, StepRecord, Steps, Timeline,
+    Blind, ChunkRecord, LoadRecord, Observer, QueueRecord, Shared, StepRecord, Steps, Timeline, Window,
 };
 pub use engine::rendezvous::{Launch, RendezvousSpec};
 pub use engine::stations::links::{Route, max_min};
@@ -31,4 +30,3 @@ pub use programs::replay::{
 };
 pub use programs::sprint;
 pub use programs::synthesise::{jitter_factors, jittered, most_steps, synthesise};
-pub use window::Window;

@@ -146,7 +146,7 @@ pub fn write_model(path: &Path, model: &Model) -> Result<(), Fault> {
 
 /// Prints a model as a scenario.
 pub fn print_model(model: &Model, out: &mut impl Write) -> io::Result<()> {
-    let file = ModelFile::of(model);
+    let file = ModelFile::from_model(model);
     let comment = |text: &str| text.replace(['\n', '\r'], " ");
     writeln!(out, "# {}: {}\n[model.custom]", comment(&model.name), comment(&model.source))?;
     writeln!(out, "name = {}", inline(Value::try_from(&file.name))?)?;

@@ -40,7 +40,7 @@ pub enum ValidationError {
     /// A fit did not succeed.
     #[error("calibration: {0}")]
     Fit(FitError),
-    /// It is no longer wanted.
+    /// The caller cancelled it.
     #[error("it was cancelled before it was done")]
     Cancelled,
     /// Measured runs cannot be read, or a scenario made from them is rejected.

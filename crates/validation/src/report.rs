@@ -1,5 +1,6 @@
 //! What a set found, in one form for all sets: verdict, evidence, tables to read and figures for programs.
 
+use crate::checks::ExactCheck;
 use crate::coverage::Coverage;
 use crate::set::Definition;
 use crate::template::fill;
@@ -36,7 +37,7 @@ pub enum Evidence {
         /// The bounds, in words.
         bound: String,
     },
-    /// So many cases with printed or exact figures; nothing was measured.
+    /// Number of cases with printed or exact figures; nothing was measured.
     Exact(usize),
 }
 
@@ -82,6 +83,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Findings of figures that were compared with exact values.
+    pub(crate) fn exact(checks: &[ExactCheck], figures: Value) -> Self {
+        let evidence = Evidence::Exact(checks.iter().map(|check| check.cases).sum());
+        Self { holds: checks.iter().all(ExactCheck::holds), ..Self::new(figures, evidence) }
+    }
+
     /// Findings whose bounds are all in the definition.
     pub(crate) fn new(figures: Value, evidence: Evidence) -> Self {
         Self { figures, evidence, checks: Vec::new(), holds: true, drawing: None }

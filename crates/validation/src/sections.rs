@@ -19,7 +19,7 @@ pub(crate) struct SectionSpec {
     title: String,
     /// Path of the list of figures that a table shows, one row for each.
     rows: String,
-    /// Fields by which consecutive rows are divided into several tables.
+    /// Consecutive rows that agree in these fields share a table.
     by: Vec<String>,
     /// A field that must not be null; with an exclamation mark, that must be.
     only: Option<String>,

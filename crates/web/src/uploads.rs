@@ -270,7 +270,7 @@ impl Files for Uploads {
         let options = stepcast_onnx::Options { sizes: sizes.clone(), ..Default::default() };
         let imported = stepcast_onnx::read(Cursor::new(bytes), "upload", &options)
             .map_err(|error| Fault::new(error.reason, error.remedy))?;
-        Ok(ModelFile::of(&imported.model))
+        Ok(ModelFile::from_model(&imported.model))
     }
 
     fn text(&self, path: &str) -> Result<String, Fault> {

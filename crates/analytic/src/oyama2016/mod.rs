@@ -12,7 +12,6 @@
 pub mod barrier;
 mod estimate;
 mod kernels;
-mod method;
 mod steady;
 mod structure;
 mod threads;
@@ -21,7 +20,178 @@ pub use estimate::{Assumed, threads};
 pub use kernels::{
     CudaKernel, Estimate, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
 };
-pub use method::Oyama2016;
+use steady::SHORT;
 pub use steady::{Steady, steady_states};
+use stepcast_core::compute;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
+use stepcast_core::machine::WorkerGroup;
+use stepcast_core::method::{Method, without_plan};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Architecture, Synchronisation};
 pub use structure::{Layer, Structure, StructureError};
 pub use threads::{GPU_PARTS, Threads, Times, UPDATE_PARTS};
+
+/// Oyama 2016: nodes of several GPUs that compute without waiting while update threads run the all-reduce.
+///
+/// The iteration is that of a GPU thread, which alone determines the throughput (eq. 10). The update threads,
+/// reported in `updating`, determine the minibatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Oyama2016;
+
+impl Method for Oyama2016 {
+    fn name(&self) -> &'static str {
+        "oyama2016"
+    }
+
+    fn summary(&self) -> &'static str {
+        "asynchronous all-reduce beside computing, on nodes of several GPUs; average minibatch"
+    }
+
+    fn source(&self) -> &'static str {
+        "Oyama et al. 2016 (SPRINT), in Japanese"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        let refuse = |key, reason: String, remedy: Remedies| {
+            Err(Fault::in_key(key, format!("Oyama 2016 {reason}"), remedy))
+        };
+        without_plan("Oyama 2016", scenario)?;
+        if scenario.profile().is_some() {
+            return refuse(
+                "model.profile",
+                "needs a model, and a profile has none".to_owned(),
+                [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")].into(),
+            );
+        }
+        if scenario.strategy.architecture != Architecture::AllReduce {
+            return refuse(
+                "strategy.architecture",
+                "models all-reduce only".to_owned(),
+                [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("simulate")].into(),
+            );
+        }
+        if scenario.strategy.synchronisation != Synchronisation::Async {
+            return refuse(
+                "strategy.synchronisation",
+                "models asynchronous training only".to_owned(),
+                [Remedy::set("strategy.synchronisation", "async"), Remedy::method("liu2022")].into(),
+            );
+        }
+        if scenario.methods.oyama2016.through_servers {
+            return refuse(
+                "methods.oyama2016.through-servers",
+                "has no parameter servers".to_owned(),
+                [Remedy::advice("remove it"), Remedy::method("simulate")].into(),
+            );
+        }
+        let cluster = &scenario.cluster;
+        if !are_alike(scenario) {
+            return refuse(
+                "cluster.workers",
+                "models workers that are all alike".to_owned(),
+                "keep one group of workers, or groups that differ in nothing but their counts".into(),
+            );
+        }
+        let (workers, per_node) = (cluster.workers(), u64::from(cluster.workers_per_node()));
+        if workers > per_node && !workers.is_multiple_of(per_node) {
+            let reason = format!("models full nodes, and {per_node} does not divide {workers}");
+            return refuse(
+                "cluster.nodes.workers",
+                reason,
+                "use a number of workers that fills every node".into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        self.applies(scenario)?;
+        let (threads, assumed) = threads(scenario)?;
+        let steady = threads.steady().ok_or_else(|| {
+            Fault::in_key(
+                "methods.oyama2016",
+                "Oyama 2016 finds no steady state: a thread takes no time, or too much to count",
+                "give the threads times such as \"1 ns\" for each parameter",
+            )
+        })?;
+        let computing = threads.load_images + threads.deform_images + threads.compute;
+        let report = |(index, group): (usize, &WorkerGroup)| GroupReport {
+            group: index,
+            count: group.count,
+            batch: threads.batch,
+            compute: computing,
+            ready: Seconds::ZERO,
+            // No worker waits for another, so a slower worker always lowers the throughput.
+            slack: Some(0.0),
+        };
+        let groups = scenario.cluster.groups.iter().enumerate().map(report).collect();
+        let bottleneck =
+            if computing * 2.0 >= steady.gpu { Bottleneck::Compute } else { Bottleneck::HostCopy };
+        let breakdown = steady.times.gpu_parts();
+        let updating = Updating {
+            iteration: steady.update,
+            breakdown: steady.times.update_parts(),
+            minibatch: steady.minibatch,
+            staleness: steady.staleness,
+        };
+        Ok(Prediction {
+            warnings: warnings(scenario, &assumed, &steady),
+            updating: Some(Box::new(updating)),
+            ..Prediction::new(self.name(), steady.gpu, groups, breakdown, bottleneck)
+        })
+    }
+}
+
+/// Whether groups of workers differ in nothing but their counts and prices.
+fn are_alike(scenario: &Scenario) -> bool {
+    let [first, others @ ..] = &scenario.cluster.groups[..] else { return false };
+    let alike = |(index, group): (usize, &WorkerGroup)| {
+        let (count, batch, price) = (first.count, first.batch, first.price);
+        let same = WorkerGroup { count, batch, price, ..group.clone() };
+        same == *first && scenario.batch(index) == scenario.batch(0)
+    };
+    (1..).zip(others).all(alike)
+}
+
+fn warnings(scenario: &Scenario, assumed: &Assumed, steady: &Steady) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, message| warnings.push(Warning { code, message });
+    if steady.states > 1 {
+        let message = format!(
+            "the threads have {} steady states; the one with the shortest critical sections is shown",
+            steady.states
+        );
+        warn("several-steady-states", message);
+    }
+    if !steady.premise_holds() {
+        let message = format!(
+            "a critical section takes {:.0} % of its thread's iteration; lock waits are modelled for short ones, below \
+             {:.0} %",
+            100.0 * steady.longest_critical,
+            100.0 * SHORT
+        );
+        warn("long-critical-section", message);
+    }
+    if !assumed.keys.is_empty() {
+        let message = format!(
+            "not measured, and estimated from data sheets: {}; set them in [methods.oyama2016]",
+            assumed.keys.join(", ")
+        );
+        warn("assumed-coefficients", message);
+    }
+    for (many, what) in
+        [(assumed.outside.products, "matrix products"), (assumed.outside.kernels, "kernels bound by memory")]
+    {
+        if many > 0 {
+            let message =
+                format!("{many} {what} are larger or smaller than any that was measured: extrapolated");
+            warn(compute::EXTRAPOLATED, message);
+        }
+    }
+    if assumed.by_device {
+        warnings.extend(compute::assumptions(scenario));
+    }
+    warnings
+}

@@ -6,6 +6,227 @@
 //! activations, local SGD). Each addition has its own input, whose default leaves the paper's model unchanged.
 
 pub mod formulas;
-mod method;
 
-pub use method::Zeng2023;
+use crate::placement;
+use crate::queue::{self, Arrival};
+use crate::step::{self, Round, TransferCost};
+use formulas::{Operations, cpu_rate, gpu_rate};
+use stepcast_core::compute;
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::{DeviceKind, WorkerGroup};
+use stepcast_core::method::Method;
+use stepcast_core::prediction::{GroupReport, Prediction, Warning};
+use stepcast_core::quantity::{FlopsPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Architecture;
+use stepcast_core::workload::LayerWork;
+
+/// Zeng 2023: Algorithms 1 and 2, formulas 27-33.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Zeng2023;
+
+impl Method for Zeng2023 {
+    fn name(&self) -> &'static str {
+        "zeng2023"
+    }
+
+    fn summary(&self) -> &'static str {
+        "bulk-synchronous parameter server on unequal workers, from operation counts"
+    }
+
+    fn source(&self) -> &'static str {
+        "Zeng et al. 2023, doi 10.1155/2023/2663115"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        step::only_bulk_synchronous("Zeng 2023", scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        self.applies(scenario)?;
+        let workers = workers(scenario);
+        let (round, slack) = match scenario.strategy.architecture {
+            Architecture::StandAlone => (alone(&workers[0]), vec![0.0]),
+            _ => parameter_server(scenario, &workers),
+        };
+        let report = |(index, (worker, slack)): (usize, (&Worker, f64))| GroupReport {
+            group: index,
+            count: worker.count,
+            batch: scenario.samples(index),
+            compute: worker.host_to_device + worker.step,
+            ready: worker.host_to_device + worker.until_push,
+            slack: Some(slack),
+        };
+        let groups = workers.iter().zip(slack).enumerate().map(report).collect();
+        let warnings = premature_end(scenario, &workers, &round);
+        let warnings = warnings.into_iter().chain(step::unused("Zeng 2023", scenario, &[])).collect();
+        Ok(step::prediction(self.name(), scenario, &round, groups, warnings))
+    }
+}
+
+/// Times of one worker of a group in one step, without any waiting for other workers.
+#[derive(Debug, Clone, Copy)]
+struct Worker {
+    /// Number of identical workers in the group.
+    count: u32,
+    /// Copying the batch to the device.
+    host_to_device: Seconds,
+    /// Forward and backward pass (eqs. 28 and 33).
+    step: Seconds,
+    /// The part of `step` before the push begins: all of it on a CPU (Algorithm 1), up to the first gradient on a GPU
+    /// (line 3 of Algorithm 2).
+    until_push: Seconds,
+    /// The time for which one push to or pull from the fullest server occupies that server's port (eqs. 30 and 31).
+    to_server: TransferCost,
+    /// The same for the worker's own port and all servers; none where it cannot be the limit.
+    own: Option<TransferCost>,
+}
+
+/// One worker per group; this is the only pass over the scenario's groups.
+fn workers(scenario: &Scenario) -> Vec<Worker> {
+    let workload = &scenario.workload;
+    let network = &scenario.cluster.network;
+    let worker = |(index, group): (usize, &WorkerGroup)| {
+        let batch = scenario.batch(index);
+        let weights = workload.weights.saturating_sub(workload.untouched(f64::from(batch)));
+        let operations =
+            Operations::new(workload.forward, weights, scenario.methods.zeng2023.flops_per_weight);
+        let rate = rate(scenario, group);
+        let step = operations.iteration(batch) / rate;
+        let until_push = match group.device.kind {
+            DeviceKind::Cpu => step,
+            DeviceKind::Gpu => operations.until_first_push(batch, workload.tensors) / rate,
+        };
+        let host_to_device = match scenario.methods.zeng2023.host_copy {
+            true => compute::copy_of_batch(scenario, index),
+            false => Seconds::ZERO,
+        };
+        let fixed = network.latency + network.startup;
+        let cluster = &scenario.cluster;
+        let sent = |layer: &LayerWork| scenario.sent(index, layer);
+        let share = placement::largest_share(workload, cluster.servers, sent);
+        let to_server = TransferCost { fixed, ..step::server_payload(cluster, share) };
+        let own = step::is_worker_limited(cluster, group).then(|| TransferCost {
+            fixed,
+            ..step::worker_payload(cluster, group, scenario.sent_in_all(index))
+        });
+        Worker { count: group.count, host_to_device, step, until_push, to_server, own }
+    };
+    scenario.cluster.groups.iter().enumerate().map(worker).collect()
+}
+
+impl Worker {
+    /// Computing time in a round of `steps` until the push begins.
+    fn computing(&self, steps: f64) -> Seconds {
+        self.step * (steps - 1.0) + self.until_push
+    }
+
+    /// When the push of a round of `steps` begins.
+    fn ready(&self, steps: f64) -> Seconds {
+        self.host_to_device * steps + self.computing(steps)
+    }
+
+    /// One push or pull of all parameters without other workers: by the slower of the two ports.
+    fn undisturbed(&self) -> TransferCost {
+        self.own.filter(|own| own.total() > self.to_server.total()).unwrap_or(self.to_server)
+    }
+}
+
+/// Eq. 28 for a CPU and eq. 33 for a GPU, times the given or fitted efficiency.
+fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
+    let device = &group.device;
+    let rate = match device.kind {
+        DeviceKind::Cpu => cpu_rate(device.clock, scenario.methods.zeng2023.simd),
+        DeviceKind::Gpu => gpu_rate(device.clock, device.units, scenario.methods.zeng2023.fc),
+    };
+    let fitted = device.shares(scenario.strategy.precision).map(|shares| shares.zeng2023);
+    rate * (group.efficiency.or(fitted).unwrap_or(1.0) * group.speed)
+}
+
+fn alone(worker: &Worker) -> Round {
+    Round { compute: worker.step, host_to_device: worker.host_to_device, ..Round::default() }
+}
+
+/// The queue of both algorithms, and the slack of every group.
+///
+/// With several servers the fullest one finishes last. A worker's own port carries the traffic of all servers and of no
+/// other worker: where it is slower than a server's, the server serves several workers at once, and the step lasts at
+/// least as long as that port needs by itself.
+fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>) {
+    let steps = step::steps_per_round(scenario.strategy.synchronisation);
+    let mut arrivals: Vec<Arrival> = Vec::with_capacity(workers.len());
+    let mut pull = TransferCost::default();
+    for (index, worker) in workers.iter().enumerate() {
+        let (ready, service) = (worker.ready(steps), worker.to_server.total());
+        arrivals.push(Arrival { ready, service, count: worker.count, owner: index as u32 });
+        pull = pull.plus(worker.to_server.times(f64::from(worker.count)));
+    }
+    queue::sort(&mut arrivals);
+    let drained = queue::drain(&arrivals);
+    let first = &workers[arrivals[drained.first].owner as usize];
+    let busy_since = arrivals[drained.first].ready;
+    // All workers that arrive in the last busy period except the one served last. Workers are visited in storage
+    // order rather than service order, so that memory is accessed sequentially.
+    let busy = workers.iter().filter(|worker| worker.ready(steps) >= busy_since);
+    let served = busy.map(|worker| worker.to_server.times(f64::from(worker.count)));
+    let push = arrivals.last().map_or(TransferCost::default(), |last| workers[last.owner as usize].to_server);
+    let mut round = Round {
+        compute: first.computing(steps),
+        host_to_device: first.host_to_device * steps,
+        push,
+        queueing: served.fold(push.times(-1.0), TransferCost::plus),
+        pull,
+        ..Round::default()
+    };
+
+    let mut end = drained.end;
+    for (worker, own) in workers.iter().filter_map(|worker| Some((worker, worker.own?))) {
+        if worker.ready(steps) + own.total() > end {
+            end = worker.ready(steps) + own.total();
+            round = Round {
+                compute: worker.computing(steps),
+                host_to_device: worker.host_to_device * steps,
+                push: own,
+                queueing: TransferCost::default(),
+                worker_link: true,
+                ..round
+            };
+        }
+        if own.total() > round.pull.total() {
+            round.pull = own;
+            round.worker_link = true;
+        }
+    }
+
+    let mut latest = vec![Seconds::ZERO; workers.len()];
+    for (arrival, time) in arrivals.iter().zip(queue::latest(&arrivals, end)) {
+        latest[arrival.owner as usize] = time;
+    }
+    let slack = workers.iter().zip(latest).map(|(worker, latest)| {
+        let latest = worker.own.map_or(latest, |own| latest.min(end - own.total()));
+        ((latest - worker.ready(steps)) / worker.computing(steps)).max(0.0)
+    });
+    (round, slack.collect())
+}
+
+/// Algorithm 2 ignores that the last gradient cannot be sent before the backward pass has computed it. If that
+/// matters, the prediction is too short (errata 1.5): the method warns but keeps the result.
+fn premature_end(scenario: &Scenario, workers: &[Worker], round: &Round) -> Option<Warning> {
+    if scenario.strategy.architecture == Architecture::StandAlone {
+        return None;
+    }
+    let steps = step::steps_per_round(scenario.strategy.synchronisation);
+    let pushed = round.total() - round.pull.total();
+    let (index, shortfall) = workers.iter().enumerate().find_map(|(index, worker)| {
+        let segment = worker.undisturbed().payload() / f64::from(scenario.workload.tensors);
+        let earliest = (worker.host_to_device + worker.step) * steps + segment;
+        (earliest > pushed).then_some((index, earliest - pushed))
+    })?;
+    let message = format!(
+        "Algorithm 2 lets the {} finish its push {} before its backward pass can have ended; the real step is \
+         at least that much longer",
+        scenario.cluster.groups[index].device.name,
+        shortfall.human()
+    );
+    Some(Warning { code: "premature-end", message })
+}

@@ -5,8 +5,8 @@ use crate::render::{answers, table};
 use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
-use stepcast_core::model::zoo::{self, Entry};
+use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
+use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
 use stepcast_report::tables::model;
 
@@ -41,7 +41,7 @@ pub(crate) enum Models {
 
 /// The only command that builds the whole zoo.
 pub(super) fn list(output: &Output) -> Result<Answer, Fault> {
-    let models: Vec<(&Entry, Model)> =
+    let models: Vec<(&ZooModel, Model)> =
         zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<Result<_, Fault>>()?;
     let totals: Vec<ModelTotals<'_>> =
         models.iter().map(|(entry, model)| ModelTotals::from_model(entry, model)).collect();
@@ -55,14 +55,13 @@ pub(super) fn show(name: &str, layers: bool, output: &Output) -> Result<Answer, 
     let details = ModelDetails {
         totals: ModelTotals::from_model(entry, &model),
         by_kind: OperationCounts::from_model(&model),
-        transformer: transformer::zoo::find(entry.name)
-            .map(|shape| TransformerShape::from_transformer(entry.name, &shape)),
+        transformer: entry.shape().map(|shape| TransformerShape::from_transformer(&entry.name, &shape)),
         layers: layers.then(|| model.layers().iter().map(LayerRow::from_layer).collect()),
     };
     output.answer(&details, |screen| answers::model(entry, &model, layers, screen))
 }
 
-fn build(entry: &Entry) -> Result<Model, Fault> {
+fn build(entry: &ZooModel) -> Result<Model, Fault> {
     entry.build().map_err(|error| Fault::new(format!("the zoo's {} is broken: {error}", entry.name), ""))
 }
 
@@ -70,7 +69,7 @@ fn build(entry: &Entry) -> Result<Model, Fault> {
 #[derive(Serialize)]
 struct ModelTotals<'a> {
     name: &'a str,
-    aliases: &'a [&'a str],
+    aliases: &'a [String],
     description: &'a str,
     source: &'a str,
     input: &'a [u64],
@@ -89,17 +88,17 @@ struct ModelTotals<'a> {
 }
 
 impl<'a> ModelTotals<'a> {
-    fn from_model(entry: &'a Entry, model: &'a Model) -> Self {
+    fn from_model(entry: &'a ZooModel, model: &'a Model) -> Self {
         let adjustments = model.adjustments().iter().map(|adjustment| AdjustmentRow {
-            reason: adjustment.reason,
+            reason: &adjustment.reason,
             forward_flop: adjustment.forward,
             weights: adjustment.weights,
         });
         Self {
-            name: entry.name,
-            aliases: entry.aliases,
-            description: entry.description,
-            source: entry.source,
+            name: &entry.name,
+            aliases: &entry.aliases,
+            description: &entry.description,
+            source: &entry.source,
             input: model.input().dims(),
             parameters: model.parameters(),
             weights: model.weights(),
@@ -173,9 +172,7 @@ impl TransformerShape {
         let single = |part, parameters| PartRow::new(part, "model", parameters, 1);
         let mut rows = vec![single("embedding", parts.embedding)];
         for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
-            rows.extend(
-                layer.parts.iter().map(|part| PartRow::new(part.name, kind, part.parameters, *count)),
-            );
+            rows.extend(layer.iter().map(|part| PartRow::new(part.name, kind, part.parameters, *count)));
         }
         rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
         rows.retain(|row| row.count > 0 && row.parameters > 0);

@@ -4,8 +4,8 @@
 use super::{Screen, table};
 use crate::words::WORDING;
 use stepcast_core::method::Method;
-use stepcast_core::model::zoo::Entry;
-use stepcast_core::model::{Model, transformer};
+use stepcast_core::model::Model;
+use stepcast_core::model::zoo::ZooModel;
 use stepcast_core::prediction::Warning;
 use stepcast_core::scenario::Scenario;
 use stepcast_fit::FitReport;
@@ -221,20 +221,20 @@ pub(crate) fn map(scenario: &Scenario, map: &Map, screen: &Screen) -> String {
 }
 
 /// The totals of one model, the parts of a transformer, and its layers where they are wanted.
-pub(crate) fn model(entry: &Entry, model: &Model, layers: bool, screen: &Screen) -> String {
-    let names = match entry.aliases {
+pub(crate) fn model(entry: &ZooModel, model: &Model, layers: bool, screen: &Screen) -> String {
+    let names = match &entry.aliases[..] {
         [] => String::new(),
         aliases => format!(" (also {})", aliases.join(", ")),
     };
     let mut all = tables::model::all(model, layers);
     // The parts come before the layers, which are many.
     let place = all.len() - usize::from(layers);
-    let parts = transformer::zoo::find(entry.name).as_ref().map(tables::transformer::parts);
+    let parts = entry.shape().as_ref().map(tables::transformer::parts);
     all.splice(place..place, parts);
     let title = screen.paragraph(0, &format!("{}{names}: {}", entry.name, entry.description));
     let source = screen.paragraph(0, &format!("Source: {}.", entry.source));
     let sections: Vec<String> = all.iter().map(|table| table::section(table, screen)).collect();
-    title.replacen(entry.name, &screen.strong(entry.name), 1) + &source + &sections.join("\n")
+    title.replacen(&entry.name, &screen.strong(&entry.name), 1) + &source + &sections.join("\n")
 }
 
 /// The best plan: its figures, its training, what else is worth having, and what every property costs.

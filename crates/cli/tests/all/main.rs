@@ -1,5 +1,6 @@
 //! The commands from outside, one module for each subject: a single program links faster than many.
 
+mod architecture;
 mod attacks;
 mod behaviour;
 mod broken;

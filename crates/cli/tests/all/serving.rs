@@ -69,7 +69,7 @@ impl Server {
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (_, content) = text.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {text}"))
+        serde_json::from_str(content).unwrap()
     }
 
     /// Sends a signal, and how long it takes to end.

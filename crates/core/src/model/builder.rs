@@ -2,8 +2,8 @@
 
 use super::cost::Cost;
 use super::infer::infer;
-use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
-use super::shape::{MOST_DIMENSIONS, Misfit, Shape, ShapeError};
+use super::op::{Activation, Norm, Op};
+use super::shape::{MOST_DIMENSIONS, Shape, ShapeError};
 use super::{Adjustment, Layer, LayerId, Model, Published, Rows, memory};
 use std::collections::HashSet;
 
@@ -15,8 +15,6 @@ use std::collections::HashSet;
 pub struct Builder {
     name: String,
     source: String,
-    sequence: Option<u64>,
-    is_sequence: bool,
     layers: Vec<Layer>,
     names: HashSet<String>,
     total: Cost,
@@ -30,8 +28,6 @@ impl Builder {
         Self {
             name: name.into(),
             source: source.into(),
-            sequence: None,
-            is_sequence: false,
             layers: Vec::new(),
             names: HashSet::new(),
             total: Cost::default(),
@@ -40,26 +36,9 @@ impl Builder {
         }
     }
 
-    /// Asks the layout for samples of so many tokens; [`finish`](Self::finish) fails if it does not have tokens.
-    #[must_use]
-    pub fn of_sequence(self, sequence: Option<u64>) -> Self {
-        Self { sequence, ..self }
-    }
-
-    /// Name of the model.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Tokens of one sample: those asked for, or the usual number.
-    pub fn tokens(&mut self, usual: u64) -> u64 {
-        self.is_sequence = true;
-        self.sequence.unwrap_or(usual)
-    }
-
     /// Adds an input tensor with its dimensions for one sample.
     pub fn input(&mut self, name: &str, dims: &[u64]) -> Result<LayerId, ShapeError> {
-        let output = given(dims).map_err(|misfit| misfit.at(name))?;
+        let output = given(dims).map_err(|error| error.at(name))?;
         self.push(name, Op::Input, &[], output, Cost::default())
     }
 
@@ -71,7 +50,7 @@ impl Builder {
         dims: &[u64],
         cost: Cost,
     ) -> Result<LayerId, ShapeError> {
-        let output = given(dims).map_err(|misfit| misfit.at(name))?;
+        let output = given(dims).map_err(|error| error.at(name))?;
         self.shapes(name, inputs)?;
         self.push(name, Op::Counted(cost), inputs, output, cost)
     }
@@ -85,8 +64,8 @@ impl Builder {
     ) -> Result<LayerId, ShapeError> {
         let name = name.into();
         let shapes = self.shapes(&name, inputs)?;
-        let (output, cost) = infer(&op, &shapes).map_err(|misfit| misfit.at(&name))?;
-        self.check_table(&op).map_err(|misfit| misfit.at(&name))?;
+        let (output, cost) = infer(&op, &shapes).map_err(|error| error.at(&name))?;
+        self.check_table(&op).map_err(|error| error.at(&name))?;
         self.push(&name, op, inputs, output, cost)
     }
 
@@ -113,21 +92,10 @@ impl Builder {
 
     /// The finished model.
     pub fn finish(self) -> Result<Model, ShapeError> {
-        let empty = || {
-            Misfit {
-                field: None,
-                reason: "the model has no layers".to_owned(),
-                remedy: "add layers".to_owned(),
-            }
-            .at(&self.name)
-        };
-        if self.sequence.is_some() && !self.is_sequence {
-            let reason = "its samples are not sequences of tokens";
-            return Err(Misfit::of("sequence", reason, "remove `sequence`").at(&self.name));
-        }
+        let empty = || ShapeError::new("the model has no layers", "add layers").at(&self.name);
         let input = self.layers.iter().find(|layer| layer.op == Op::Input).ok_or_else(empty)?;
         let input = input.output.clone();
-        let overflow = || Misfit::overflow().at(&self.name);
+        let overflow = || ShapeError::overflow().at(&self.name);
         let inputs = self.layers.iter().filter(|layer| layer.op == Op::Input);
         let input_elements = inputs
             .map(|layer| layer.output.elements())
@@ -147,11 +115,11 @@ impl Builder {
     }
 
     /// A product with a whole table has a gradient in every row of it.
-    fn check_table(&self, op: &Op) -> Result<(), Misfit> {
+    fn check_table(&self, op: &Op) -> Result<(), ShapeError> {
         let Op::Linear { out, tied: true, .. } = *op else { return Ok(()) };
         let sparse = |rows: Rows| rows.count == out;
         match self.layers.iter().filter_map(Layer::rows).any(sparse) {
-            true => Err(Misfit::of(
+            true => Err(ShapeError::in_field(
                 "tied",
                 "it shares the table of a sparse embedding, but its own gradient is dense",
                 "remove `sparse` from the embedding, or `tied` from this layer",
@@ -163,7 +131,7 @@ impl Builder {
     /// The output shapes of these layers.
     fn shapes(&self, name: &str, inputs: &[LayerId]) -> Result<Vec<&Shape>, ShapeError> {
         inputs.iter().map(|&id| self.shape(id)).collect::<Option<_>>().ok_or_else(|| {
-            Misfit::input("it reads a layer that does not exist", "add the layers it reads before it")
+            ShapeError::in_inputs("it reads a layer that does not exist", "add the layers it reads before it")
                 .at(name)
         })
     }
@@ -176,11 +144,11 @@ impl Builder {
         output: Shape,
         cost: Cost,
     ) -> Result<LayerId, ShapeError> {
-        let id = LayerId::try_from(self.layers.len()).map_err(|_| Misfit::overflow().at(name))?;
-        let total = self.total.checked_add(cost).ok_or_else(|| Misfit::overflow().at(name))?;
+        let id = LayerId::try_from(self.layers.len()).map_err(|_| ShapeError::overflow().at(name))?;
+        let total = self.total.checked_add(cost).ok_or_else(|| ShapeError::overflow().at(name))?;
         if !self.names.insert(name.to_owned()) {
             let reason = "there is another layer of this name";
-            return Err(Misfit::of("name", reason, "give every layer a name of its own").at(name));
+            return Err(ShapeError::in_field("name", reason, "give every layer a name of its own").at(name));
         }
         self.total = total;
         self.layers.push(Layer { name: name.to_owned(), op, inputs: inputs.to_vec(), output, cost });
@@ -189,28 +157,18 @@ impl Builder {
 }
 
 /// A shape given by the user.
-fn given(dims: &[u64]) -> Result<Shape, Misfit> {
+fn given(dims: &[u64]) -> Result<Shape, ShapeError> {
     Shape::new(dims).ok_or_else(|| {
         let text = dims.iter().take(MOST_DIMENSIONS).map(u64::to_string).collect::<Vec<_>>().join(", ");
         let more = if dims.len() > MOST_DIMENSIONS { ", …" } else { "" };
         let reason = format!("[{text}{more}] is not the shape of a tensor");
         let remedy = "give 1 to 64 dimensions, each at least 1, their product below 2^64";
-        Misfit::of("shape", reason, remedy)
+        ShapeError::in_field("shape", reason, remedy)
     })
 }
 
 /// Shorthand for common layers with one input.
 impl Builder {
-    /// Adds a convolution.
-    pub fn conv(
-        &mut self,
-        name: impl Into<String>,
-        conv: Conv2d,
-        from: LayerId,
-    ) -> Result<LayerId, ShapeError> {
-        self.add(name, Op::Conv2d(conv), &[from])
-    }
-
     /// Adds a linear layer with a bias.
     pub fn linear(
         &mut self,
@@ -231,36 +189,8 @@ impl Builder {
         self.add(name, Op::Activate(activation), &[from])
     }
 
-    /// Adds a batch normalisation with trained scale and shift.
-    pub fn batch_norm(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
-        self.add(name, Op::Normalise(Norm::Batch { affine: true }), &[from])
-    }
-
     /// Adds a layer normalisation with trained scale and shift.
     pub fn layer_norm(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
         self.add(name, Op::Normalise(Norm::Layer { affine: true }), &[from])
-    }
-
-    /// Adds a pooling with a square window.
-    pub fn pool(
-        &mut self,
-        name: impl Into<String>,
-        kind: Pool,
-        (kernel, stride, padding): (u64, u64, u64),
-        from: LayerId,
-    ) -> Result<LayerId, ShapeError> {
-        let op = Op::Pool {
-            kind,
-            kernel: (kernel, kernel),
-            stride: (stride, stride),
-            padding: Padding::all(padding),
-            ceil: false,
-        };
-        self.add(name, op, &[from])
-    }
-
-    /// Adds a mean over the image, one number per channel.
-    pub fn global_average(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
-        self.add(name, Op::AdaptivePool { kind: Pool::Average, size: (1, 1) }, &[from])
     }
 }

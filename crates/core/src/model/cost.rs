@@ -1,44 +1,72 @@
-//! Cost of one layer: operations per sample and parameters.
+//! Cost of one layer: operations per sample and parameters, and the rows of tables with a sparse gradient.
 
+use super::op::Op;
+use super::{Layer, Model};
+use crate::quantity::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Operations per sample in the forward pass, by kind, and the parameters of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
-    #[serde(skip_serializing_if = "is_zero")]
     pub multiply_add: u64,
     /// Additions of a bias: one per output element.
-    #[serde(skip_serializing_if = "is_zero")]
     pub bias: u64,
     /// Non-linearities, including the softmax of an attention (see
     /// [`Activation::operations`](super::Activation::operations)).
-    #[serde(skip_serializing_if = "is_zero")]
     pub activation: u64,
     /// Pooling: one per element of each window.
-    #[serde(skip_serializing_if = "is_zero")]
     pub pooling: u64,
     /// Normalisation (see [`Norm::operations`](super::Norm::operations)).
-    #[serde(skip_serializing_if = "is_zero")]
     pub normalisation: u64,
     /// Sums and products of tensors, scaling, dropout.
-    #[serde(skip_serializing_if = "is_zero")]
     pub elementwise: u64,
     /// Trainable parameters that multiply: kernels, matrices, embeddings, scales of a normalisation.
-    #[serde(skip_serializing_if = "is_zero")]
     pub weights: u64,
     /// Trainable parameters that are added: biases, shifts of a normalisation.
-    #[serde(skip_serializing_if = "is_zero")]
     pub biases: u64,
     /// Untrained state: running mean and variance of a batch normalisation and its step counter.
-    #[serde(skip_serializing_if = "is_zero")]
     pub buffers: u64,
 }
 
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+/// One count of a [`Cost`], as a file names it; operations first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CostKind {
+    /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
+    MultiplyAdd,
+    /// Additions of a bias.
+    Bias,
+    /// Non-linearities.
+    Activation,
+    /// Pooling.
+    Pooling,
+    /// Normalisation.
+    Normalisation,
+    /// Sums and products of tensors, scaling, dropout.
+    Elementwise,
+    /// Trainable parameters that multiply.
+    Weights,
+    /// Trainable parameters that are added.
+    Biases,
+    /// Untrained state.
+    Buffers,
+}
+
+impl CostKind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::MultiplyAdd,
+        Self::Bias,
+        Self::Activation,
+        Self::Pooling,
+        Self::Normalisation,
+        Self::Elementwise,
+        Self::Weights,
+        Self::Biases,
+        Self::Buffers,
+    ];
 }
 
 /// Kinds of operations that are counted in addition to multiply-adds; none by default.
@@ -84,24 +112,115 @@ impl Cost {
         self.forward(Counting::ALL) == 0
     }
 
+    /// The count of one kind.
+    pub fn count(&self, kind: CostKind) -> u64 {
+        let mut copy = *self;
+        *copy.count_mut(kind)
+    }
+
+    /// The count of one kind, to change it.
+    pub fn count_mut(&mut self, kind: CostKind) -> &mut u64 {
+        match kind {
+            CostKind::MultiplyAdd => &mut self.multiply_add,
+            CostKind::Bias => &mut self.bias,
+            CostKind::Activation => &mut self.activation,
+            CostKind::Pooling => &mut self.pooling,
+            CostKind::Normalisation => &mut self.normalisation,
+            CostKind::Elementwise => &mut self.elementwise,
+            CostKind::Weights => &mut self.weights,
+            CostKind::Biases => &mut self.biases,
+            CostKind::Buffers => &mut self.buffers,
+        }
+    }
+
     /// The sum of two costs, if it and its forward operations of all kinds fit into 64 bits.
     pub(super) fn checked_add(self, other: Self) -> Option<Self> {
-        let sum = Self {
-            multiply_add: self.multiply_add.checked_add(other.multiply_add)?,
-            bias: self.bias.checked_add(other.bias)?,
-            activation: self.activation.checked_add(other.activation)?,
-            pooling: self.pooling.checked_add(other.pooling)?,
-            normalisation: self.normalisation.checked_add(other.normalisation)?,
-            elementwise: self.elementwise.checked_add(other.elementwise)?,
-            weights: self.weights.checked_add(other.weights)?,
-            biases: self.biases.checked_add(other.biases)?,
-            buffers: self.buffers.checked_add(other.buffers)?,
-        };
-        let operations =
-            [sum.multiply_add, sum.bias, sum.activation, sum.pooling, sum.normalisation, sum.elementwise];
-        operations.into_iter().try_fold(0_u64, u64::checked_add)?;
+        let mut sum = self;
+        for kind in CostKind::ALL {
+            let count = sum.count_mut(kind);
+            *count = count.checked_add(other.count(kind))?;
+        }
+        let (operations, _) = CostKind::ALL.split_at(6);
+        operations.iter().try_fold(0_u64, |all, kind| all.checked_add(sum.count(*kind)))?;
         sum.weights.checked_add(sum.biases)?;
         Some(sum)
+    }
+}
+
+/// Bytes of the index of a row.
+const INDEX: f64 = 8.0;
+
+/// The rows of a table with a sparse gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows {
+    /// Rows of the table.
+    pub count: u64,
+    /// Elements of a row.
+    pub width: u64,
+    /// Rows that each sample looks up, the same one more than once included.
+    pub lookups: u64,
+}
+
+impl Rows {
+    /// Expected number of different rows that `samples` look up, if each of the n rows is as likely as any other:
+    ///
+    /// ```text
+    /// n (1 − (1 − 1/n)^k)        for k lookups
+    /// ```
+    ///
+    /// The most that is expected under any distribution: where some rows are more likely than others, fewer are touched.
+    pub fn touched(&self, samples: f64) -> f64 {
+        let (rows, lookups) = (self.count as f64, self.lookups as f64 * samples);
+        if lookups <= 0.0 {
+            return 0.0;
+        }
+        // For millions of rows 1 − 1/n loses most digits; the logarithm keeps them.
+        -rows * (lookups * (-1.0 / rows).ln_1p()).exp_m1()
+    }
+
+    /// Elements of the rows that `samples` touch.
+    pub fn elements(&self, samples: f64) -> f64 {
+        self.touched(samples) * self.width as f64
+    }
+
+    /// Size of the gradient of `samples` with elements of `element` bytes: the touched rows with their indices, or
+    /// the whole table where that is smaller.
+    pub fn bytes(&self, samples: f64, element: f64) -> Bytes {
+        let dense = (self.count as f64) * (self.width as f64) * element;
+        let row = self.width as f64 * element + INDEX;
+        Bytes::new(dense.min(self.touched(samples) * row))
+    }
+}
+
+impl Layer {
+    /// The rows of its table, if the gradient of that is sparse.
+    pub fn rows(&self) -> Option<Rows> {
+        match self.op {
+            Op::Embedding { count, width, sparse: true } => {
+                Some(Rows { count, width, lookups: self.output.elements() / width.max(1) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Parameters that a step of `samples` updates: all, or those in the touched rows.
+    pub fn updated(&self, samples: f64) -> f64 {
+        let weights = self.rows().map_or(self.cost.weights as f64, |rows| rows.elements(samples));
+        weights + self.cost.biases as f64
+    }
+
+    /// Size of its gradients after a backward pass of `samples`, with elements of `element` bytes.
+    pub(crate) fn gradient_bytes(&self, samples: f64, element: f64) -> f64 {
+        let weights = self.cost.weights as f64 * element;
+        let weights = self.rows().map_or(weights, |rows| rows.bytes(samples, element).get());
+        weights + self.cost.biases as f64 * element
+    }
+}
+
+impl Model {
+    /// Parameters that a step of `samples` updates.
+    pub fn updated(&self, samples: f64) -> f64 {
+        self.layers().iter().map(|layer| layer.updated(samples)).sum()
     }
 }
 
@@ -131,5 +250,51 @@ mod tests {
         let bias = Cost { bias: 1, ..Cost::default() };
         assert_eq!(most.checked_add(bias), None);
         assert_eq!(bias.checked_add(bias).map(|cost| cost.bias), Some(2));
+    }
+
+    /// The probability that a row is missed, one lookup after the other.
+    fn slow(rows: u64, lookups: u64) -> f64 {
+        let missed = (0..lookups).fold(1.0, |missed, _| missed * (1.0 - 1.0 / rows as f64));
+        rows as f64 * (1.0 - missed)
+    }
+
+    #[test]
+    fn touched_rows_are_those_that_are_not_missed() {
+        for (count, lookups, samples) in [(1, 1, 5), (3, 1, 2), (10, 4, 25), (1000, 1, 128), (305, 2, 2048)] {
+            let rows = Rows { count, width: 16, lookups };
+            let (fast, slow) = (rows.touched(f64::from(samples)), slow(count, lookups * samples as u64));
+            assert!((fast / slow - 1.0).abs() < 1e-9, "{count} rows: {fast} {slow}");
+        }
+        // Three rows, two lookups: 3 of 9 pairs are one row, 6 are two.
+        let three = Rows { count: 3, width: 1, lookups: 1 };
+        assert!((three.touched(2.0) - 15.0 / 9.0).abs() < 1e-12);
+    }
+
+    /// All sequences of lookups, each row with its own probability.
+    #[test]
+    fn skewed_access_touches_fewer_rows() {
+        let expected = |likely: [f64; 3]| -> f64 {
+            let mut sum = 0.0;
+            for sequence in 0..81 {
+                let rows = [sequence % 3, sequence / 3 % 3, sequence / 9 % 3, sequence / 27 % 3];
+                let different = (0..3).filter(|row| rows.contains(row)).count();
+                sum += rows.iter().map(|row| likely[*row]).product::<f64>() * different as f64;
+            }
+            sum
+        };
+        let uniform = Rows { count: 3, width: 1, lookups: 2 }.touched(2.0);
+        assert!((expected([1.0 / 3.0; 3]) - uniform).abs() < 1e-12);
+        assert!(expected([0.6, 0.3, 0.1]) < uniform);
+    }
+
+    #[test]
+    fn a_gradient_is_never_larger_than_the_table() {
+        let rows = Rows { count: 100, width: 4, lookups: 1 };
+        assert_eq!(rows.bytes(1.0, 4.0), Bytes::new(24.0));
+        assert_eq!(rows.bytes(1e6, 4.0), Bytes::new(1600.0));
+        // Indices keep their size in 16 bits.
+        assert_eq!(rows.bytes(1.0, 2.0), Bytes::new(16.0));
+        let millions = Rows { count: 10_131_227, width: 16, lookups: 1 };
+        assert!((millions.touched(2048.0) - 2047.793).abs() < 1e-3, "{}", millions.touched(2048.0));
     }
 }

@@ -1,7 +1,7 @@
 //! The fully connected head of an image classifier, and its replacement by convolutions (Liu 2022, section 4.1).
 
-use super::op::{Activation, Conv2d, Op, Pool};
-use super::{Layer, LayerFile, Model};
+use super::op::Op;
+use super::{Layer, LayerFile, Model, Value};
 
 /// The fully connected layers after the last feature map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,17 +70,21 @@ impl Head {
     /// Table 3 of Liu 2022: a 1×1 convolution that keeps the number of channels, one that outputs the classes, and
     /// the mean over the image (network in network, Lin 2013).
     pub fn convolutions(&self) -> Vec<LayerFile> {
-        let conv = |out| Op::Conv2d(Conv2d::new(out, 1).biased());
-        let relu = Op::Activate(Activation::Relu);
         let layers = [
-            ("head.conv1", conv(self.channels)),
-            ("head.relu1", relu),
-            ("head.conv2", conv(self.classes)),
-            ("head.relu2", relu),
-            ("head.pool", Op::AdaptivePool { kind: Pool::Average, size: (1, 1) }),
+            ("head.conv1", "conv2d", Some(self.channels)),
+            ("head.relu1", "relu", None),
+            ("head.conv2", "conv2d", Some(self.classes)),
+            ("head.relu2", "relu", None),
+            ("head.pool", "global-average-pool", None),
         ];
-        let named = |(name, op): (&str, Op)| LayerFile { name: Some(name.to_owned()), ..LayerFile::of(&op) };
-        layers.into_iter().map(named).collect()
+        let layer = |(name, op, out): (&str, &str, Option<u64>)| LayerFile {
+            name: Some(name.to_owned()),
+            op: op.to_owned(),
+            out: out.map(Value::Number),
+            kernel: out.map(|_| Value::Number(1)),
+            ..LayerFile::default()
+        };
+        layers.into_iter().map(layer).collect()
     }
 }
 
@@ -116,7 +120,7 @@ mod tests {
         };
         let vgg = zoo::build("vgg16").unwrap();
         let head = vgg.head().unwrap();
-        let (_, replaced) = ModelFile::of(&vgg).replaced(head.first, head.convolutions()).unwrap();
+        let (_, replaced) = ModelFile::from_model(&vgg).replaced(head.first, head.convolutions()).unwrap();
         assert_eq!(sizes(&vgg, head.first), [392.0, 64.0, 15.625]);
         assert_eq!(sizes(&replaced, head.first), [1.0, 1.953_125]);
         assert_eq!(replaced.layers().last().unwrap().output.dims(), [1000, 1, 1]);

@@ -2,23 +2,25 @@
 
 use super::cost::Cost;
 use super::op::{Activation, Conv2d, Norm, Op};
-use super::shape::{Misfit, Shape};
+use super::shape::{Shape, ShapeError};
 use super::window::Window;
 
-type Inferred = Result<(Shape, Cost), Misfit>;
+type Inferred = Result<(Shape, Cost), ShapeError>;
 
 /// Shape of the output and cost of `op` on these inputs.
 pub(super) fn infer(op: &Op, inputs: &[&Shape]) -> Inferred {
     match *op {
-        Op::Input => Err(Misfit::input("an input reads no other layer", "give its shape instead")),
+        Op::Input => Err(ShapeError::in_inputs("an input reads no other layer", "give its shape instead")),
         Op::Add => sum(inputs),
         Op::Concat => concat(inputs),
         Op::Multiply => product(inputs),
         Op::Attention { heads, causal } => attention(inputs, heads, causal),
-        Op::Counted(_) => Err(Misfit::of("shape", "its shape is given, not inferred", "give its shape")),
+        Op::Counted(_) => {
+            Err(ShapeError::in_field("shape", "its shape is given, not inferred", "give its shape"))
+        }
         _ => match inputs {
             [input] => unary(op, input),
-            _ => Err(Misfit::input(
+            _ => Err(ShapeError::in_inputs(
                 format!("it reads {} layers, not one", inputs.len()),
                 "name one input layer",
             )),
@@ -43,7 +45,7 @@ fn unary(op: &Op, input: &Shape) -> Inferred {
         Op::PositionEmbedding { count } => position_embedding(count, input),
         Op::ClassToken => {
             let (tokens, width) = sequence(input)?;
-            let tokens = tokens.checked_add(1).ok_or_else(Misfit::overflow)?;
+            let tokens = tokens.checked_add(1).ok_or_else(ShapeError::overflow)?;
             Ok((shape(&[tokens, width])?, Cost { weights: width, ..Cost::default() }))
         }
         Op::Flatten => free(&[input.elements()]),
@@ -56,7 +58,7 @@ fn unary(op: &Op, input: &Shape) -> Inferred {
         }
         Op::SelectToken { index } => match sequence(input)? {
             (tokens, width) if index < tokens => free(&[width]),
-            (tokens, _) => Err(Misfit::of(
+            (tokens, _) => Err(ShapeError::in_field(
                 "index",
                 format!("there is no token {index} in a sequence of {tokens}"),
                 "tokens count from 0",
@@ -64,7 +66,7 @@ fn unary(op: &Op, input: &Shape) -> Inferred {
         },
         Op::Shortcut { out, stride } => shortcut(out, stride, input),
         Op::Input | Op::Add | Op::Concat | Op::Multiply | Op::Attention { .. } | Op::Counted(_) => {
-            Err(Misfit::input("it does not read a single layer", "name its inputs"))
+            Err(ShapeError::in_inputs("it does not read a single layer", "name its inputs"))
         }
     }
 }
@@ -75,7 +77,7 @@ fn convolution(conv: &Conv2d, input: &Shape) -> Inferred {
     positive("groups", conv.groups)?;
     for (what, count) in [("input", channels), ("output", conv.out)] {
         if count % conv.groups != 0 {
-            return Err(Misfit::of(
+            return Err(ShapeError::in_field(
                 "groups",
                 format!("{} groups do not divide the {count} {what} channels", conv.groups),
                 "use a number of groups that divides both numbers of channels",
@@ -103,7 +105,7 @@ fn linear(out: u64, bias: bool, tied: bool, input: &Shape) -> Inferred {
         [features] => (vec![out], features),
         [tokens, features] => (vec![tokens, out], features),
         _ => {
-            return Err(Misfit::input(
+            return Err(ShapeError::in_inputs(
                 format!("a linear layer reads features or a sequence, not {input}"),
                 "put a flatten layer before it",
             ));
@@ -134,7 +136,7 @@ fn adaptive_pool(size: (u64, u64), input: &Shape) -> Inferred {
     let (channels, height, width) = image(input)?;
     positive("size", size.0.min(size.1))?;
     let output = shape(&[channels, size.0, size.1])?;
-    let covered = |n: u64, out: u64| n.checked_add(out - gcd(n, out)).ok_or_else(Misfit::overflow);
+    let covered = |n: u64, out: u64| n.checked_add(out - gcd(n, out)).ok_or_else(ShapeError::overflow);
     let pooling = times(&[channels, covered(height, size.0)?, covered(width, size.1)?])?;
     Ok((output, Cost { pooling, ..Cost::default() }))
 }
@@ -144,7 +146,7 @@ fn normalise(norm: Norm, input: &Shape) -> Inferred {
     let (parameters, buffers) = match norm {
         Norm::Batch { affine } => {
             let channels = dims.first().copied().unwrap_or(0);
-            let buffers = times(&[2, channels])?.checked_add(1).ok_or_else(Misfit::overflow)?;
+            let buffers = times(&[2, channels])?.checked_add(1).ok_or_else(ShapeError::overflow)?;
             (if affine { channels } else { 0 }, buffers)
         }
         Norm::Layer { affine } => (if affine { dims.last().copied().unwrap_or(0) } else { 0 }, 0),
@@ -165,7 +167,7 @@ fn embedding(count: u64, width: u64, input: &Shape) -> Inferred {
     positive("count", count)?;
     positive("width", width)?;
     let [tokens] = *input.dims() else {
-        return Err(Misfit::input(
+        return Err(ShapeError::in_inputs(
             format!("an embedding reads one dimension of tokens, not {input}"),
             "give the model an input of one dimension, such as input = [128]",
         ));
@@ -176,7 +178,7 @@ fn embedding(count: u64, width: u64, input: &Shape) -> Inferred {
 fn position_embedding(count: u64, input: &Shape) -> Inferred {
     let (tokens, width) = sequence(input)?;
     if tokens > count {
-        return Err(Misfit::of(
+        return Err(ShapeError::in_field(
             "count",
             format!("{count} positions are fewer than the {tokens} tokens of the sequence"),
             "raise count or shorten the sequence",
@@ -192,7 +194,7 @@ fn attention(inputs: &[&Shape], heads: u64, causal: bool) -> Inferred {
         [packed] => match sequence(packed)? {
             (tokens, packed) if packed % 3 == 0 => (tokens, tokens, packed / 3, packed / 3),
             (_, packed) => {
-                return Err(Misfit::input(
+                return Err(ShapeError::in_inputs(
                     format!("a width of {packed} does not hold queries, keys and values of one width"),
                     "name three inputs, or one whose width is three times that of the attention",
                 ));
@@ -202,7 +204,7 @@ fn attention(inputs: &[&Shape], heads: u64, causal: bool) -> Inferred {
             let ((queries, width), (keys, key_width), (values, value_width)) =
                 (sequence(q)?, sequence(k)?, sequence(v)?);
             if width != key_width || keys != values {
-                return Err(Misfit::input(
+                return Err(ShapeError::in_inputs(
                     format!("queries {q}, keys {k} and values {v} do not match"),
                     "queries and keys need one width, keys and values one length",
                 ));
@@ -210,21 +212,21 @@ fn attention(inputs: &[&Shape], heads: u64, causal: bool) -> Inferred {
             (queries, keys, width, value_width)
         }
         _ => {
-            return Err(Misfit::input(
+            return Err(ShapeError::in_inputs(
                 format!("an attention reads {} layers", inputs.len()),
                 "name three inputs (queries, keys, values), or one that holds all three",
             ));
         }
     };
     if width % heads != 0 || value_width % heads != 0 {
-        return Err(Misfit::of(
+        return Err(ShapeError::in_field(
             "heads",
             format!("{heads} heads do not divide the width {width}"),
             "use a number of heads that divides the width",
         ));
     }
     let pairs = if causal { causal_pairs(queries, keys)? } else { times(&[queries, keys])? };
-    let widths = width.checked_add(value_width).ok_or_else(Misfit::overflow)?;
+    let widths = width.checked_add(value_width).ok_or_else(ShapeError::overflow)?;
     let cost = Cost {
         multiply_add: times(&[2, pairs, widths])?,
         activation: times(&[Activation::Softmax.operations(), heads, pairs])?,
@@ -235,22 +237,22 @@ fn attention(inputs: &[&Shape], heads: u64, causal: bool) -> Inferred {
 }
 
 /// Number of query-key pairs in causal attention; with equally many of both, query i attends to the first i keys.
-fn causal_pairs(queries: u64, keys: u64) -> Result<u64, Misfit> {
+fn causal_pairs(queries: u64, keys: u64) -> Result<u64, ShapeError> {
     if queries != keys {
-        return Err(Misfit::of(
+        return Err(ShapeError::in_field(
             "causal",
             format!("{queries} queries and {keys} keys are not places of one sequence"),
             "leave causal out where the keys come from elsewhere",
         ));
     }
     let twice = u128::from(queries) * (u128::from(queries) + 1);
-    u64::try_from(twice / 2).map_err(|_| Misfit::overflow())
+    u64::try_from(twice / 2).map_err(|_| ShapeError::overflow())
 }
 
 fn sum(inputs: &[&Shape]) -> Inferred {
     let (first, others) = several(inputs, "add")?;
     if let Some(other) = others.iter().find(|other| **other != first) {
-        return Err(Misfit::input(
+        return Err(ShapeError::in_inputs(
             format!("{first} and {other} cannot be added"),
             "bring all inputs to one shape first, for instance with a 1×1 convolution",
         ));
@@ -264,13 +266,13 @@ fn concat(inputs: &[&Shape]) -> Inferred {
     let mut dims = first.dims().to_vec();
     for other in others {
         if other.dims().get(1..) != first.dims().get(1..) {
-            return Err(Misfit::input(
+            return Err(ShapeError::in_inputs(
                 format!("{first} and {other} cannot be joined"),
                 "all dimensions but the first have to be the same",
             ));
         }
         for (dim, more) in dims.iter_mut().zip(other.dims()).take(1) {
-            *dim = dim.checked_add(*more).ok_or_else(Misfit::overflow)?;
+            *dim = dim.checked_add(*more).ok_or_else(ShapeError::overflow)?;
         }
     }
     free(&dims)
@@ -278,14 +280,14 @@ fn concat(inputs: &[&Shape]) -> Inferred {
 
 fn product(inputs: &[&Shape]) -> Inferred {
     let [first, second] = *inputs else {
-        return Err(Misfit::input(
+        return Err(ShapeError::in_inputs(
             format!("multiply reads {} layers, not two", inputs.len()),
             "name two input layers",
         ));
     };
     let (a, b) = (first.dims(), second.dims());
     if a.len() != b.len() || a.iter().zip(b).any(|(a, b)| a != b && *b != 1) {
-        return Err(Misfit::input(
+        return Err(ShapeError::in_inputs(
             format!("{first} cannot be multiplied by {second}"),
             "the second input needs the shape of the first, or 1 where it is to be spread",
         ));
@@ -297,7 +299,7 @@ fn shortcut(out: u64, stride: u64, input: &Shape) -> Inferred {
     let (channels, height, width) = image(input)?;
     positive("stride", stride)?;
     if out < channels {
-        return Err(Misfit::of(
+        return Err(ShapeError::in_field(
             "out",
             format!("{channels} channels cannot be padded to {out}"),
             "a shortcut only adds channels",
@@ -307,10 +309,10 @@ fn shortcut(out: u64, stride: u64, input: &Shape) -> Inferred {
 }
 
 /// The first input and the others, of at least two.
-fn several<'a, 'b>(inputs: &'a [&'b Shape], op: &str) -> Result<(&'b Shape, &'a [&'b Shape]), Misfit> {
+fn several<'a, 'b>(inputs: &'a [&'b Shape], op: &str) -> Result<(&'b Shape, &'a [&'b Shape]), ShapeError> {
     match inputs {
         [first, others @ ..] if !others.is_empty() => Ok((first, others)),
-        _ => Err(Misfit::input(
+        _ => Err(ShapeError::in_inputs(
             format!("{op} reads {}", if inputs.is_empty() { "no layer" } else { "one layer only" }),
             "name at least two input layers",
         )),
@@ -322,37 +324,41 @@ fn free(dims: &[u64]) -> Inferred {
     Ok((shape(dims)?, Cost::default()))
 }
 
-fn shape(dims: &[u64]) -> Result<Shape, Misfit> {
-    Shape::new(dims).ok_or_else(Misfit::overflow)
+fn shape(dims: &[u64]) -> Result<Shape, ShapeError> {
+    Shape::new(dims).ok_or_else(ShapeError::overflow)
 }
 
-fn image(input: &Shape) -> Result<(u64, u64, u64), Misfit> {
+fn image(input: &Shape) -> Result<(u64, u64, u64), ShapeError> {
     input.image().ok_or_else(|| {
-        Misfit::input(
+        ShapeError::in_inputs(
             format!("it reads an image (channels, height, width), not {input}"),
             "put it before flatten and linear layers",
         )
     })
 }
 
-fn sequence(input: &Shape) -> Result<(u64, u64), Misfit> {
+fn sequence(input: &Shape) -> Result<(u64, u64), ShapeError> {
     input.sequence().ok_or_else(|| {
-        Misfit::input(
+        ShapeError::in_inputs(
             format!("it reads a sequence (tokens, width), not {input}"),
             "make one with an embedding, or with to-sequence from an image",
         )
     })
 }
 
-fn positive(field: &'static str, value: u64) -> Result<(), Misfit> {
-    if value == 0 { Err(Misfit::of(field, format!("{field} is 0"), "use at least 1")) } else { Ok(()) }
+fn positive(field: &'static str, value: u64) -> Result<(), ShapeError> {
+    if value == 0 {
+        Err(ShapeError::in_field(field, format!("{field} is 0"), "use at least 1"))
+    } else {
+        Ok(())
+    }
 }
 
-fn times(factors: &[u64]) -> Result<u64, Misfit> {
+fn times(factors: &[u64]) -> Result<u64, ShapeError> {
     factors
         .iter()
         .try_fold(1_u64, |product, &factor| product.checked_mul(factor))
-        .ok_or_else(Misfit::overflow)
+        .ok_or_else(ShapeError::overflow)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -9,7 +9,7 @@ use super::op::{Activation, Op, Pool};
 use super::{Layer, LayerId};
 
 /// Bytes of a 32-bit number.
-const ELEMENT: u64 = 4;
+const WIDE: u64 = 4;
 /// Bytes of the index of a maximum.
 const PLACE: u64 = 8;
 /// Bytes per element of a dropout mask.
@@ -30,7 +30,7 @@ pub(super) fn kept(layers: &[Layer]) -> Option<u64> {
         let loss = !read[id] && layer.op != Op::Input;
         let keep = needed[id] || loss || needs_output(&layer.op);
         let elements = layer.output.elements();
-        let own = if keep && !is_view(&layer.op) { ELEMENT } else { 0 };
+        let own = if keep && !is_view(&layer.op) { WIDE } else { 0 };
         bytes = bytes.checked_add(elements.checked_mul(own + extra(&layer.op))?)?;
         for input in &layer.inputs {
             at(&mut read, input);
@@ -82,35 +82,38 @@ fn extra(op: &Op) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::op::{Activation, Conv2d, Op, Pool};
-    use crate::model::{Builder, ShapeError};
+    use crate::model::ModelFile;
 
-    /// Convolution, ReLU, pooling, flatten, linear over one channel of 8×8.
+    fn kept(text: &str) -> u64 {
+        toml::from_str::<ModelFile>(text).unwrap().build().unwrap().activation_bytes().get() as u64
+    }
+
     #[test]
-    fn each_tensor_is_kept_once() -> Result<(), ShapeError> {
-        let mut b = Builder::new("small", "test");
-        let x = b.input("input", &[1, 8, 8])?;
-        let x = b.conv("conv", Conv2d::new(1, 3).padding(1), x)?;
-        let x = b.activate("relu", Activation::Relu, x)?;
-        let x = b.pool("pool", Pool::Max, (2, 2, 0), x)?;
-        let x = b.add("flatten", Op::Flatten, &[x])?;
-        b.linear("fc", 10, x)?;
+    fn each_tensor_is_kept_once() {
+        let text = r#"
+            input = [1, 8, 8]
+            layers = [
+                { op = "conv2d", out = 1, kernel = 3, padding = 1, bias = false },
+                { op = "relu" },
+                { op = "max-pool", kernel = 2 },
+                { op = "flatten" },
+                { op = "linear", out = 10 },
+            ]"#;
         // Input, ReLU (which overwrites the convolution's output), pooling with indices, logits.
-        let bytes = 4 * 64 + 4 * 64 + (4 + 8) * 16 + 4 * 10;
-        assert_eq!(b.finish()?.activation_bytes().get() as u64, bytes);
-        Ok(())
+        assert_eq!(kept(text), 4 * 64 + 4 * 64 + (4 + 8) * 16 + 4 * 10);
     }
 
     /// The sum of a residual block is overwritten by its ReLU, and no gradient needs the branches.
     #[test]
-    fn sums_keep_nothing() -> Result<(), ShapeError> {
-        let mut b = Builder::new("residual", "test");
-        let input = b.input("input", &[4, 8, 8])?;
-        let left = b.conv("left", Conv2d::new(4, 1), input)?;
-        let right = b.conv("right", Conv2d::new(4, 1), input)?;
-        let x = b.add("add", Op::Add, &[left, right])?;
-        b.activate("relu", Activation::Relu, x)?;
-        assert_eq!(b.finish()?.activation_bytes().get() as u64, 2 * 4 * 4 * 64);
-        Ok(())
+    fn sums_keep_nothing() {
+        let text = r#"
+            input = [4, 8, 8]
+            layers = [
+                { name = "left", op = "conv2d", out = 4, kernel = 1, bias = false },
+                { name = "right", op = "conv2d", inputs = ["input"], out = 4, kernel = 1, bias = false },
+                { op = "add", inputs = ["left", "right"] },
+                { op = "relu" },
+            ]"#;
+        assert_eq!(kept(text), 2 * 4 * 4 * 64);
     }
 }

@@ -11,7 +11,6 @@ mod head;
 mod infer;
 mod memory;
 mod op;
-mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -20,14 +19,14 @@ mod window;
 pub mod zoo;
 
 pub use builder::Builder;
-pub use cost::{Cost, Counting};
-pub use file::{LayerFile, ModelFile, Pair};
+pub use cost::{Cost, CostKind, Counting, Rows};
+pub use file::{BlockFile, LayerFile, ModelFile, Value};
 pub use head::{Head, NoHead};
 pub use op::{Activation, Conv2d, EXPONENTIAL, Norm, Op, Padding, Pool};
-pub use rows::Rows;
 pub use shape::{Shape, ShapeError};
 
 use crate::quantity::{Bytes, Flops};
+use serde::Deserialize;
 
 /// Index of a layer in its model.
 pub type LayerId = u32;
@@ -61,20 +60,25 @@ pub struct Gradient {
 }
 
 /// A documented deviation of a published count from the layout.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Adjustment {
     /// Why the published count differs.
-    pub reason: &'static str,
+    pub reason: String,
     /// Added to the forward operations of one sample.
+    #[serde(default)]
     pub forward: i64,
     /// Added to the number of weights.
+    #[serde(default)]
     pub weights: i64,
     /// Whether `forward` is the paper's count of pooling; ignored if pooling is counted from the layout.
+    #[serde(default)]
     pub pooling: bool,
 }
 
 /// Figures that a paper measured or stated instead of deriving them from the layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Published {
     /// Number of pushes in one iteration (Zeng 2023, Table 1).
     pub pushes: Option<u32>,

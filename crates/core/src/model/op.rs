@@ -118,45 +118,6 @@ pub struct Conv2d {
     pub bias: bool,
 }
 
-impl Conv2d {
-    /// A convolution with a square window and stride 1, without padding and bias.
-    pub const fn new(out: u64, kernel: u64) -> Self {
-        Self {
-            out,
-            kernel: (kernel, kernel),
-            stride: (1, 1),
-            padding: Padding::Valid,
-            dilation: (1, 1),
-            groups: 1,
-            bias: false,
-        }
-    }
-
-    /// Sets the stride in both directions.
-    #[must_use]
-    pub const fn stride(self, stride: u64) -> Self {
-        Self { stride: (stride, stride), ..self }
-    }
-
-    /// Sets the padding on all four sides.
-    #[must_use]
-    pub const fn padding(self, padding: u64) -> Self {
-        Self { padding: Padding::all(padding), ..self }
-    }
-
-    /// Sets the number of groups.
-    #[must_use]
-    pub const fn groups(self, groups: u64) -> Self {
-        Self { groups, ..self }
-    }
-
-    /// Adds a bias.
-    #[must_use]
-    pub const fn biased(self) -> Self {
-        Self { bias: true, ..self }
-    }
-}
-
 /// Padding of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {

@@ -66,7 +66,7 @@ impl fmt::Display for Shape {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("layer \"{layer}\": {reason}")]
 pub struct ShapeError {
-    /// Name of the layer.
+    /// Name of the layer; empty where it is not known yet.
     pub layer: String,
     /// The property of the layer that is at fault, if any.
     pub field: Option<&'static str>,
@@ -76,37 +76,35 @@ pub struct ShapeError {
     pub remedy: String,
 }
 
-/// A [`ShapeError`] whose layer is not known yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Misfit {
-    pub(super) field: Option<&'static str>,
-    pub(super) reason: String,
-    pub(super) remedy: String,
-}
+impl ShapeError {
+    /// A fault of the layer as a whole.
+    pub(super) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { layer: String::new(), field: None, reason: reason.into(), remedy: remedy.into() }
+    }
 
-impl Misfit {
     /// A fault in one property.
-    pub(super) fn of(field: &'static str, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { field: Some(field), reason: reason.into(), remedy: remedy.into() }
+    pub(super) fn in_field(
+        field: &'static str,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { field: Some(field), ..Self::new(reason, remedy) }
     }
 
     /// A fault in the layer's inputs.
-    pub(super) fn input(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::of("inputs", reason, remedy)
+    pub(super) fn in_inputs(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::in_field("inputs", reason, remedy)
     }
 
     /// A count that does not fit into 64 bits.
     pub(super) fn overflow() -> Self {
-        Self {
-            field: None,
-            reason: "it is too large: a count does not fit into 64 bits".to_owned(),
-            remedy: "check the sizes for a slip of the keyboard".to_owned(),
-        }
+        let reason = "it is too large: a count does not fit into 64 bits";
+        Self::new(reason, "check the sizes for a slip of the keyboard")
     }
 
     /// Adds the name of the layer.
-    pub(super) fn at(self, layer: &str) -> ShapeError {
-        ShapeError { layer: layer.to_owned(), field: self.field, reason: self.reason, remedy: self.remedy }
+    pub(super) fn at(self, layer: &str) -> Self {
+        Self { layer: layer.to_owned(), ..self }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Random graphs, and operations with closed-form counts.
 
+use super::file::OPS;
 use super::*;
 use proptest::prelude::*;
 
@@ -13,12 +14,23 @@ fn one(op: Op, dims: &[u64]) -> Layer {
 /// Two operations per channel, kernel element and output, with groups dividing the channels (Zeng 2023, eq. 21).
 #[test]
 fn convolutions_count_two_operations_for_each_product() {
-    let layer = one(Op::Conv2d(Conv2d::new(64, 11).stride(4).padding(2).biased()), &[3, 224, 224]);
+    let plain = Conv2d {
+        out: 64,
+        kernel: (11, 11),
+        stride: (4, 4),
+        padding: Padding::all(2),
+        dilation: (1, 1),
+        groups: 1,
+        bias: true,
+    };
+    let layer = one(Op::Conv2d(plain), &[3, 224, 224]);
     assert_eq!(layer.output.to_string(), "64×55×55");
     assert_eq!(layer.cost.multiply_add, 2 * 3 * 11 * 11 * 64 * 55 * 55);
     assert_eq!((layer.cost.weights, layer.cost.biases), (3 * 11 * 11 * 64, 64));
     assert_eq!(layer.cost.bias, 64 * 55 * 55);
-    let depth_wise = one(Op::Conv2d(Conv2d::new(32, 3).padding(1).groups(32)), &[32, 8, 8]);
+    let (kernel, stride, padding) = ((3, 3), (1, 1), Padding::all(1));
+    let depth_wise = Conv2d { out: 32, kernel, stride, padding, groups: 32, bias: false, ..plain };
+    let depth_wise = one(Op::Conv2d(depth_wise), &[32, 8, 8]);
     assert_eq!((depth_wise.cost.multiply_add, depth_wise.cost.weights), (2 * 9 * 32 * 64, 9 * 32));
 }
 
@@ -48,7 +60,7 @@ fn adjustments_do_not_change_the_layout() {
     let mut builder = Builder::new("adjusted", "test");
     let input = builder.input("input", &[10]).unwrap();
     builder.linear("fc", 5, input).unwrap();
-    builder.adjust(Adjustment { reason: "a slip", forward: -1000, weights: -8, pooling: false });
+    builder.adjust(Adjustment { reason: "a slip".to_owned(), forward: -1000, weights: -8, pooling: false });
     let model = builder.finish().unwrap();
     assert_eq!(model.forward(Counting::default()), Flops::ZERO);
     assert_eq!((model.weights(), model.parameters()), (42, 55));
@@ -95,25 +107,17 @@ fn size() -> BoxedStrategy<u64> {
     .boxed()
 }
 
-fn pair() -> impl Strategy<Value = Pair> {
+/// A setting as a file may have it: often a number, at times a list, a formula or nonsense.
+fn setting() -> BoxedStrategy<Value> {
+    let text = prop::sample::select(vec!["same", "valid", "2 * i", "input[0]", "1 / 0", "nothing + 1"]);
     prop_oneof![
-        size().prop_map(|size| Pair { height: size, width: size }),
-        (size(), size()).prop_map(|(height, width)| Pair { height, width }),
+        8 => size().prop_map(Value::Number),
+        2 => (size(), size()).prop_map(|(height, width)| [height, width][..].into()),
+        1 => (size(), size(), size()).prop_map(|(a, b, c)| [a, b, c, a][..].into()),
+        2 => any::<bool>().prop_map(Value::Truth),
+        1 => text.prop_map(|text| Value::Text(text.to_owned())),
     ]
-}
-
-fn padding() -> impl Strategy<Value = Padding> {
-    prop_oneof![
-        Just(Padding::Same),
-        Just(Padding::Valid),
-        size().prop_map(Padding::all),
-        (size(), size(), size(), size()).prop_map(|(top, bottom, left, right)| Padding::Explicit {
-            top,
-            bottom,
-            left,
-            right
-        }),
-    ]
+    .boxed()
 }
 
 fn inputs() -> impl Strategy<Value = Option<Vec<String>>> {
@@ -125,73 +129,28 @@ fn inputs() -> impl Strategy<Value = Option<Vec<String>>> {
     prop_oneof![3 => Just(None), 1 => prop::collection::vec(name, 0..4).prop_map(Some)]
 }
 
-/// A layer with all keys that its operation requires, of any size and with any input.
+/// An operation with settings of any kind and any input, at times repeated, or a block that may use itself.
 fn layer() -> BoxedStrategy<LayerFile> {
-    let window = || (size(), pair(), prop::option::of(pair()), prop::option::of(padding()), size());
-    let conv = window().prop_map(|(out, kernel, stride, padding, groups)| LayerFile {
-        op: "conv2d".to_owned(),
-        out: Some(out),
-        kernel: Some(kernel),
-        stride,
-        padding,
-        groups: Some(groups),
-        ..LayerFile::default()
-    });
-    let pool = window().prop_map(|(_, kernel, stride, padding, ceil)| LayerFile {
-        op: "max-pool".to_owned(),
-        kernel: Some(kernel),
-        stride,
-        padding,
-        ceil: Some(ceil % 2 == 0),
-        ..LayerFile::default()
-    });
-    let plain = prop::sample::select(vec![
-        "relu",
-        "softmax",
-        "batch-norm",
-        "layer-norm",
-        "add",
-        "multiply",
-        "concat",
-        "flatten",
-        "dropout",
-        "to-sequence",
-        "class-token",
-        "global-average-pool",
-        "no-such-op",
-    ])
-    .prop_map(|op| LayerFile { op: op.to_owned(), ..LayerFile::default() });
-    let sized = (
-        prop::sample::select(vec![
-            "linear",
-            "shortcut",
-            "embedding",
-            "attention",
-            "select-token",
-            "position-embedding",
-            "local-response-norm",
-            "adaptive-average-pool",
-        ]),
-        size(),
-        pair(),
-    )
-        .prop_map(|(op, number, pair)| {
-            let mut layer = LayerFile { op: op.to_owned(), ..LayerFile::default() };
-            match op {
-                "linear" | "shortcut" => layer.out = Some(number),
-                "embedding" => (layer.count, layer.width) = (Some(number), Some(pair.width)),
-                "attention" => (layer.heads, layer.causal) = (Some(number), Some(pair.width % 2 == 0)),
-                "select-token" => layer.index = Some(number),
-                "position-embedding" => layer.count = Some(number),
-                "local-response-norm" => layer.depth = Some(number),
-                _ => layer.size = Some(pair),
+    let kinds: Vec<_> =
+        OPS.iter().copied().chain([("no-such-op", &["kernel"][..]), ("block", &[][..])]).collect();
+    let kind = prop::sample::select(kinds);
+    let settings = prop::collection::vec(prop::option::weighted(0.8, setting()), 7);
+    let repeat = prop::option::weighted(0.1, setting());
+    (kind, settings, inputs(), prop::option::of(0..8), repeat)
+        .prop_map(|((op, keys), settings, inputs, name, repeat)| {
+            let mut table = toml::Table::new();
+            for (key, value) in keys.iter().zip(settings).filter(|(key, _)| **key != "cost") {
+                if let Some(Ok(value)) = value.map(toml::Value::try_from) {
+                    table.insert((*key).to_owned(), value);
+                }
             }
-            layer
-        });
-    // Boxed, because nested alternatives need a lot of stack in a test thread.
-    let any = prop_oneof![conv.boxed(), pool.boxed(), plain.boxed(), sized.boxed()];
-    (any, inputs(), prop::option::of(0..8))
-        .prop_map(|(layer, inputs, name)| LayerFile { inputs, name: name.map(|n| format!("l{n}")), ..layer })
+            let file: LayerFile = table.try_into().unwrap();
+            let name = name.map(|n| format!("l{n}"));
+            match op {
+                "block" => LayerFile { block: Some("again".to_owned()), inputs, name, repeat, ..file },
+                _ => LayerFile { op: op.to_owned(), inputs, name, repeat, ..file },
+            }
+        })
         .boxed()
 }
 
@@ -200,10 +159,10 @@ fn fitting() -> impl Strategy<Value = LayerFile> {
     prop_oneof![
         (1_u64..9, 1_u64..4, 1_u64..3).prop_map(|(out, kernel, stride)| LayerFile {
             op: "conv2d".to_owned(),
-            out: Some(out),
-            kernel: Some(Pair { height: kernel, width: 1 }),
-            stride: Some(Pair { height: 1, width: stride }),
-            padding: Some(Padding::Same),
+            out: Some(out.into()),
+            kernel: Some([kernel, 1][..].into()),
+            stride: Some([1, stride][..].into()),
+            padding: Some(Value::Text("same".to_owned())),
             ..LayerFile::default()
         }),
         prop::sample::select(vec!["relu", "gelu", "batch-norm", "dropout"])
@@ -227,7 +186,9 @@ proptest! {
         input in prop::collection::vec(size(), 0..4),
         layers in prop::collection::vec(layer(), 0..7),
     ) {
-        let file = ModelFile { name: "random".to_owned(), input, layers };
+        let blocks = [("again".to_owned(), BlockFile { with: None, layers: layers.clone() })].into();
+        let input = input.into_iter().map(Value::Number).collect();
+        let file = ModelFile { name: "random".to_owned(), input, with: [].into(), layers, blocks };
         match file.build() {
             Ok(model) => check(&model),
             Err(fault) => prop_assert!(!fault.reason.is_empty() && !fault.remedy.is_empty()),
@@ -238,7 +199,8 @@ proptest! {
     fn deep_files_build_and_come_back_from_text(
         layers in prop::collection::vec(fitting(), 1..20), width in 1_u64..40,
     ) {
-        let file = ModelFile { name: "deep".to_owned(), input: vec![3, 9, width], layers };
+        let input = [3, 9, width].map(Value::Number).into();
+        let file = ModelFile { name: "deep".to_owned(), input, with: [].into(), layers, blocks: [].into() };
         check(&file.build().unwrap());
         let text = toml::to_string(&file).unwrap();
         prop_assert_eq!(toml::from_str::<ModelFile>(&text).unwrap(), file);

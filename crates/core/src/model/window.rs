@@ -1,7 +1,7 @@
 //! Sliding windows of convolution and pooling: how many fit into an image.
 
 use super::op::Padding;
-use super::shape::Misfit;
+use super::shape::ShapeError;
 
 /// A sliding window along both axes of an image.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +25,12 @@ struct Axis {
 
 impl Window {
     /// Height and width of the output over an image of `size`.
-    pub(super) fn output(&self, size: (u64, u64)) -> Result<(u64, u64), Misfit> {
+    pub(super) fn output(&self, size: (u64, u64)) -> Result<(u64, u64), ShapeError> {
         for (field, (height, width)) in
             [("kernel", self.kernel), ("stride", self.stride), ("dilation", self.dilation)]
         {
             if height == 0 || width == 0 {
-                return Err(Misfit::of(
+                return Err(ShapeError::in_field(
                     field,
                     format!("a {field} of {height}×{width} makes no window"),
                     "use sizes of at least 1",
@@ -42,27 +42,17 @@ impl Window {
             Padding::Valid => (Some((0, 0)), Some((0, 0))),
             Padding::Explicit { top, bottom, left, right } => (Some((top, bottom)), Some((left, right))),
         };
-        let rows = Axis {
-            kernel: self.kernel.0,
-            stride: self.stride.0,
-            dilation: self.dilation.0,
-            padding: vertical,
-            ceil: self.ceil,
-        };
-        let columns = Axis {
-            kernel: self.kernel.1,
-            stride: self.stride.1,
-            dilation: self.dilation.1,
-            padding: horizontal,
-            ceil: self.ceil,
-        };
+        let (kernel, stride, dilation, ceil) = (self.kernel, self.stride, self.dilation, self.ceil);
+        let rows = Axis { kernel: kernel.0, stride: stride.0, dilation: dilation.0, padding: vertical, ceil };
+        let columns =
+            Axis { kernel: kernel.1, stride: stride.1, dilation: dilation.1, padding: horizontal, ceil };
         match (rows.output(size.0), columns.output(size.1)) {
             (Some(height), Some(width)) => Ok((height, width)),
             _ => Err(self.does_not_fit(size)),
         }
     }
 
-    fn does_not_fit(&self, (height, width): (u64, u64)) -> Misfit {
+    fn does_not_fit(&self, (height, width): (u64, u64)) -> ShapeError {
         let padding = match self.padding {
             Padding::Valid => "padding 0".to_owned(),
             Padding::Same => "\"same\" padding".to_owned(),
@@ -83,7 +73,7 @@ impl Window {
             (rows, columns) => format!(" and dilation {rows}×{columns}"),
         };
         let (kernel_height, kernel_width) = self.kernel;
-        Misfit::of(
+        ShapeError::in_field(
             "kernel",
             format!(
                 "kernel {kernel_height}×{kernel_width} does not fit into {height}×{width} with {padding}{dilation}"

@@ -39,8 +39,8 @@ pub use uncertain::UncertainInput;
 
 use crate::fault::Fault;
 use crate::machine::{self, Cluster, ServerSoftware};
-use crate::model::transformer::{Transformer, zoo};
-use crate::model::{Counting, ModelFile};
+use crate::model::transformer::Transformer;
+use crate::model::{Counting, ModelFile, zoo};
 use crate::pass::Recorded;
 use crate::prior::Priors;
 use crate::profile::{Profile, Resource};
@@ -120,7 +120,7 @@ impl ModelSource {
     pub fn transformer(&self) -> Option<Transformer> {
         match self {
             Self::Zoo { name, sequence } => {
-                let shape = zoo::find(name)?;
+                let shape = zoo::transformer(name)?;
                 Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape })
             }
             Self::Transformer { shape, .. } | Self::Config { shape, .. } => Some(*shape),

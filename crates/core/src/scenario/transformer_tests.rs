@@ -3,7 +3,7 @@
 use super::{ModelSource, Scenario, ScenarioFile};
 use crate::fault::Fault;
 use crate::files::Files;
-use crate::model::transformer::zoo;
+use crate::model::zoo;
 use crate::profile::Profile;
 
 /// A source with one configuration, of GPT-2.
@@ -33,7 +33,7 @@ fn scenario(model: &str) -> Result<Scenario, Fault> {
 fn names_tables_and_configurations_give_the_same_shape() {
     let named = scenario("zoo = \"gpt2\"").unwrap();
     let shape = named.source.transformer().unwrap();
-    assert_eq!(shape, zoo::find("gpt2").unwrap());
+    assert_eq!(shape, zoo::transformer("gpt2").unwrap());
     let table = scenario("transformer = { base = \"gpt2\" }").unwrap();
     let config = scenario("config = \"config.json\"").unwrap();
     for other in [&table, &config] {

@@ -113,7 +113,7 @@ fn unreadable(place: &str, error: &serde_json::Error) -> Fault {
 fn model(line: &Line) -> Result<Arc<Model>, String> {
     let variant = format!("{}-", line.model.to_lowercase().replace('_', "-"));
     let named = zoo::find(&line.model).into_iter();
-    let variants = zoo::entries().filter(|entry| entry.name.starts_with(&variant));
+    let variants = zoo::names().filter(|name| name.starts_with(&variant)).filter_map(zoo::find);
     let mut other = None;
     for model in named.chain(variants).filter_map(|entry| entry.build().ok()) {
         if line.params.is_none_or(|parameters| parameters == model.parameters()) {

@@ -1,8 +1,8 @@
 //! Attention as one operator (opset 23), and what any attention costs.
 
-use super::call::{Call, Kind, Made, Rule, Stop, overflow, product_of, scaled, wrong};
-use crate::size::{Size, spelled};
-use stepcast_core::model::Activation;
+use super::{InferenceError, Inferred, OperatorCall, Rule, overflow, product_of, scaled, wrong};
+use crate::tensor::{Size, spelled};
+use stepcast_core::model::{Activation, CostKind};
 
 pub(super) fn rule(op: &str) -> Option<Rule> {
     Some(match op {
@@ -15,7 +15,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
 
 /// The sizes of softmax(Q·Kᵀ)·V.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Heads {
+pub(crate) struct AttentionSizes {
     /// Samples times heads.
     pub(crate) outer: Size,
     pub(crate) queries: Size,
@@ -28,9 +28,9 @@ pub(crate) struct Heads {
     pub(crate) causal: bool,
 }
 
-impl Heads {
+impl AttentionSizes {
     /// Products, the softmax and the scaling of the scores: what `Op::Attention` counts.
-    pub(crate) fn work(&self) -> Option<Vec<(Kind, Size)>> {
+    pub(crate) fn work(&self) -> Option<Vec<(CostKind, Size)>> {
         let pairs = match (self.causal, self.queries.number(), self.keys.number()) {
             (true, Some(queries), Some(keys)) if queries == keys => {
                 Size::fixed(queries.checked_mul(queries.checked_add(1)?)? / 2)
@@ -41,29 +41,29 @@ impl Heads {
         let widths = self.width.plus(self.value_width)?;
         let softmax = Size::count(Activation::Softmax.operations())?;
         Some(vec![
-            (Kind::MultiplyAdd, pairs.times(widths)?.times(Size::fixed(2))?),
-            (Kind::Activation, pairs.times(softmax)?),
-            (Kind::Elementwise, pairs),
+            (CostKind::MultiplyAdd, pairs.times(widths)?.times(Size::fixed(2))?),
+            (CostKind::Activation, pairs.times(softmax)?),
+            (CostKind::Elementwise, pairs),
         ])
     }
 }
 
 /// Batch, heads, places and width of one of Q, K and V.
-fn parts(call: &Call<'_>, index: usize, heads: &str) -> Result<[Size; 4], Stop> {
+fn parts(call: &OperatorCall<'_>, index: usize, heads: &str) -> Result<[Size; 4], InferenceError> {
     match *call.shape(index)? {
         [batch, heads, places, width] => Ok([batch, heads, places, width]),
         [batch, places, packed] => {
             let heads = Size::fixed(call.int(heads, 1));
             let width = packed
                 .over(heads)
-                .ok_or_else(|| Stop::Wrong(format!("{heads} heads do not divide {packed}")))?;
+                .ok_or_else(|| InferenceError::Wrong(format!("{heads} heads do not divide {packed}")))?;
             Ok([batch, heads, places, width])
         }
         ref other => wrong(format!("it reads three or four dimensions, not {}", spelled(other))),
     }
 }
 
-fn attention(call: &Call<'_>) -> Result<Made, Stop> {
+fn attention(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let heads = heads(call)?;
     let [batch, count, queries, _] = parts(call, 0, "q_num_heads")?;
     let shape = match call.shape(0)?.len() {
@@ -78,29 +78,29 @@ fn attention(call: &Call<'_>) -> Result<Made, Stop> {
         shapes.push(vec![batch, count, queries, heads.keys]);
     }
     let work = heads.work().ok_or_else(overflow)?;
-    Ok(Made { shapes, work, ..Made::default() })
+    Ok(Inferred { shapes, work, ..Inferred::default() })
 }
 
 /// The sizes of an `Attention` node.
-pub(crate) fn heads(call: &Call<'_>) -> Result<Heads, Stop> {
+pub(crate) fn heads(call: &OperatorCall<'_>) -> Result<AttentionSizes, InferenceError> {
     let [batch, count, queries, width] = parts(call, 0, "q_num_heads")?;
     let [_, _, keys, _] = parts(call, 1, "kv_num_heads")?;
     let [_, _, _, value_width] = parts(call, 2, "kv_num_heads")?;
     let outer = product_of(&[batch, count])?;
     let masked = call.tensor(3).is_ok_and(|mask| mask.causal);
     let causal = call.int("is_causal", 0) != 0 || masked;
-    Ok(Heads { outer, queries, keys, width, value_width, causal })
+    Ok(AttentionSizes { outer, queries, keys, width, value_width, causal })
 }
 
 /// Each pair of elements is turned: four products, two sums.
-fn rotary(call: &Call<'_>) -> Result<Made, Stop> {
+fn rotary(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let amount = scaled(call.elements(0)?, 3)?;
-    Ok(Made::free(call.shape(0)?.to_vec())?.with(Kind::Elementwise, amount))
+    Ok(Inferred::free(call.shape(0)?.to_vec())?.with(CostKind::Elementwise, amount))
 }
 
 /// Attention with a state instead of pairs (opset 27): each token adds a product of key and value to the state of its head
 /// and reads it by its query; other rules subtract what the state holds already, or let it decay.
-fn linear(call: &Call<'_>) -> Result<Made, Stop> {
+fn linear(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let [batch, count, places, width] = parts(call, 0, "q_num_heads")?;
     let [_, _, _, value_width] = parts(call, 2, "kv_num_heads")?;
     let rule = call.text("update_rule").unwrap_or("gated_delta");
@@ -108,7 +108,7 @@ fn linear(call: &Call<'_>) -> Result<Made, Stop> {
     let products = if rule.contains("delta") { 3 } else { 2 };
     let shape = vec![batch, places, count.times(value_width).ok_or_else(overflow)?];
     let state = vec![batch, Size::fixed(call.int("kv_num_heads", 1)), width, value_width];
-    let made = Made { shapes: vec![shape, state], ..Made::default() };
-    let made = made.with(Kind::MultiplyAdd, scaled(cells, 2 * products)?);
-    Ok(if rule.contains("gated") { made.with(Kind::Elementwise, cells) } else { made })
+    let made = Inferred { shapes: vec![shape, state], ..Inferred::default() };
+    let made = made.with(CostKind::MultiplyAdd, scaled(cells, 2 * products)?);
+    Ok(if rule.contains("gated") { made.with(CostKind::Elementwise, cells) } else { made })
 }

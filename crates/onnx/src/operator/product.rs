@@ -1,8 +1,9 @@
 //! Matrix products: two operations for each element of the output and each summed place.
 
-use super::call::{Call, Kind, Made, Rule, Stop, broadcast, overflow, product_of, scaled, wrong};
-use crate::size::{Size, elements, spelled};
+use super::{InferenceError, Inferred, OperatorCall, Rule, broadcast, overflow, product_of, scaled, wrong};
+use crate::tensor::{Size, elements, spelled};
 use std::collections::BTreeMap;
+use stepcast_core::model::CostKind;
 
 pub(super) fn rule(op: &str) -> Option<Rule> {
     Some(match op {
@@ -15,9 +16,9 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
     })
 }
 
-fn matmul(call: &Call<'_>, first: usize, second: usize) -> Result<Made, Stop> {
+fn matmul(call: &OperatorCall<'_>, first: usize, second: usize) -> Result<Inferred, InferenceError> {
     let (a, b) = (call.shape(first)?, call.shape(second)?);
-    let misfit = || Stop::Wrong(format!("{} and {} cannot be multiplied", spelled(a), spelled(b)));
+    let misfit = || InferenceError::Wrong(format!("{} and {} cannot be multiplied", spelled(a), spelled(b)));
     let (rows, inner) = match a {
         [.., rows, inner] => (Some(*rows), *inner),
         [inner] => (None, *inner),
@@ -37,12 +38,12 @@ fn matmul(call: &Call<'_>, first: usize, second: usize) -> Result<Made, Stop> {
 }
 
 /// A product with this output, each element a sum of `inner` products.
-fn multiplied(shape: Vec<Size>, inner: Size) -> Result<Made, Stop> {
+fn multiplied(shape: Vec<Size>, inner: Size) -> Result<Inferred, InferenceError> {
     let amount = product_of(&shape)?.times(inner).ok_or_else(overflow)?;
-    Ok(Made::free(shape)?.with(Kind::MultiplyAdd, scaled(amount, 2)?))
+    Ok(Inferred::free(shape)?.with(CostKind::MultiplyAdd, scaled(amount, 2)?))
 }
 
-fn gemm(call: &Call<'_>) -> Result<Made, Stop> {
+fn gemm(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let (&[a, b], &[c, d]) = (call.shape(0)?, call.shape(1)?) else {
         return wrong("it multiplies matrices of two dimensions");
     };
@@ -56,11 +57,11 @@ fn gemm(call: &Call<'_>) -> Result<Made, Stop> {
         return Ok(made);
     }
     let amount = product_of(&[rows, columns])?;
-    Ok(made.with(Kind::Bias, amount))
+    Ok(made.with(CostKind::Bias, amount))
 }
 
 /// One operation for each combination of indices and operand after the first, and one more if some index is summed.
-fn einsum(call: &Call<'_>) -> Result<Made, Stop> {
+fn einsum(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let equation = call.text("equation").unwrap_or_default().replace(' ', "");
     let (left, right) = match equation.split_once("->") {
         Some((left, right)) => (left.to_owned(), Some(right.to_owned())),
@@ -68,7 +69,7 @@ fn einsum(call: &Call<'_>) -> Result<Made, Stop> {
     };
     let terms: Vec<&str> = left.split(',').collect();
     if left.contains('.') || terms.len() != call.inputs.len() {
-        return Err(Stop::Unknown("its equation is of a kind that is not followed".to_owned()));
+        return Err(InferenceError::Unknown("its equation is of a kind that is not followed".to_owned()));
     }
     let mut sizes: BTreeMap<char, (Size, usize)> = BTreeMap::new();
     for (index, term) in terms.iter().enumerate() {
@@ -91,20 +92,20 @@ fn einsum(call: &Call<'_>) -> Result<Made, Stop> {
     let output: String = right.unwrap_or_else(once);
     let shape = output.chars().map(|letter| sizes.get(&letter).map(|(size, _)| *size)).collect::<Option<_>>();
     let shape: Vec<Size> =
-        shape.ok_or_else(|| Stop::Wrong("it puts out an index that nothing has".to_owned()))?;
+        shape.ok_or_else(|| InferenceError::Wrong("it puts out an index that nothing has".to_owned()))?;
     let all = elements(&sizes.values().map(|(size, _)| *size).collect::<Vec<_>>()).ok_or_else(overflow)?;
     let summed = sizes.keys().any(|letter| !output.contains(*letter));
     let products = terms.len() as u64 - 1;
-    let kind = if summed && products > 0 { Kind::MultiplyAdd } else { Kind::Elementwise };
-    Ok(Made::free(shape)?.with(kind, scaled(all, products + u64::from(summed))?))
+    let kind = if summed && products > 0 { CostKind::MultiplyAdd } else { CostKind::Elementwise };
+    Ok(Inferred::free(shape)?.with(kind, scaled(all, products + u64::from(summed))?))
 }
 
 /// By elimination: two thirds of the side's cube (Golub and Van Loan, section 3.2).
-fn determinant(call: &Call<'_>) -> Result<Made, Stop> {
+fn determinant(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let dims = call.shape(0)?;
     let [outer @ .., side, _] = dims else { return wrong("it reads square matrices") };
     let cube =
         product_of(&[*side, *side, *side, Size::fixed(2)])?.over(Size::fixed(3)).ok_or_else(overflow)?;
     let amount = product_of(outer)?.times(cube).ok_or_else(overflow)?;
-    Ok(Made::free(outer.to_vec())?.with(Kind::MultiplyAdd, amount))
+    Ok(Inferred::free(outer.to_vec())?.with(CostKind::MultiplyAdd, amount))
 }

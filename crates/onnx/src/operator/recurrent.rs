@@ -1,8 +1,8 @@
 //! Recurrent layers and Fourier transforms: work that grows with the length of a sequence.
 
-use super::call::{Call, Kind, Made, Rule, Stop, axis, overflow, product_of, scaled, wrong};
-use crate::size::Size;
-use stepcast_core::model::Activation;
+use super::{InferenceError, Inferred, OperatorCall, Rule, axis, overflow, product_of, scaled, wrong};
+use crate::tensor::Size;
+use stepcast_core::model::{Activation, CostKind};
 
 pub(super) fn rule(op: &str) -> Option<Rule> {
     Some(match op {
@@ -17,7 +17,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
 
 /// At every step each gate multiplies the input and the state by matrices, adds two biases and bends the sum; the state
 /// is combined with about as many products and sums as there are gates.
-fn recurrent(call: &Call<'_>, gates: u64) -> Result<Made, Stop> {
+fn recurrent(call: &OperatorCall<'_>, gates: u64) -> Result<Inferred, InferenceError> {
     let &[first, second, width] = call.shape(0)? else {
         return wrong("it reads sequences of three dimensions");
     };
@@ -39,9 +39,9 @@ fn recurrent(call: &Call<'_>, gates: u64) -> Result<Made, Stop> {
     };
     let mut shapes = vec![all];
     shapes.resize(call.node.outputs.len().max(1), last);
-    let made = Made { shapes, ..Made::default() }.with(Kind::MultiplyAdd, product);
-    let made = if call.has(3) { made.with(Kind::Bias, scaled(gated, 2)?) } else { made };
-    Ok(made.with(Kind::Activation, activation).with(Kind::Elementwise, gated))
+    let made = Inferred { shapes, ..Inferred::default() }.with(CostKind::MultiplyAdd, product);
+    let made = if call.has(3) { made.with(CostKind::Bias, scaled(gated, 2)?) } else { made };
+    Ok(made.with(CostKind::Activation, activation).with(CostKind::Elementwise, gated))
 }
 
 /// Operations of a transform for each of its n complex numbers: 5·log₂ n (Cooley and Tukey 1965).
@@ -50,14 +50,15 @@ fn butterflies(length: i64) -> u64 {
 }
 
 /// A transform of each frame of a signal, after a window.
-fn frames(call: &Call<'_>) -> Result<Made, Stop> {
+fn frames(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let [batch, signal, ..] = call.shape(0)? else { return wrong("it reads signals") };
     let single = |index: usize| match call.wholes(index)?[..] {
         [number] if number > 0 => Ok(number),
         _ => wrong("a length of its frames is not a positive number"),
     };
-    let signal =
-        signal.number().ok_or_else(|| Stop::Unknown("the length of its signal is not known".to_owned()))?;
+    let signal = signal
+        .number()
+        .ok_or_else(|| InferenceError::Unknown("the length of its signal is not known".to_owned()))?;
     let length = match (call.has(3), call.has(2)) {
         (true, _) => single(3)?,
         (false, true) => call.shape(2)?.first().and_then(|dim| dim.number()).unwrap_or(signal),
@@ -69,12 +70,12 @@ fn frames(call: &Call<'_>) -> Result<Made, Stop> {
     let count = Size::fixed((signal - length) / single(1)? + 1);
     let all = product_of(&[*batch, count, Size::fixed(length)])?;
     let bins = if call.int("onesided", 1) != 0 { length / 2 + 1 } else { length };
-    let made = Made::free(vec![*batch, count, Size::fixed(bins), Size::fixed(2)])?;
-    let windowed = if call.has(2) { made.with(Kind::Elementwise, all) } else { made };
-    Ok(windowed.with(Kind::MultiplyAdd, scaled(all, butterflies(length))?))
+    let made = Inferred::free(vec![*batch, count, Size::fixed(bins), Size::fixed(2)])?;
+    let windowed = if call.has(2) { made.with(CostKind::Elementwise, all) } else { made };
+    Ok(windowed.with(CostKind::MultiplyAdd, scaled(all, butterflies(length))?))
 }
 
-fn transform(call: &Call<'_>) -> Result<Made, Stop> {
+fn transform(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let dims = call.shape(0)?;
     let rank = dims.len();
     let given = if call.has(2) { call.wholes(2)?.first().copied() } else { None };
@@ -86,8 +87,8 @@ fn transform(call: &Call<'_>) -> Result<Made, Stop> {
         shape[place] = length;
     }
     let length = shape[place].number().filter(|length| *length > 0);
-    let length =
-        length.ok_or_else(|| Stop::Unknown("the length of its transform is not known".to_owned()))?;
+    let length = length
+        .ok_or_else(|| InferenceError::Unknown("the length of its transform is not known".to_owned()))?;
     if let Some(last) = shape.last_mut() {
         *last = Size::ONE;
     }
@@ -98,5 +99,5 @@ fn transform(call: &Call<'_>) -> Result<Made, Stop> {
     if let Some(last) = shape.last_mut() {
         *last = Size::fixed(2);
     }
-    Ok(Made::free(shape)?.with(Kind::MultiplyAdd, amount))
+    Ok(Inferred::free(shape)?.with(CostKind::MultiplyAdd, amount))
 }

@@ -1,7 +1,8 @@
 //! Images at other sizes, and points read between pixels: one multiply-add for each pixel that takes part.
 
-use super::call::{Call, Kind, Made, Rule, Stop, axis, product_of, scaled, wrong};
-use crate::size::Size;
+use super::{InferenceError, Inferred, OperatorCall, Rule, axis, product_of, scaled, wrong};
+use crate::tensor::Size;
+use stepcast_core::model::CostKind;
 
 pub(super) fn rule(op: &str) -> Option<Rule> {
     Some(match op {
@@ -15,7 +16,11 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
     })
 }
 
-fn resize(call: &Call<'_>, scales_at: usize, sizes_at: Option<usize>) -> Result<Made, Stop> {
+fn resize(
+    call: &OperatorCall<'_>,
+    scales_at: usize,
+    sizes_at: Option<usize>,
+) -> Result<Inferred, InferenceError> {
     let dims = call.shape(0)?;
     // Only some dimensions may be meant (opset 18).
     let rank = dims.len();
@@ -46,16 +51,16 @@ fn resize(call: &Call<'_>, scales_at: usize, sizes_at: Option<usize>) -> Result<
     // Dimensions that change are interpolated: two pixels each if linear, four if cubic.
     let changed = dims.iter().zip(&shape).filter(|(before, after)| before != after).count() as u32;
     let taken = match call.text("mode").unwrap_or("nearest") {
-        "nearest" => return Made::free(shape),
+        "nearest" => return Inferred::free(shape),
         "cubic" => 4_u64.checked_pow(changed),
         _ => 2_u64.checked_pow(changed),
     };
     let amount =
         scaled(product_of(&shape)?, taken.and_then(|taken| taken.checked_mul(2)).unwrap_or(u64::MAX))?;
-    Ok(Made::free(shape)?.with(Kind::Elementwise, amount))
+    Ok(Inferred::free(shape)?.with(CostKind::Elementwise, amount))
 }
 
-fn stretched(dim: Size, factor: f64) -> Result<Size, Stop> {
+fn stretched(dim: Size, factor: f64) -> Result<Size, InferenceError> {
     let size = dim.number().map(|dim| (dim as f64 * factor).floor());
     match size {
         Some(size) if (1.0..1e15).contains(&size) => Ok(Size::fixed(size as i64)),
@@ -65,7 +70,7 @@ fn stretched(dim: Size, factor: f64) -> Result<Size, Stop> {
     }
 }
 
-fn grid_sample(call: &Call<'_>) -> Result<Made, Stop> {
+fn grid_sample(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let (dims, grid) = (call.shape(0)?, call.shape(1)?);
     let ([batch, channels, ..], [_, places @ .., rank]) = (dims, grid) else {
         return wrong("it reads images and a grid of places");
@@ -80,10 +85,10 @@ fn grid_sample(call: &Call<'_>) -> Result<Made, Stop> {
     };
     let each = side.checked_pow(rank).and_then(|taken| taken.checked_mul(2)).unwrap_or(u64::MAX);
     let amount = scaled(product_of(&shape)?, each)?;
-    Ok(Made::free(shape)?.with(Kind::Elementwise, amount))
+    Ok(Inferred::free(shape)?.with(CostKind::Elementwise, amount))
 }
 
-fn affine_grid(call: &Call<'_>) -> Result<Made, Stop> {
+fn affine_grid(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let size = call.sizes(1)?;
     let [batch, _, image @ ..] = &size[..] else { return wrong("its size lacks batch and channels") };
     let rank = image.len() as u64;
@@ -91,10 +96,10 @@ fn affine_grid(call: &Call<'_>) -> Result<Made, Stop> {
     shape.extend(image);
     shape.push(Size::fixed(rank as i64));
     let amount = scaled(product_of(&shape)?, 2 * (rank + 1))?;
-    Ok(Made::free(shape)?.with(Kind::MultiplyAdd, amount))
+    Ok(Inferred::free(shape)?.with(CostKind::MultiplyAdd, amount))
 }
 
-fn crop(call: &Call<'_>) -> Result<Made, Stop> {
+fn crop(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let mut shape = call.shape(0)?.to_vec();
     let wanted = call.sizes(1)?;
     let axes: Vec<i64> = call.ints("axes").map_or_else(|| (0..shape.len() as i64).collect(), <[i64]>::to_vec);
@@ -102,16 +107,16 @@ fn crop(call: &Call<'_>) -> Result<Made, Stop> {
         let place = axis(place, shape.len())?;
         shape[place] = size;
     }
-    Made::free(shape)
+    Inferred::free(shape)
 }
 
 /// Windows put back into an image, overlaps summed.
-fn columns(call: &Call<'_>) -> Result<Made, Stop> {
+fn columns(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let (image, window) = (call.sizes(1)?, call.sizes(2)?);
     let &[batch, stacked, _] = call.shape(0)? else { return wrong("it reads windows as columns") };
     let channels = stacked.over(product_of(&window)?);
     let Some(channels) = channels else { return wrong("its window does not divide its columns") };
     let mut shape = vec![batch, channels];
     shape.extend(image);
-    Ok(Made::free(shape)?.with(Kind::Elementwise, call.elements(0)?))
+    Ok(Inferred::free(shape)?.with(CostKind::Elementwise, call.elements(0)?))
 }

@@ -1,17 +1,17 @@
 //! Attention, put together from the products, scaling, mask and softmax that it is exported as.
 
-use super::net::{LONGEST_WAY, Net};
-use super::unit::Unit;
+use super::LayerUnit;
+use super::net::{GraphView, LONGEST_WAY};
 use crate::graph::{NodeId, TensorId};
-use crate::operator::{Heads, attention_heads, only_moves};
-use crate::size::elements;
+use crate::operator::{AttentionSizes, attention_heads, only_moves};
+use crate::tensor::elements;
 use stepcast_core::model::Op;
 
 /// Most nodes between a product and the softmax.
 const FARTHEST: usize = 8;
 
 /// The attention whose last product, or only node, is `id`.
-pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+pub(super) fn unit(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     if node.op == "Attention" && node.domain.is_empty() {
         let heads = attention_heads(&net.call(node)).ok()?;
@@ -37,7 +37,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     if depth != width || summed != seen || dims(scores)?.last() != Some(seen) {
         return None;
     }
-    let heads = Heads {
+    let heads = AttentionSizes {
         outer: elements(outer)?,
         queries: *places,
         keys: *seen,
@@ -49,7 +49,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
 }
 
 /// The softmax that makes the shares, before dropout and casts.
-fn softmax_before(net: &Net<'_>, shares: TensorId, reader: NodeId) -> Option<NodeId> {
+fn softmax_before(net: &GraphView<'_>, shares: TensorId, reader: NodeId) -> Option<NodeId> {
     let (mut at, mut reader) = (shares, reader);
     for _ in 0..FARTHEST {
         let id = net.maker(at).filter(|_| net.only_reader(at) == Some(reader))?;
@@ -65,7 +65,7 @@ fn softmax_before(net: &Net<'_>, shares: TensorId, reader: NodeId) -> Option<Nod
 
 /// The product that makes the scores, before scaling and masking; what masks them goes to `masks`.
 fn product_before(
-    net: &Net<'_>,
+    net: &GraphView<'_>,
     scores: TensorId,
     reader: NodeId,
     masks: &mut Vec<TensorId>,
@@ -92,7 +92,7 @@ fn product_before(
 }
 
 /// Whether a tensor is a product of two tensors that depend on samples, scaled and masked at most.
-fn leads_to_product(net: &Net<'_>, tensor: TensorId) -> bool {
+fn leads_to_product(net: &GraphView<'_>, tensor: TensorId) -> bool {
     let mut at = tensor;
     for _ in 0..FARTHEST {
         let Some(id) = net.maker(at) else { return false };
@@ -111,12 +111,12 @@ fn leads_to_product(net: &Net<'_>, tensor: TensorId) -> bool {
 }
 
 fn assembled(
-    net: &Net<'_>,
+    net: &GraphView<'_>,
     id: NodeId,
-    heads: Heads,
+    heads: AttentionSizes,
     parts: [TensorId; 3],
     masks: Vec<TensorId>,
-) -> Option<Unit> {
+) -> Option<LayerUnit> {
     let work = heads.work()?;
     let count = net.share(heads.outer);
     let (queries, width) = (u64::try_from(heads.queries.number()?).ok()?, heads.value_width.number()?);
@@ -125,14 +125,14 @@ fn assembled(
     let inputs = if roots[0] == roots[1] && roots[1] == roots[2] { vec![roots[0]] } else { roots.to_vec() };
     let op = Op::Attention { heads: count, causal: heads.causal };
     let output = merged(net, net.node(id).output()?, &[queries, packed]);
-    let unit = Unit { inputs, work, ..Unit::new(net, id, output) }.with(Some(op));
+    let unit = LayerUnit { inputs, work, ..LayerUnit::new(net, id, output) }.with(Some(op));
     // A learned mask, such as a bias by distance, has parameters.
     let learned = masks.into_iter().filter(|mask| net.tensor(*mask).scalar().is_none());
     Some(learned.fold(unit, |unit, mask| unit.parameters(net, Some(mask), None)))
 }
 
 /// The tensor in which the heads stand side by side again, if nothing else happens before.
-fn merged(net: &Net<'_>, product: TensorId, wanted: &[u64]) -> TensorId {
+fn merged(net: &GraphView<'_>, product: TensorId, wanted: &[u64]) -> TensorId {
     let mut at = product;
     for _ in 0..LONGEST_WAY {
         if net.sample(at).as_deref() == Some(wanted) {

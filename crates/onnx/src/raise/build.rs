@@ -1,10 +1,10 @@
 //! Units become layers. A layer of the model's own operations is used where its inferred counts are those of the unit;
 //! otherwise the counts are given. So no count depends on a pattern being recognised.
 
-use super::net::Net;
-use super::unit::Unit;
+use super::LayerUnit;
+use super::net::GraphView;
 use crate::graph::{Node, TensorId};
-use crate::operator::{Kind, only_moves};
+use crate::operator::only_moves;
 use std::collections::{HashMap, HashSet};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::{Builder, Cost, LayerId, Model, Op, ShapeError};
@@ -22,14 +22,14 @@ pub struct ImportedModel {
 }
 
 pub(super) fn model(
-    net: &Net<'_>,
-    units: &HashMap<TensorId, Unit>,
+    net: &GraphView<'_>,
+    units: &HashMap<TensorId, LayerUnit>,
     live: &HashSet<TensorId>,
     name: &str,
     source: &str,
     place: &str,
 ) -> Result<ImportedModel, Fault> {
-    let mut build = Build {
+    let mut build = ModelBuild {
         net,
         builder: Builder::new(name, source),
         layers: HashMap::new(),
@@ -57,13 +57,13 @@ pub(super) fn model(
         }
     }
     build.leftovers();
-    let Build { builder, notes, .. } = build;
+    let ModelBuild { builder, notes, .. } = build;
     let model = builder.finish().map_err(|error| wrong("all layers together", error))?;
     Ok(ImportedModel { model, notes })
 }
 
-struct Build<'a> {
-    net: &'a Net<'a>,
+struct ModelBuild<'a> {
+    net: &'a GraphView<'a>,
     builder: Builder,
     /// The layer that makes a tensor.
     layers: HashMap<TensorId, LayerId>,
@@ -74,7 +74,7 @@ struct Build<'a> {
     notes: Vec<String>,
 }
 
-impl Build<'_> {
+impl ModelBuild<'_> {
     fn input(&mut self, id: TensorId, name: &str) -> Result<(), ShapeError> {
         let dims = self.net.sample(id).unwrap_or_default();
         // Model files use this name for the first input.
@@ -84,7 +84,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn add(&mut self, unit: &Unit) -> Result<(), ShapeError> {
+    fn add(&mut self, unit: &LayerUnit) -> Result<(), ShapeError> {
         let inputs: Vec<LayerId> = unit.inputs.iter().filter_map(|id| self.layers.get(id).copied()).collect();
         let expected = self.net.sample(unit.output);
         let layer = match (&expected, moves(self.net, unit), &inputs[..]) {
@@ -101,7 +101,7 @@ impl Build<'_> {
     }
 
     /// A layer under other dimensions; the layer itself if it has them already.
-    fn seen_as(&mut self, unit: &Unit, layer: LayerId, dims: &[u64]) -> Result<LayerId, ShapeError> {
+    fn seen_as(&mut self, unit: &LayerUnit, layer: LayerId, dims: &[u64]) -> Result<LayerId, ShapeError> {
         let Some(shape) = self.builder.shape(layer).filter(|shape| shape.dims() != dims) else {
             return Ok(layer);
         };
@@ -113,7 +113,12 @@ impl Build<'_> {
         self.builder.counted(&name, &[layer], dims, Cost::default())
     }
 
-    fn computed(&mut self, unit: &Unit, inputs: &[LayerId], dims: &[u64]) -> Result<LayerId, ShapeError> {
+    fn computed(
+        &mut self,
+        unit: &LayerUnit,
+        inputs: &[LayerId],
+        dims: &[u64],
+    ) -> Result<LayerId, ShapeError> {
         let mut cost = self.cost(unit);
         cost.weights = self.fresh(&unit.weights);
         cost.biases = self.fresh(&unit.biases);
@@ -138,7 +143,7 @@ impl Build<'_> {
     }
 
     /// Work for one sample.
-    fn cost(&mut self, unit: &Unit) -> Cost {
+    fn cost(&mut self, unit: &LayerUnit) -> Cost {
         let mut cost = Cost::default();
         for (kind, amount) in &unit.work {
             if amount.power() > 1 {
@@ -147,7 +152,7 @@ impl Build<'_> {
                     self.net.node(unit.node).place()
                 ));
             }
-            let slot = slot(&mut cost, *kind);
+            let slot = cost.count_mut(*kind);
             *slot = slot.saturating_add(self.net.share(*amount));
         }
         cost
@@ -160,7 +165,7 @@ impl Build<'_> {
     }
 
     /// The name of a layer: that of its parameters, or of its node.
-    fn named(&self, unit: &Unit) -> String {
+    fn named(&self, unit: &LayerUnit) -> String {
         let stored = |index: &usize| self.net.graph.initialisers[*index].1.name.as_str();
         let new = unit.weights.iter().chain(&unit.biases).find(|index| !self.counted.contains(*index));
         // Names that exporters make up ("onnx::MatMul_12", "val_3") have no dots.
@@ -229,7 +234,7 @@ impl Build<'_> {
 fn path(node: &Node) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in node.name.split('/').filter(|part| !part.is_empty()) {
-        // PyTorch repeats what a list is called in each of its members.
+        // PyTorch repeats the name of a list in each of its members.
         if parts.last().is_some_and(|last| part.strip_prefix(last).is_some_and(|rest| rest.starts_with('.')))
         {
             parts.pop();
@@ -243,7 +248,7 @@ fn path(node: &Node) -> String {
 }
 
 /// Whether a unit computes nothing: its output holds elements of its input.
-fn moves(net: &Net<'_>, unit: &Unit) -> bool {
+fn moves(net: &GraphView<'_>, unit: &LayerUnit) -> bool {
     let node = net.node(unit.node);
     // A window of one pixel takes that pixel.
     let one_pixel = matches!(node.op.as_str(), "AveragePool" | "MaxPool")
@@ -251,16 +256,4 @@ fn moves(net: &Net<'_>, unit: &Unit) -> bool {
         && node.attribute("kernel_shape").is_some_and(|kernel| kernel.ints.iter().all(|side| *side == 1));
     one_pixel
         || (unit.op.is_none() && only_moves(&node.op) && unit.weights.is_empty() && unit.inputs.len() == 1)
-}
-
-/// The place of a kind of work in a layer's cost.
-fn slot(cost: &mut Cost, kind: Kind) -> &mut u64 {
-    match kind {
-        Kind::MultiplyAdd => &mut cost.multiply_add,
-        Kind::Bias => &mut cost.bias,
-        Kind::Activation => &mut cost.activation,
-        Kind::Pooling => &mut cost.pooling,
-        Kind::Normalisation => &mut cost.normalisation,
-        Kind::Elementwise => &mut cost.elementwise,
-    }
 }

@@ -1,25 +1,24 @@
 //! A graph with its inferred shapes, and the producer and readers of every tensor.
 
-use crate::evaluate::Facts;
+use crate::evaluate::GraphFacts;
 use crate::graph::{Graph, Node, NodeId, TensorId};
-use crate::inputs::Samples;
-use crate::operator::{Call, Work, only_moves};
-use crate::size::Size;
-use crate::tensor::{Origin, Tensor};
+use crate::inputs::BatchSize;
+use crate::operator::{OperatorCall, Work, only_moves};
+use crate::tensor::{Origin, Size, Tensor};
 
 /// Most nodes that only move a tensor between two layers.
 pub(super) const LONGEST_WAY: usize = 32;
 
-pub(super) struct Net<'a> {
+pub(super) struct GraphView<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) facts: &'a Facts,
+    pub(super) facts: &'a GraphFacts,
     maker: Vec<Option<NodeId>>,
     readers: Vec<Vec<NodeId>>,
     is_output: Vec<bool>,
 }
 
-impl<'a> Net<'a> {
-    pub(super) fn new(graph: &'a Graph, facts: &'a Facts) -> Self {
+impl<'a> GraphView<'a> {
+    pub(super) fn new(graph: &'a Graph, facts: &'a GraphFacts) -> Self {
         let count = graph.names.len();
         let mut net = Self {
             graph,
@@ -81,9 +80,9 @@ impl<'a> Net<'a> {
     }
 
     /// The node with its inputs, as its rule sees them.
-    pub(super) fn call(&self, node: &'a Node) -> Call<'a> {
+    pub(super) fn call(&self, node: &'a Node) -> OperatorCall<'a> {
         let inputs = node.inputs.iter().map(|id| id.map(|id| self.tensor(id))).collect();
-        Call { node, inputs, names: &self.graph.names, opset: self.graph.opset.unwrap_or(i64::MAX) }
+        OperatorCall { node, inputs, names: &self.graph.names, opset: self.graph.opset.unwrap_or(i64::MAX) }
     }
 
     /// Inputs that depend on samples.
@@ -145,8 +144,8 @@ impl<'a> Net<'a> {
     pub(super) fn share(&self, amount: Size) -> u64 {
         let count = u64::try_from(amount.factor()).unwrap_or(0);
         match self.facts.samples {
-            Samples::Open => count,
-            Samples::Fixed(samples) => count.div_ceil(u64::try_from(samples).unwrap_or(1).max(1)),
+            BatchSize::Open => count,
+            BatchSize::Fixed(samples) => count.div_ceil(u64::try_from(samples).unwrap_or(1).max(1)),
         }
     }
 
@@ -174,29 +173,29 @@ impl<'a> Net<'a> {
 }
 
 /// The dimension that counts samples and nothing else.
-fn batch_axis(dims: &[Size], samples: Samples) -> Option<usize> {
+fn batch_axis(dims: &[Size], samples: BatchSize) -> Option<usize> {
     match samples {
-        Samples::Open => dims.iter().position(|dim| *dim == Size::BATCH),
+        BatchSize::Open => dims.iter().position(|dim| *dim == Size::BATCH),
         // Some exporters put the sequence first.
-        Samples::Fixed(samples) => dims.iter().take(2).position(|dim| dim.number() == Some(samples)),
+        BatchSize::Fixed(samples) => dims.iter().take(2).position(|dim| dim.number() == Some(samples)),
     }
 }
 
 /// Dimensions for one sample: without the batch.
-fn sample(dims: &[Size], samples: Samples) -> Option<Vec<u64>> {
+fn sample(dims: &[Size], samples: BatchSize) -> Option<Vec<u64>> {
     let mut own: Vec<u64> =
         dims.iter().map(|size| u64::try_from(size.factor()).ok()).collect::<Option<_>>()?;
     match (batch_axis(dims, samples), samples) {
         (Some(batch), _) => {
             own.remove(batch);
         }
-        (None, Samples::Fixed(samples)) => {
+        (None, BatchSize::Fixed(samples)) => {
             let samples = u64::try_from(samples).ok().filter(|samples| *samples > 0)?;
             if let Some(first) = own.first_mut().filter(|first| first.is_multiple_of(samples)) {
                 *first /= samples;
             }
         }
-        (None, Samples::Open) => {}
+        (None, BatchSize::Open) => {}
     }
     if own.is_empty() {
         own.push(1);

@@ -1,16 +1,16 @@
 //! Nodes that are layers by themselves: convolution, pooling, normalisation, non-linearities, sums.
 
-use super::net::Net;
-use super::unit::Unit;
+use super::LayerUnit;
+use super::net::GraphView;
 use crate::graph::{Node, NodeId, TensorId};
 use crate::operator::{Windows, reduced_axes};
-use crate::size::Size;
-use stepcast_core::model::{Activation, Conv2d, Norm, Op, Padding, Pool};
+use crate::tensor::Size;
+use stepcast_core::model::{Activation, Conv2d, CostKind, Norm, Op, Padding, Pool};
 
 /// A node as one layer, for its output `output`.
-pub(super) fn unit(net: &Net<'_>, id: NodeId, output: TensorId) -> Unit {
+pub(super) fn unit(net: &GraphView<'_>, id: NodeId, output: TensorId) -> LayerUnit {
     let node = net.node(id);
-    let unit = Unit::new(net, id, output);
+    let unit = LayerUnit::new(net, id, output);
     let activation = |activation| Some(Op::Activate(activation));
     match node.op.as_str() {
         "Conv" | "ConvTranspose" | "ConvInteger" | "CausalConvWithState" => {
@@ -54,7 +54,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId, output: TensorId) -> Unit {
             let last = axis == -1 || rank.is_some_and(|rank| axis == rank as i64 - 1);
             unit.with(activation(Activation::Softmax).filter(|_| last))
         }
-        "Dropout" => Unit { work: net.work(id).to_vec(), ..unit }.with(Some(Op::Dropout)),
+        "Dropout" => LayerUnit { work: net.work(id).to_vec(), ..unit }.with(Some(Op::Dropout)),
         "Add" | "Sum" if unit.inputs.len() > 1 && all_data(net, node) => unit.with(Some(Op::Add)),
         "Mul" if unit.inputs.len() == 2 => multiplied(net, unit),
         "Concat" => {
@@ -67,7 +67,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId, output: TensorId) -> Unit {
 }
 
 /// Whatever else a node reads of initialisers: added ones are biases, others weights. A single number is a constant.
-fn others(net: &Net<'_>, node: &Node, mut unit: Unit) -> Unit {
+fn others(net: &GraphView<'_>, node: &Node, mut unit: LayerUnit) -> LayerUnit {
     for &input in node.inputs.iter().flatten() {
         let tensor = net.tensor(input);
         let single = tensor.shape.as_deref().is_some_and(|dims| dims.iter().all(|dim| *dim == Size::ONE));
@@ -80,11 +80,11 @@ fn others(net: &Net<'_>, node: &Node, mut unit: Unit) -> Unit {
     unit
 }
 
-fn is_parameter(net: &Net<'_>, node: &Node, index: usize) -> bool {
+fn is_parameter(net: &GraphView<'_>, node: &Node, index: usize) -> bool {
     node.input(index).is_some_and(|id| net.tensor(id).parameters().is_some())
 }
 
-fn all_data(net: &Net<'_>, node: &Node) -> bool {
+fn all_data(net: &GraphView<'_>, node: &Node) -> bool {
     node.inputs.iter().flatten().all(|id| net.tensor(*id).is_data())
 }
 
@@ -102,7 +102,7 @@ fn sizes(values: &[i64]) -> Option<(u64, u64)> {
 }
 
 /// The windows of a node over an image of two dimensions.
-fn windows(net: &Net<'_>, node: &Node, kernel: Vec<i64>) -> Option<Windows> {
+fn windows(net: &GraphView<'_>, node: &Node, kernel: Vec<i64>) -> Option<Windows> {
     let [_, _, height, width] = net.tensor(node.input(0)?).shape.as_deref()? else { return None };
     Windows::new(&net.call(node), kernel, &[height.number()?, width.number()?]).ok()
 }
@@ -116,7 +116,7 @@ fn padding(windows: &Windows) -> Option<Padding> {
     })
 }
 
-fn convolution(net: &Net<'_>, node: &Node) -> Option<Op> {
+fn convolution(net: &GraphView<'_>, node: &Node) -> Option<Op> {
     let [out, _, kernel @ ..] = net.tensor(node.input(1)?).shape.as_deref()? else { return None };
     let kernel = kernel.iter().map(|side| side.number()).collect::<Option<Vec<_>>>()?;
     let windows = windows(net, node, kernel)?;
@@ -131,32 +131,31 @@ fn convolution(net: &Net<'_>, node: &Node) -> Option<Op> {
     }))
 }
 
-fn pool(net: &Net<'_>, node: &Node, kind: Pool) -> Option<Op> {
+fn pool(net: &GraphView<'_>, node: &Node, kind: Pool) -> Option<Op> {
     let windows = windows(net, node, node.attribute("kernel_shape")?.ints.clone())?;
     let plain = windows.dilation.iter().all(|step| *step == 1);
     let (kernel, stride, padding) = (sizes(&windows.kernel)?, sizes(&windows.stride)?, padding(&windows)?);
     plain.then_some(Op::Pool { kind, kernel, stride, padding, ceil: windows.ceil })
 }
 
-fn whole_image(net: &Net<'_>, node: &Node, kind: Pool) -> Option<Op> {
+fn whole_image(net: &GraphView<'_>, node: &Node, kind: Pool) -> Option<Op> {
     let rank = net.tensor(node.input(0)?).shape.as_deref()?.len();
     (rank == 4).then_some(Op::AdaptivePool { kind, size: (1, 1) })
 }
 
 /// The mean over height and width is a pooling.
-fn mean(net: &Net<'_>, node: &Node, unit: Unit) -> Unit {
+fn mean(net: &GraphView<'_>, node: &Node, unit: LayerUnit) -> LayerUnit {
     let mut axes = reduced_axes(&net.call(node)).unwrap_or_default();
     axes.sort_unstable();
     let op = whole_image(net, node, Pool::Average).filter(|_| axes == [2, 3]);
     if op.is_none() {
         return unit;
     }
-    use crate::operator::Kind;
-    let work = unit.work.iter().map(|(_, amount)| (Kind::Pooling, *amount)).collect();
-    Unit { work, ..unit }.with(op)
+    let work = unit.work.iter().map(|(_, amount)| (CostKind::Pooling, *amount)).collect();
+    LayerUnit { work, ..unit }.with(op)
 }
 
-fn clips_at_six(net: &Net<'_>, node: &Node) -> bool {
+fn clips_at_six(net: &GraphView<'_>, node: &Node) -> bool {
     let bound = |name: &str, index: usize| match node.attribute(name) {
         Some(attribute) => Some(f64::from(attribute.float)),
         None => node.input(index).and_then(|id| net.tensor(id).scalar()),
@@ -165,7 +164,7 @@ fn clips_at_six(net: &Net<'_>, node: &Node) -> bool {
 }
 
 /// The larger operand first: that is how the smaller one is spread.
-fn multiplied(net: &Net<'_>, mut unit: Unit) -> Unit {
+fn multiplied(net: &GraphView<'_>, mut unit: LayerUnit) -> LayerUnit {
     let output = net.sample(unit.output);
     if unit.inputs.first().and_then(|id| net.sample(*id)) != output {
         unit.inputs.reverse();

@@ -1,12 +1,12 @@
 //! Learned tables: embeddings of tokens and places, the token of a class; and single tokens taken from a sequence.
 
-use super::net::Net;
-use super::unit::Unit;
+use super::LayerUnit;
+use super::net::GraphView;
 use crate::graph::{NodeId, TensorId};
 use stepcast_core::model::Op;
 
 /// The layer that node `id` is, if it looks up, adds or prepends rows of a table, or takes one token.
-pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+pub(super) fn unit(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     match node.op.as_str() {
         "Gather" if !net.tensor(node.input(0)?).is_data() => embedding(net, id),
@@ -18,7 +18,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     }
 }
 
-fn embedding(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+fn embedding(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     let (table, tokens) = (node.input(0)?, node.input(1)?);
     net.tensor(table).parameters()?;
@@ -31,11 +31,11 @@ fn embedding(net: &Net<'_>, id: NodeId) -> Option<Unit> {
         width: u64::try_from(width.number()?).ok()?,
         sparse: false,
     };
-    let unit = Unit { inputs: vec![tokens], ..Unit::new(net, id, node.output()?) };
+    let unit = LayerUnit { inputs: vec![tokens], ..LayerUnit::new(net, id, node.output()?) };
     Some(unit.with(Some(op)).parameters(net, Some(table), None))
 }
 
-fn select(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+fn select(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     let (from, output) = (node.input(0)?, node.output()?);
     let index = net.tensor(node.input(1)?).scalar()?;
@@ -46,11 +46,11 @@ fn select(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     }
     let index = if index < 0.0 { *tokens as f64 + index } else { index };
     let op = Op::SelectToken { index: index as u64 };
-    Some(Unit { inputs: vec![from], ..Unit::new(net, id, output) }.with(Some(op)))
+    Some(LayerUnit { inputs: vec![from], ..LayerUnit::new(net, id, output) }.with(Some(op)))
 }
 
 /// Rows of a table added to a sequence, the same for all samples.
-fn position(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+fn position(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     let (data, added) = net.with_parameter(node)?;
     let output = node.output()?;
@@ -67,11 +67,11 @@ fn position(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     let elements =
         parameters.iter().map(|&index| net.stored_elements(index)).try_fold(0_u64, u64::checked_add)?;
     let op = Op::PositionEmbedding { count: elements / width };
-    let unit = Unit { inputs: vec![data], ..Unit::new(net, id, output) };
+    let unit = LayerUnit { inputs: vec![data], ..LayerUnit::new(net, id, output) };
     Some(unit.with(Some(op)).parameters(net, Some(added), None))
 }
 
-fn class_token(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+fn class_token(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     let output = node.output()?;
     let &[Some(first), Some(rest)] = &node.inputs[..] else { return None };
@@ -79,12 +79,12 @@ fn class_token(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     if !net.tensor(rest).is_data() || net.sample_axis(output, net.call(node).int("axis", 0)) != Some(0) {
         return None;
     }
-    let unit = Unit { inputs: vec![rest], ..Unit::new(net, id, output) };
+    let unit = LayerUnit { inputs: vec![rest], ..LayerUnit::new(net, id, output) };
     Some(unit.with(Some(Op::ClassToken)).parameters(net, Some(first), None))
 }
 
 /// An image seen as a sequence of its pixels.
-fn sequence(net: &Net<'_>, id: NodeId) -> Option<Unit> {
+fn sequence(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     let output = node.output()?;
     let rows = node.input(0).filter(|rows| net.only_reader(*rows) == Some(id))?;
@@ -94,5 +94,5 @@ fn sequence(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     if net.sample(rows)? != [channels, pixels] || net.sample(output)? != [pixels, channels] {
         return None;
     }
-    Some(Unit { inputs: vec![image], ..Unit::new(net, id, output) }.with(Some(Op::ToSequence)))
+    Some(LayerUnit { inputs: vec![image], ..LayerUnit::new(net, id, output) }.with(Some(Op::ToSequence)))
 }

@@ -1,6 +1,6 @@
 //! Costs and shapes of single operators against closed forms.
 
-use super::fixture::Sketch;
+use super::Sketch;
 use stepcast_core::model::{Cost, Model};
 
 fn model(sketch: Sketch) -> Model {

@@ -1,6 +1,6 @@
 //! Layers that exporters take apart.
 
-use super::fixture::Sketch;
+use super::Sketch;
 use crate::ImportedModel;
 use crate::proto::{FunctionProto, NodeProto};
 use stepcast_core::model::{Activation, Norm, Op};

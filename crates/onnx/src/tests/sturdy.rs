@@ -1,6 +1,6 @@
 //! Files that are damaged, strange or hostile: one clear error, or a model with notes.
 
-use super::fixture::{Sketch, value};
+use super::{Sketch, value};
 use crate::proto::AttributeProto;
 use crate::{Options, read, recognises};
 use proptest::prelude::*;

@@ -2,21 +2,21 @@
 
 use crate::format::{count, difference, percent};
 use crate::table::Table;
-use stepcast_core::model::zoo::Entry;
+use stepcast_core::model::zoo::ZooModel;
 use stepcast_core::model::{Activation, Conv2d, Counting, Model, Norm, Op, Padding, Pool};
 use stepcast_core::quantity::{Bytes, Flops};
 
 /// All models, one row each.
-pub fn list(models: &[(&Entry, Model)]) -> Table {
+pub fn list(models: &[(&ZooModel, Model)]) -> Table {
     let mut table = Table::new("", ["name", "#parameters", "#GFLOP/sample", "#tensors", "input", "~source"]);
     for (entry, model) in models {
         table.row([
-            entry.name.to_owned(),
+            entry.name.clone(),
             count(model.parameters()),
             giga(model.forward(Counting::default())),
             count(model.gradients().len() as u64),
             model.input().to_string(),
-            citation(entry.source).to_owned(),
+            citation(&entry.source).to_owned(),
         ]);
     }
     table.note = "GFLOP/sample: operations of the forward pass, a multiply-add counted as two. Tensors: gradients of the \
@@ -91,7 +91,7 @@ fn adjustments(model: &Model) -> Table {
     );
     let change = |value: i64| if value == 0 { "–".to_owned() } else { difference(value) };
     for adjustment in model.adjustments() {
-        table.row([change(adjustment.forward), change(adjustment.weights), adjustment.reason.to_owned()]);
+        table.row([change(adjustment.forward), change(adjustment.weights), adjustment.reason.clone()]);
     }
     table
 }

@@ -3,7 +3,7 @@
 use crate::format::{count, percent, percent_with_decimal};
 use crate::sentences;
 use crate::table::Table;
-use stepcast_core::model::transformer::{LayerParts, Parameters, Transformer};
+use stepcast_core::model::transformer::{Parameters, Part, Transformer};
 use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Mask;
@@ -28,8 +28,8 @@ pub fn parts(shape: &Transformer) -> Table {
         }
     };
     row("embedding", parts.embedding, None);
-    let mut layers = |prefix: &str, (layer, number): &(LayerParts, u64)| {
-        for part in &layer.parts {
+    let mut layers = |prefix: &str, (layer, number): &(Vec<Part>, u64)| {
+        for part in layer {
             row(&format!("{prefix}{}", part.name), part.parameters, Some(*number));
         }
     };

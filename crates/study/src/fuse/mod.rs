@@ -7,7 +7,6 @@
 mod candidates;
 mod evaluate;
 mod search;
-mod settings;
 
 use crate::simulate::all_reduce;
 use candidates::{Candidate, candidates};
@@ -23,7 +22,7 @@ use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
 use stepcast_core::workload::Gradient;
 
-pub use settings::Settings;
+pub use candidates::Settings;
 
 /// One rule.
 #[serde_as]
@@ -129,7 +128,7 @@ impl FusionReport {
 
     /// The plainest of the fastest lines of a family.
     pub fn recommended(&self, family: Family) -> Option<&Line> {
-        settings::recommended(&self.lines, family)
+        candidates::recommended(&self.lines, family)
     }
 }
 

@@ -221,7 +221,7 @@ fn replaced(
     first: usize,
     layers: Vec<LayerFile>,
 ) -> Result<Replacement, Refusal> {
-    let whole = ModelFile { name: format!("{}, replaced", scenario.name()), ..ModelFile::of(model) };
+    let whole = ModelFile { name: format!("{}, replaced", scenario.name()), ..ModelFile::from_model(model) };
     let (file, new) = whole.replaced(first, layers).map_err(Refusal::Layers)?;
     let workload = Workload::from_model(&new, scenario.counting);
     if workload.parameters == 0 {
@@ -244,7 +244,7 @@ fn replaced(
 fn line(layer: &Layer) -> LayerLine {
     LayerLine {
         name: layer.name.clone(),
-        op: LayerFile::of(&layer.op).op,
+        op: LayerFile::from_op(&layer.op).op,
         output: layer.output.to_string(),
         weights: Bytes::new(layer.cost.weights as f64 * 4.0),
         parameters: layer.cost.weights + layer.cost.biases,

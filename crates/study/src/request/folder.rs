@@ -142,7 +142,7 @@ impl Files for Folder {
                 let note: String = note.chars().filter(|c| !c.is_control()).collect();
                 self.note(format!("{path}: {note}"));
             }
-            Ok(ModelFile::of(&imported.model))
+            Ok(ModelFile::from_model(&imported.model))
         };
         self.once(|kept| &mut kept.models, &format!("{path} {sizes:?}"), read)
     }

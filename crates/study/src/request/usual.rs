@@ -5,7 +5,7 @@ use crate::predict::MethodChoice;
 use std::path::Path;
 use stepcast_core::fault::{Fault, Note, Remedy, RequestOption};
 use stepcast_core::machine::{Machine, Transport, catalog};
-use stepcast_core::model::transformer;
+use stepcast_core::model::zoo;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::scenario::{Document, Edit, ModelSection, ScenarioFile};
 use stepcast_core::strategy::{
@@ -20,7 +20,7 @@ const LAYOUT: [&str; 3] = ["cluster.machine", "cluster.nodes", "strategy.all-red
 
 /// Whether a name is that of a transformer of the zoo, or of a `config.json` of Hugging Face.
 pub fn is_transformer(model: &str) -> bool {
-    model.ends_with(".json") || transformer::zoo::find(model).is_some()
+    model.ends_with(".json") || zoo::transformer(model).is_some()
 }
 
 /// Whether a path names an ONNX file.

@@ -91,7 +91,7 @@ impl Constants {
     }
 }
 
-/// What `value` gives for every run, as long as that is wanted.
+/// The value of every run, unless cancelled.
 fn of_each<R: Borrow<Observation> + Sync>(
     runs: &[R],
     observer: &Observer<'_>,
@@ -129,7 +129,7 @@ impl Refit {
         let mut best = objective(&now, &shifts);
         let mut normal = vec![0.0; size * size];
         for _ in 0..ITERATIONS {
-            let columns = constants.slopes(&constants.moved(&shifts), &now, &residuals)?;
+            let columns = constants.slopes(&constants.moved(&shifts), &now, residuals)?;
             let distances = constants.distances(&shifts);
             let (equations, slope) = equations(&columns, &now, &weights, &distances, &constants.spreads);
             normal = equations;

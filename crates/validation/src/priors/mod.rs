@@ -2,7 +2,7 @@
 //!
 //! Robust least squares on the logarithm of the step, with the figures that were known before any run as priors
 //! (docs/priors.md): the sum over runs of w² ρ(ln(measured / predicted) / sd), ρ soft L1, plus the squared distance of
-//! each constant's logarithm from its prior in units of the prior's spread. A family counts as so many runs at most.
+//! each constant's logarithm from its prior in units of the prior's spread. A large family counts as a limited number of runs.
 
 mod fit;
 
@@ -72,14 +72,14 @@ impl DomainRefit {
 pub(crate) const TRANSFORMER: Refit =
     Refit { domain: Domain::Transformer, spread: 0.05, most_of_family: 60.0 };
 
-/// Refits all domains, as long as that is wanted; `left_out` refits without each source in turn as well. `hear` hears of
-/// each fit.
+/// Refits all domains, unless cancelled; `left_out` also refits without each source in turn. `announce` is called before each
+/// fit.
 pub fn refit(
     left_out: bool,
-    hear: &dyn Fn(&str),
-    wanted: &CancelCheck<'_>,
+    announce: &dyn Fn(&str),
+    cancelled: &CancelCheck<'_>,
 ) -> Result<Vec<DomainRefit>, ValidationError> {
-    let observer = |_: Progress| wanted();
+    let observer = |_: Progress| cancelled();
     let (all_reduce, servers) = published_scaling::observations()?;
     let domains = [
         ("all-reduce", Refit { domain: Domain::AllReduce, spread: 0.12, most_of_family: 40.0 }, all_reduce),
@@ -93,7 +93,7 @@ pub fn refit(
     ];
     domains
         .into_iter()
-        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, hear, &observer))
+        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, announce, &observer))
         .collect()
 }
 
@@ -102,11 +102,11 @@ fn one_domain(
     refit: &Refit,
     observations: &[Observation],
     left_out: bool,
-    hear: &dyn Fn(&str),
+    announce: &dyn Fn(&str),
     observer: &Observer<'_>,
 ) -> Result<DomainRefit, ValidationError> {
     let shipped = shipped_priors()?;
-    hear(of);
+    announce(of);
     let everything: Vec<&Observation> = observations.iter().collect();
     let (constants, fitted) = refit.run(&everything, observer)?;
     let mut errors: BTreeMap<&str, (usize, [f64; 3])> = BTreeMap::new();
@@ -115,7 +115,7 @@ fn one_domain(
         let sources: std::collections::BTreeSet<&str> =
             observations.iter().map(|run| run.source.as_str()).collect();
         for source in sources {
-            hear(&format!("{of} without {source}"));
+            announce(&format!("{of} without {source}"));
             let others: Vec<&Observation> = observations.iter().filter(|run| run.source != source).collect();
             without.insert(source, refit.run(&others, observer)?.1);
         }
@@ -201,6 +201,6 @@ fn families(refit: &DomainRefit) -> Table {
         maybe(refit.mean(|family| Some(family.fitted))),
         maybe(refit.mean(|family| family.left_out)),
     ]);
-    table.note = "Mean factors by which predicted steps are off.".to_owned();
+    table.note = "Mean factors between predicted and measured steps.".to_owned();
     table
 }

@@ -4,7 +4,6 @@
 //! Networks are those of the catalog, with one exception: the rate of all-reduce over PCIe within a node is fitted, on
 //! one row. How bytes travel was chosen with the rows in view: a single ring through all GPUs, and pushing before pulling.
 
-use super::zoo_model;
 use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;
@@ -16,7 +15,7 @@ use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Layer, Pass, Schedule, osf};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Network, catalog};
-use stepcast_core::model::{Counting, ModelFile};
+use stepcast_core::model::{Counting, zoo};
 use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, Flops, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
 use stepcast_core::workload::Workload;
@@ -186,19 +185,13 @@ struct OneGpu {
 impl OneGpu {
     /// From a row with one GPU: the zoo's network, BERT with as many tokens as it was measured with.
     fn new(row: &PublishedThroughput) -> Result<Self, ValidationError> {
-        let mut model = zoo_model(match row.model.as_str() {
+        let name = match row.model.as_str() {
             "ResNet-50" => "resnet50",
             "BERT-Base" => "bert-base",
             _ => "bert-large",
-        })?;
-        if let Some(tokens) = row.tokens {
-            let mut file = ModelFile::of(&model);
-            file.input = vec![tokens];
-            for shape in file.layers.iter_mut().filter_map(|layer| layer.shape.as_mut()) {
-                *shape = vec![tokens];
-            }
-            model = file.build()?;
-        }
+        };
+        let model = zoo::build_for(name, row.tokens);
+        let model = model.map_err(|error| ValidationError::Data(error.to_string()))?;
         let workload = Workload::from_model(&model, Counting::default());
         let pass = pass(&workload, Seconds::new(f64::from(row.batch) / row.throughput));
         Ok(Self { pass, throughput: row.throughput, parameters: workload.parameters })

@@ -3,11 +3,11 @@
 //!
 //! The paper's own profiles are not published; measured runs of the same kind are in the set `tf-ps`.
 
+use crate::ValidationError;
 use crate::checks::ExactCheck;
 use crate::records::{Fields, document, number};
 use crate::report::Findings;
 use crate::set::Run;
-use crate::{Evidence, ValidationError};
 use serde_json::{Value, json};
 use stepcast_analytic::lin2018::{self, mean_value_analysis};
 use stepcast_analytic::{cynthia2019, phases::Phases};
@@ -30,8 +30,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     ];
     let throughput: Vec<Value> = traces.iter().map(throughput).collect::<Result<_, _>>()?;
     let figures = json!({ "checks": checks.iter().map(ExactCheck::to_value).collect::<Vec<_>>(), "traces": throughput });
-    let evidence = Evidence::Exact(checks.iter().map(|check| check.cases).sum());
-    Ok(Findings { holds: checks.iter().all(ExactCheck::holds), ..Findings::new(figures, evidence) })
+    Ok(Findings::exact(&checks, figures))
 }
 
 /// Lanes of a worker.

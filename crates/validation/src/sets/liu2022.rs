@@ -1,11 +1,11 @@
 //! Liu 2022: cases in exact fractions, scaling factors of networks, Tables 2 and 3. Nothing here was measured.
 
 use super::zoo_model;
+use crate::ValidationError;
 use crate::checks::ExactCheck;
 use crate::records::{Fields, document};
 use crate::report::Findings;
 use crate::set::Run;
-use crate::{Evidence, ValidationError};
 use serde_json::{Value, json};
 use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Buffer, Flush, Layer, Pass, Plan, Reading, Schedule, csf, osf, plan};
@@ -34,8 +34,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "tables": tables,
         "rows_wanted": bounds.field("printed"),
     });
-    let evidence = Evidence::Exact(checks.iter().map(|check| check.cases).sum());
-    Ok(Findings { holds: checks.iter().all(ExactCheck::holds), ..Findings::new(figures, evidence) })
+    Ok(Findings::exact(&checks, figures))
 }
 
 /// Cases of four layers, from the input (1) to the output (n), in four readings of the equations: one check for each.
@@ -155,7 +154,7 @@ fn model(name: &str) -> Result<Model, ValidationError> {
         return Ok(model);
     }
     let head = model.head().map_err(|error| ValidationError::Data(error.to_string()))?;
-    Ok(ModelFile::of(&model).replaced(head.first, head.convolutions())?.1)
+    Ok(ModelFile::from_model(&model).replaced(head.first, head.convolutions())?.1)
 }
 
 /// Scaling factors of the paper's networks, one update for each layer.

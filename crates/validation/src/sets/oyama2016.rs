@@ -4,11 +4,11 @@
 //! The paper publishes neither its coefficients nor the channels of its networks, so its measured times cannot be
 //! predicted: no case of this set is a measured run.
 
+use crate::ValidationError;
 use crate::checks::ExactCheck;
 use crate::records::{Fields, document, number};
 use crate::report::Findings;
 use crate::set::Run;
-use crate::{Evidence, ValidationError};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stepcast_analytic::oyama2016::{GPU_PARTS, Structure, Threads, UPDATE_PARTS, barrier, trilinear};
@@ -44,11 +44,10 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "simulated": simulated,
         "bounds": null,
     });
-    let evidence = Evidence::Exact(checks.iter().map(|check| check.cases).sum());
-    Ok(Findings { holds: checks.iter().all(ExactCheck::holds), ..Findings::new(figures, evidence) })
+    Ok(Findings::exact(&checks, figures))
 }
 
-/// The threads of a synthetic machine for a network of so many parameters: coefficients are times per sample, per
+/// The threads of a synthetic machine for a network with this many parameters. Coefficients are times per sample, per
 /// parameter, or fixed (`_b`).
 fn threads(coefficients: &Value, nodes: u32, gpus: u32, batch: u32, parameters: f64) -> Threads {
     let each = |key: &str, amount: f64| Seconds::new(coefficients.number(key) * amount);

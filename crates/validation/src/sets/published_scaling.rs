@@ -27,7 +27,7 @@ const BEYOND_LINEAR: f64 = 1.15;
 /// Least share of a worker's step with its server that is computing, as in research/priors.
 const LEAST_COMPUTING: f64 = 0.3;
 
-/// Places by which families are averaged: all-reduce inside one machine or between machines, and parameter servers.
+/// Families are averaged by place: all-reduce inside one machine or between machines, and parameter servers.
 const PLACES: [(&str, &str); 3] =
     [("one-machine", "one machine"), ("several-machines", "several machines"), ("servers", "servers")];
 
@@ -59,9 +59,9 @@ fn scenario(recipe: &Recipe, run: &Value) -> Result<Scenario, ValidationError> {
 /// with as many parameters.
 fn custom_model(run: &Value) -> Result<ModelFile, ValidationError> {
     if run.text("model") == "resnet18-cifar" {
-        let mut file = ModelFile::of(&zoo_model("resnet18")?);
+        let mut file = ModelFile::from_model(&zoo_model("resnet18")?);
         if let Some(last) = file.layers.iter_mut().rev().find(|layer| layer.op == "linear") {
-            last.out = Some(10);
+            last.out = Some(10.into());
         }
         return Ok(file);
     }

@@ -135,7 +135,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     Ok(Findings::new(figures, evidence))
 }
 
-/// Logarithm of the factor by which the prediction is off.
+/// ln(measured / predicted).
 fn error(row: &Value) -> f64 {
     (row.number("measured_s") / row.number("predicted_s")).ln()
 }
@@ -161,7 +161,7 @@ fn factors(name: &str, rows: &[&Value]) -> Value {
     json!({
         "of": name,
         "runs": rows.len(),
-        // Mean factor by which predictions are off.
+        // Mean factor between prediction and measurement.
         "mean": mean(&|row| error(row).abs()).exp(),
         "near": share(&|row| error(row).abs() <= NEAR.ln()),
         // Mean factor of predicted to measured times: above 1, steps are predicted too long.

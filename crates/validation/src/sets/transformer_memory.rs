@@ -9,7 +9,8 @@ use crate::set::Run;
 use serde_json::Value;
 use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
-use stepcast_core::model::transformer::{Transformer, zoo};
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
@@ -93,7 +94,7 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
             .map(|key| row.count(key));
     let damaged = |error: String| ValidationError::Data(format!("transformer-memory: {error}"));
     let model = row.text("model");
-    let known = zoo::find(model).ok_or_else(|| damaged(format!("there is no model {model}")))?;
+    let known = zoo::transformer(model).ok_or_else(|| damaged(format!("there is no model {model}")))?;
     let recompute: Recompute =
         serde_json::from_value(row.field("recompute").clone()).map_err(|error| damaged(error.to_string()))?;
     let shape = Transformer { layers, sequence, ..known };

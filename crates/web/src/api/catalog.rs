@@ -53,7 +53,7 @@ pub(super) async fn methods() -> Response {
 }
 
 pub(super) async fn models() -> Response {
-    let model = |entry: &'static zoo::Entry| Model { name: entry.name, description: entry.description };
+    let model = |entry: &'static zoo::ZooModel| Model { name: &entry.name, description: &entry.description };
     Json(zoo::entries().map(model).collect::<Vec<_>>()).into_response()
 }
 

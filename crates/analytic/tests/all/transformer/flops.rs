@@ -150,7 +150,7 @@ fn capacities_are_the_golden_ones() {
 /// Layers with a window in every second layer are the mean of both kinds.
 #[test]
 fn windows_count_in_their_layers() {
-    let gemma = stepcast_core::model::transformer::zoo::find("gemma2-9b").unwrap();
+    let gemma = stepcast_core::model::zoo::transformer("gemma2-9b").unwrap();
     let work = Work { sequence: 8192, batch: 1, mask: Mask::Causal };
     let all = flops::layers(&gemma, work, &(0..gemma.layers));
     let with = LayerFlops::new(&gemma, false, gemma.window, work);

@@ -5,7 +5,7 @@ use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{Split, Transformer};
 use stepcast_core::machine::catalog;
 use stepcast_core::method::Method;
-use stepcast_core::model::transformer::zoo;
+use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
 use stepcast_core::scenario::Document;
@@ -24,7 +24,7 @@ fn predicted(loss: &str) -> (stepcast_core::prediction::Prediction, Plan) {
 /// Eager PyTorch needs 4 + 8 bytes of a logit, a compiled loss 2 + 2, a chunked one 2 for one logit of ⌈V/h⌉.
 #[test]
 fn losses_keep_their_bytes() {
-    let shape = zoo::find("llama3-8b").unwrap();
+    let shape = zoo::transformer("llama3-8b").unwrap();
     let chunks = 128_256_f64.div_euclid(4096.0) + 1.0;
     for (loss, bytes) in
         [(Loss::Eager, [4.0, 8.0]), (Loss::Compiled, [2.0, 2.0]), (Loss::Chunked, [0.0, 2.0 / chunks])]
@@ -41,7 +41,7 @@ fn losses_keep_their_bytes() {
 /// and 8; a chunked loss takes 6 forward and nothing backward, beside products of T/⌈V/h⌉ tokens.
 #[test]
 fn losses_pass_over_their_bytes() {
-    let shape = zoo::find("llama3-8b").unwrap();
+    let shape = zoo::transformer("llama3-8b").unwrap();
     let (_, plan) = predicted("");
     let device = catalog::device("h200-sxm").unwrap();
     let priors = Priors::shipped().unwrap().transformer;

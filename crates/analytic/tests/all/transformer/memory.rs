@@ -217,7 +217,7 @@ fn stages_have_the_golden_parameters() {
 /// Stages that are given differ; together they hold all layers.
 #[test]
 fn given_stages_hold_the_given_layers() {
-    let shape = stepcast_core::model::transformer::zoo::find("deepseek-v3").unwrap();
+    let shape = stepcast_core::model::zoo::transformer("deepseek-v3").unwrap();
     let split = Split { pipeline: 4, ..Split::WHOLE };
     let held =
         MemoryInputs { stage_layers: &[2, 20, 20, 19], ..korthikanti(&shape, split, 1, Recompute::None) };

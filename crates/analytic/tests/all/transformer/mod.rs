@@ -13,7 +13,8 @@ mod vtrain;
 
 use serde_json::Value;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{Transformer, zoo};
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::zoo;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 
 /// Llama 3 8B on 64 H100 in machines of 8, all operations at half the peak rate.
@@ -55,7 +56,7 @@ fn of_kind(text: &str, kind: &str) -> Vec<Value> {
 /// A model of the zoo, with the sequence of a case.
 fn shape(case: &Value, sequence: &str) -> Transformer {
     let name = case["model"].as_str().unwrap();
-    let shape = zoo::find(name).unwrap_or_else(|| panic!("the zoo has no {name}"));
+    let shape = zoo::transformer(name).unwrap_or_else(|| panic!("the zoo has no {name}"));
     // The golden cases count every model without a window unless they name one.
     let sequence = case[sequence].as_u64().unwrap_or(shape.sequence);
     Transformer { sequence, window: None, ..shape }

@@ -87,7 +87,7 @@ fn tensor_parallel_layers() {
 fn experts_take_half_of_the_tensor_parallel_traffic() {
     let split = Split { tensor: 2, ..Split::WHOLE };
     let count = |name: &str, with_experts: bool| -> u64 {
-        let shape = stepcast_core::model::transformer::zoo::find(name).unwrap();
+        let shape = stepcast_core::model::zoo::transformer(name).unwrap();
         let none = stepcast_core::strategy::Recompute::None;
         traffic::tensor_layer(&shape, &split, 1, with_experts, none).map(|message| message.count).sum()
     };

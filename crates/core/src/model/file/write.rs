@@ -1,9 +1,11 @@
-//! Converts a model back to the format of the user.
+//! Models back as files, and files with their last layers replaced.
 
-use super::{LayerFile, ModelFile, Pair};
-use crate::model::cost::Cost;
-use crate::model::op::{Activation, Norm, Op, Padding, Pool};
+use super::{ACTIVATIONS, LayerFile, ModelFile, Value};
+use crate::fault::{Fault, KeyPath, Step};
+use crate::model::cost::{Cost, CostKind};
+use crate::model::op::{Norm, Op, Padding, Pool};
 use crate::model::{Layer, LayerId, Model};
+use std::collections::BTreeMap;
 
 /// Name of the first input in the file.
 const INPUT: &str = "input";
@@ -11,123 +13,208 @@ const INPUT: &str = "input";
 impl ModelFile {
     /// The layers of `model`, each with its name and inputs. Deviations of published counts from the layout are not
     /// included.
-    pub fn of(model: &Model) -> Self {
+    pub fn from_model(model: &Model) -> Self {
         let layers = model.layers();
+        let escaped = |name: &str| name.replace('{', "{{").replace('}', "}}");
         let name = |id: &LayerId| match layers.get(*id as usize) {
-            Some(layer) if *id > 0 => layer.name.clone(),
+            Some(layer) if *id > 0 => escaped(&layer.name),
             _ => INPUT.to_owned(),
         };
         let write = |(id, layer): (usize, &Layer)| {
             let follows = layer.op == Op::Input || layer.inputs == [id as LayerId - 1];
+            let has_shape = matches!(layer.op, Op::Input | Op::Counted(_));
             LayerFile {
-                name: Some(layer.name.clone()),
+                name: Some(escaped(&layer.name)),
                 inputs: (!follows).then(|| layer.inputs.iter().map(name).collect()),
-                shape: matches!(layer.op, Op::Input | Op::Counted(_)).then(|| layer.output.dims().to_vec()),
-                ..LayerFile::of(&layer.op)
+                shape: has_shape.then(|| layer.output.dims().into()),
+                ..LayerFile::from_op(&layer.op)
             }
         };
         Self {
             name: model.name.clone(),
-            input: model.input().dims().to_vec(),
+            input: model.input().dims().iter().copied().map(Value::Number).collect(),
+            with: BTreeMap::new(),
             layers: layers.iter().enumerate().skip(1).map(write).collect(),
+            blocks: BTreeMap::new(),
         }
     }
 }
 
 impl LayerFile {
     /// An operation with its settings, without a layer name.
-    pub fn of(op: &Op) -> Self {
+    pub fn from_op(op: &Op) -> Self {
         let plain = |op: &str| Self { op: op.to_owned(), ..Self::default() };
+        let pooling = |how: &str, kind| {
+            plain(&format!("{how}{}-pool", if kind == Pool::Max { "max" } else { "average" }))
+        };
         match *op {
             Op::Input => plain("input"),
             Op::Conv2d(conv) => Self {
-                out: Some(conv.out),
-                kernel: Some(pair(conv.kernel)),
-                stride: unless(conv.stride, (1, 1)).map(pair),
-                padding: unless(conv.padding, Padding::Valid),
-                dilation: unless(conv.dilation, (1, 1)).map(pair),
-                groups: unless(conv.groups, 1),
-                bias: unless(conv.bias, true),
+                out: Some(conv.out.into()),
+                kernel: Some(size(conv.kernel)),
+                stride: unless(conv.stride, (1, 1)).map(size),
+                padding: padding(conv.padding),
+                dilation: unless(conv.dilation, (1, 1)).map(size),
+                groups: unless(conv.groups, 1).map(Value::Number),
+                bias: unless(conv.bias, true).map(Value::Truth),
                 ..plain("conv2d")
             },
             Op::Linear { out, bias, tied } => Self {
-                out: Some(out),
-                bias: unless(bias, true),
-                tied: unless(tied, false),
+                out: Some(out.into()),
+                bias: unless(bias, true).map(Value::Truth),
+                tied: unless(tied, false).map(Value::Truth),
                 ..plain("linear")
             },
-            Op::Pool { kind, kernel, stride, padding, ceil } => Self {
-                kernel: Some(pair(kernel)),
-                stride: unless(stride, kernel).map(pair),
-                padding: unless(padding, Padding::Valid),
-                ceil: unless(ceil, false),
-                ..plain(if kind == Pool::Max { "max-pool" } else { "average-pool" })
+            Op::Pool { kind, kernel, stride, padding: by, ceil } => Self {
+                kernel: Some(size(kernel)),
+                stride: unless(stride, kernel).map(size),
+                padding: padding(by),
+                ceil: unless(ceil, false).map(Value::Truth),
+                ..pooling("", kind)
             },
-            Op::AdaptivePool { kind, size: (1, 1) } => {
-                plain(if kind == Pool::Max { "global-max-pool" } else { "global-average-pool" })
+            Op::AdaptivePool { kind, size: (1, 1) } => pooling("global-", kind),
+            Op::AdaptivePool { kind, size: to } => {
+                Self { size: Some(size(to)), ..pooling("adaptive-", kind) }
             }
-            Op::AdaptivePool { kind, size } => Self {
-                size: Some(pair(size)),
-                ..plain(if kind == Pool::Max { "adaptive-max-pool" } else { "adaptive-average-pool" })
-            },
             Op::Normalise(Norm::Batch { affine }) => {
-                Self { affine: unless(affine, true), ..plain("batch-norm") }
+                Self { affine: unless(affine, true).map(Value::Truth), ..plain("batch-norm") }
             }
             Op::Normalise(Norm::Layer { affine }) => {
-                Self { affine: unless(affine, true), ..plain("layer-norm") }
+                Self { affine: unless(affine, true).map(Value::Truth), ..plain("layer-norm") }
             }
             Op::Normalise(Norm::LocalResponse { depth }) => {
-                Self { depth: Some(depth), ..plain("local-response-norm") }
+                Self { depth: Some(depth.into()), ..plain("local-response-norm") }
             }
-            Op::Activate(activation) => plain(activation_name(activation)),
+            Op::Activate(activation) => {
+                let known = ACTIVATIONS.iter().find(|(_, known)| *known == activation);
+                plain(known.map_or("", |(name, _)| name))
+            }
             Op::Embedding { count, width, sparse } => Self {
-                count: Some(count),
-                width: Some(width),
-                sparse: unless(sparse, false),
+                count: Some(count.into()),
+                width: Some(width.into()),
+                sparse: unless(sparse, false).map(Value::Truth),
                 ..plain("embedding")
             },
-            Op::PositionEmbedding { count } => Self { count: Some(count), ..plain("position-embedding") },
-            Op::ClassToken => plain("class-token"),
-            Op::Attention { heads, causal } => {
-                Self { heads: Some(heads), causal: unless(causal, false), ..plain("attention") }
+            Op::PositionEmbedding { count } => {
+                Self { count: Some(count.into()), ..plain("position-embedding") }
             }
+            Op::ClassToken => plain("class-token"),
+            Op::Attention { heads, causal } => Self {
+                heads: Some(heads.into()),
+                causal: unless(causal, false).map(Value::Truth),
+                ..plain("attention")
+            },
             Op::Add => plain("add"),
             Op::Multiply => plain("multiply"),
             Op::Concat => plain("concat"),
             Op::Flatten => plain("flatten"),
             Op::Dropout => plain("dropout"),
             Op::ToSequence => plain("to-sequence"),
-            Op::SelectToken { index } => Self { index: unless(index, 0), ..plain("select-token") },
+            Op::SelectToken { index } => {
+                Self { index: unless(index, 0).map(Value::Number), ..plain("select-token") }
+            }
             Op::Shortcut { out, stride } => Self {
-                out: Some(out),
-                stride: unless((stride, stride), (1, 1)).map(pair),
+                out: Some(out.into()),
+                stride: unless(stride, 1).map(Value::Number),
                 ..plain("shortcut")
             },
-            Op::Counted(cost) => Self { cost: unless(cost, Cost::default()), ..plain("counted") },
+            Op::Counted(cost) => {
+                let counts = CostKind::ALL.map(|kind| (kind, cost.count(kind)));
+                let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+                Self {
+                    cost: unless(cost, Cost::default())
+                        .map(|_| counts.map(|(kind, count)| (kind, count.into())).collect()),
+                    ..plain("counted")
+                }
+            }
         }
     }
 }
 
-fn activation_name(activation: Activation) -> &'static str {
-    match activation {
-        Activation::Sigmoid => "sigmoid",
-        Activation::Tanh => "tanh",
-        Activation::Relu => "relu",
-        Activation::Relu6 => "relu6",
-        Activation::Gelu => "gelu",
-        Activation::Silu => "silu",
-        Activation::Hardswish => "hardswish",
-        Activation::Softmax => "softmax",
-    }
+fn size((height, width): (u64, u64)) -> Value {
+    if height == width { height.into() } else { [height, width][..].into() }
 }
 
-fn pair((height, width): (u64, u64)) -> Pair {
-    Pair { height, width }
+fn padding(padding: Padding) -> Option<Value> {
+    match padding {
+        Padding::Valid => None,
+        Padding::Same => Some(Value::Text("same".to_owned())),
+        Padding::Explicit { top, bottom, left, right } if top != bottom || left != right => {
+            Some([top, bottom, left, right][..].into())
+        }
+        Padding::Explicit { top, left, .. } => Some(size((top, left))),
+    }
 }
 
 /// The value, or none if it is the default.
 fn unless<T: PartialEq>(value: T, default: T) -> Option<T> {
     (value != default).then_some(value)
+}
+
+impl ModelFile {
+    /// This model with layer `first` and all later ones replaced by `layers`; the input is layer 0. The first of
+    /// `layers` reads the inputs of layer `first` by default. Paths of errors refer to a table that contains only
+    /// `layers`.
+    pub fn replaced(&self, first: usize, layers: Vec<LayerFile>) -> Result<(Self, Model), Fault> {
+        let wrong = |reason: String, remedy: &str| Err(Fault::in_key("layers", reason, remedy));
+        let Some((kept, cut)) = first.checked_sub(1).and_then(|place| self.layers.split_at_checked(place))
+        else {
+            return wrong("the input cannot be replaced".to_owned(), "cut at a later layer");
+        };
+        let mut layers = layers;
+        let Some(head) = layers.first_mut() else {
+            let remedy = "list at least one layer, such as { op = \"global-average-pool\" }";
+            return wrong("there is nothing to put in place".to_owned(), remedy);
+        };
+        if head.inputs.is_none() {
+            head.inputs = cut.first().and_then(|layer| layer.inputs.clone());
+        }
+        let read: Vec<&String> = layers.iter().filter_map(|layer| layer.inputs.as_ref()).flatten().collect();
+        if let Some(lost) = self.lost(kept, &read, head_reads_last(&layers)) {
+            let reason =
+                format!("nothing would read the layer \"{lost}\" any more: the cut goes through a branch");
+            return wrong(reason, "cut where a single layer leads on");
+        }
+        let file = Self { layers: kept.iter().cloned().chain(layers).collect(), ..self.clone() };
+        let model = file.build().map_err(|fault| without(kept.len(), fault))?;
+        Ok((file, model))
+    }
+
+    /// A kept layer that only removed layers read, and that the replacement does not read.
+    fn lost(&self, kept: &[LayerFile], read: &[&String], last_is_read: bool) -> Option<String> {
+        let name = |index: usize| self.layers[index].plain_name(index);
+        let reads = |index: usize| -> Vec<String> {
+            match (&self.layers[index].inputs, index) {
+                (Some(names), _) => names.clone(),
+                (None, _) if self.layers[index].op == "input" => Vec::new(),
+                (None, 0) => vec!["input".to_owned()],
+                (None, _) => vec![name(index - 1)],
+            }
+        };
+        let before: Vec<String> = (0..kept.len()).flat_map(reads).collect();
+        let after: Vec<String> = (kept.len()..self.layers.len()).flat_map(reads).collect();
+        let last = kept.len().checked_sub(1).map(name);
+        after.into_iter().find(|layer| {
+            let kept_layer = (0..kept.len()).any(|index| name(index) == *layer);
+            let still_read = before.contains(layer)
+                || read.contains(&layer)
+                || (last_is_read && last.as_ref() == Some(layer));
+            kept_layer && !still_read
+        })
+    }
+}
+
+fn head_reads_last(layers: &[LayerFile]) -> bool {
+    layers.first().is_some_and(|layer| layer.inputs.is_none() && layer.op != "input")
+}
+
+/// The same error with indices into `layers` reduced by `kept`.
+fn without(kept: usize, fault: Fault) -> Fault {
+    let step = |path: KeyPath, step: &Step| match step {
+        Step::Key(key) => path.key(key),
+        Step::Index(index) => path.index(index.saturating_sub(kept)),
+    };
+    Fault { key: fault.key.steps().iter().fold(KeyPath::root(), step), ..fault }
 }
 
 #[cfg(test)]
@@ -139,9 +226,52 @@ mod tests {
     fn the_zoo_reads_what_is_written() {
         for name in zoo::names() {
             let model = zoo::build(name).unwrap();
-            let text = toml::to_string(&ModelFile::of(&model)).unwrap();
+            let text = toml::to_string(&ModelFile::from_model(&model)).unwrap();
             let again = toml::from_str::<ModelFile>(&text).unwrap().build().unwrap();
             assert_eq!(again.layers(), model.layers(), "{name}");
         }
+    }
+
+    const BRANCH: &str = r#"
+        input = [3, 8, 8]
+        layers = [
+            { name = "a", op = "conv2d", out = 4, kernel = 1 },
+            { name = "b", op = "conv2d", out = 4, kernel = 1 },
+            { name = "c", op = "conv2d", out = 4, kernel = 1, inputs = ["a"] },
+            { name = "sum", op = "add", inputs = ["b", "c"] },
+            { name = "end", op = "flatten" },
+        ]"#;
+
+    fn replaced(first: usize, layers: &str) -> Result<(ModelFile, Model), Fault> {
+        #[derive(serde::Deserialize)]
+        struct Layers {
+            layers: Vec<LayerFile>,
+        }
+        let layers: Layers = toml::from_str(layers).unwrap();
+        toml::from_str::<ModelFile>(BRANCH).unwrap().replaced(first, layers.layers)
+    }
+
+    #[test]
+    fn the_replacement_reads_what_the_first_replaced_layer_read() {
+        let (_, model) = replaced(5, r#"layers = [{ op = "relu" }]"#).unwrap();
+        assert_eq!(model.layers()[5].inputs, [4]);
+        let (_, model) = replaced(4, r#"layers = [{ op = "add" }, { op = "relu" }]"#).unwrap();
+        assert_eq!(model.layers()[4].inputs, [2, 3]);
+    }
+
+    #[test]
+    fn what_cannot_be_put_in_place_is_told_where_it_stands() {
+        let wrong = |first, layers| {
+            let error = replaced(first, layers).unwrap_err();
+            (error.key.to_string(), error.reason)
+        };
+        let (path, reason) = wrong(3, r#"layers = [{ op = "relu" }]"#);
+        assert_eq!((path.as_str(), reason.contains("the layer \"b\"")), ("layers", true), "{reason}");
+        let (path, _) = wrong(5, r#"layers = [{ op = "relu" }, { op = "conv2d", out = 0, kernel = 1 }]"#);
+        assert_eq!(path, "layers[1].out");
+        let (path, _) = wrong(4, r#"layers = [{ op = "relu" }]"#);
+        assert_eq!(path, "layers[0].inputs");
+        assert_eq!(wrong(5, "layers = []").1, "there is nothing to put in place");
+        assert_eq!(wrong(0, r#"layers = [{ op = "relu" }]"#).1, "the input cannot be replaced");
     }
 }

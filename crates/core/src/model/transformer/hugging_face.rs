@@ -1,16 +1,16 @@
 //! `config.json` of Hugging Face transformers: the shape of a checkpoint.
 //!
-//! Families write the same facts under different names and leave out what is usual for them; [`read`] knows those
+//! Families write the same facts under different names and leave out their usual values; [`read`] knows those
 //! that the zoo has, by their `model_type`. Keys that say nothing about sizes are ignored.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use super::{Experts, Mla, NormKind, Transformer};
 use crate::fault::Fault;
 use serde_json::Value;
 
 /// Reads the shape of one family.
 type Reader = fn(&Config<'_>) -> Result<Transformer, Fault>;
 
-/// The families that are known, with what is usual for each.
+/// The known families and their readers.
 const FAMILIES: &[(&str, Reader)] = &[
     ("gpt2", gpt2),
     ("gpt_neox", gpt_neox),
@@ -68,6 +68,17 @@ impl Config<'_> {
         }
     }
 
+    /// The first of several names for one number.
+    fn first(&self, keys: &[&str]) -> Result<u64, Fault> {
+        let Some((last, others)) = keys.split_last() else { return Ok(0) };
+        for key in others {
+            if let Some(number) = self.given(key)? {
+                return Ok(number);
+            }
+        }
+        self.number(last)
+    }
+
     fn or(&self, key: &str, usual: u64) -> Result<u64, Fault> {
         Ok(self.given(key)?.unwrap_or(usual))
     }
@@ -92,54 +103,66 @@ fn quotient(hidden: u64, heads: u64) -> Result<u64, Fault> {
     }
 }
 
-fn gpt2(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let (hidden, heads) = (config.number("n_embd")?, config.number("n_head")?);
-    let sequence = config.or("n_positions", 1024)?;
-    let shape = gpt(config.number("n_layer")?, hidden, heads, config.number("vocab_size")?, sequence)?;
-    let mlp_width = config.or("n_inner", shape.mlp_width)?;
-    Ok(Transformer { mlp_width, tied: config.truth("tie_word_embeddings", true), ..shape })
+/// The shape of GPT-2's kind by the keys of a family: width, heads, layers, tokens with their usual number, and inner
+/// width of the MLP.
+fn gpt(
+    config: &Config<'_>,
+    [hidden, heads, layers]: [&[&str]; 3],
+    (sequence, usual): (&str, u64),
+    mlp_width: &str,
+) -> Result<Transformer, Fault> {
+    let (hidden, heads) = (config.first(hidden)?, config.first(heads)?);
+    let (layers, sequence) = (config.first(layers)?, config.or(sequence, usual)?);
+    Ok(Transformer {
+        hidden,
+        head_width: quotient(hidden, heads)?,
+        mlp_width: config.or(mlp_width, hidden.saturating_mul(4))?,
+        ..Transformer::gpt(layers, 0, heads, config.number("vocab_size")?, sequence)
+    })
 }
 
-/// The shape of GPT-2's kind, with heads that divide the width.
-fn gpt(layers: u64, hidden: u64, heads: u64, vocabulary: u64, sequence: u64) -> Result<Transformer, Fault> {
-    let head_width = quotient(hidden, heads)?;
-    let mlp_width = hidden.saturating_mul(4);
-    let shape = Transformer::gpt(layers, 0, heads, vocabulary, sequence);
-    Ok(Transformer { hidden, head_width, mlp_width, ..shape })
+const USUAL_KEYS: [&[&str]; 3] = [&["hidden_size"], &["num_attention_heads"], &["num_hidden_layers"]];
+
+fn gpt2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = gpt(config, [&["n_embd"], &["n_head"], &["n_layer"]], ("n_positions", 1024), "n_inner")?;
+    Ok(Transformer { tied: config.truth("tie_word_embeddings", true), ..shape })
 }
 
 fn gpt_neox(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let (layers, hidden) = (config.number("num_hidden_layers")?, config.number("hidden_size")?);
-    let heads = config.number("num_attention_heads")?;
-    let sequence = config.or("max_position_embeddings", 2048)?;
-    let shape = gpt(layers, hidden, heads, config.number("vocab_size")?, sequence)?;
-    let mlp_width = config.or("intermediate_size", shape.mlp_width)?;
-    Ok(Transformer { mlp_width, positions: 0, tied: config.truth("tie_word_embeddings", false), ..shape })
+    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "intermediate_size")?;
+    Ok(Transformer { positions: 0, tied: config.truth("tie_word_embeddings", false), ..shape })
 }
 
 fn bloom(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let hidden = config.given("hidden_size")?.map_or_else(|| config.number("n_embed"), Ok)?;
-    let heads = config.given("n_head")?.map_or_else(|| config.number("num_attention_heads"), Ok)?;
-    let layers = config.given("n_layer")?.map_or_else(|| config.number("num_hidden_layers"), Ok)?;
-    let sequence = config.or("seq_length", 2048)?;
-    let shape = gpt(layers, hidden, heads, config.number("vocab_size")?, sequence)?;
-    Ok(Transformer { positions: 0, embedding_norm: true, ..shape })
+    let keys: [&[&str]; 3] =
+        [&["hidden_size", "n_embed"], &["n_head", "num_attention_heads"], &["n_layer", "num_hidden_layers"]];
+    Ok(Transformer { positions: 0, embedding_norm: true, ..gpt(config, keys, ("seq_length", 2048), "")? })
 }
 
 fn mpt(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let (hidden, heads) = (config.number("d_model")?, config.number("n_heads")?);
-    let sequence = config.or("max_seq_len", 2048)?;
-    let shape = gpt(config.number("n_layers")?, hidden, heads, config.number("vocab_size")?, sequence)?;
+    let shape = gpt(config, [&["d_model"], &["n_heads"], &["n_layers"]], ("max_seq_len", 2048), "")?;
     let ratio = config.or("expansion_ratio", 4)?;
     let plain = config.truth("no_bias", true);
     let alibi = config.0.get("attn_config").and_then(|attention| attention.get("alibi")?.as_bool());
     Ok(Transformer {
-        mlp_width: hidden.saturating_mul(ratio),
+        mlp_width: shape.hidden.saturating_mul(ratio),
         norm: if plain { NormKind::LayerNoBias } else { NormKind::Layer },
         bias: !plain,
         qkv_bias: !plain,
-        positions: if alibi.unwrap_or(true) { 0 } else { sequence },
+        positions: if alibi.unwrap_or(true) { 0 } else { shape.sequence },
         ..shape
+    })
+}
+
+/// With the head for masked language modelling.
+fn bert(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer {
+        token_types: config.or("type_vocab_size", 2)?,
+        embedding_norm: true,
+        final_norm: false,
+        head_transform: true,
+        causal: false,
+        ..gpt(config, USUAL_KEYS, ("max_position_embeddings", 512), "intermediate_size")?
     })
 }
 
@@ -171,14 +194,8 @@ fn mistral(config: &Config<'_>) -> Result<Transformer, Fault> {
 
 fn mixtral(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = mistral(config)?;
-    let experts = Experts {
-        count: config.number("num_local_experts")?,
-        active: config.number("num_experts_per_tok")?,
-        width: shape.mlp_width,
-        shared_width: 0,
-        dense_layers: 0,
-        router_bias: false,
-    };
+    let (count, active) = (config.number("num_local_experts")?, config.number("num_experts_per_tok")?);
+    let experts = Experts::new(count, active, shape.mlp_width);
     Ok(Transformer { experts: Some(experts), ..shape })
 }
 
@@ -196,14 +213,8 @@ fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
 }
 
 fn qwen3_moe(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let experts = Experts {
-        count: config.number("num_experts")?,
-        active: config.number("num_experts_per_tok")?,
-        width: config.number("moe_intermediate_size")?,
-        shared_width: 0,
-        dense_layers: 0,
-        router_bias: false,
-    };
+    let (count, active) = (config.number("num_experts")?, config.number("num_experts_per_tok")?);
+    let experts = Experts::new(count, active, config.number("moe_intermediate_size")?);
     Ok(Transformer { experts: Some(experts), ..qwen3(config)? })
 }
 
@@ -248,22 +259,4 @@ fn deepseek_v3(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = deepseek(config)?;
     let experts = shape.experts.map(|experts| Experts { router_bias: true, ..experts });
     Ok(Transformer { experts, ..shape })
-}
-
-/// With the head for masked language modelling.
-fn bert(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let (layers, hidden) = (config.number("num_hidden_layers")?, config.number("hidden_size")?);
-    let heads = config.number("num_attention_heads")?;
-    let positions = config.or("max_position_embeddings", 512)?;
-    let shape = gpt(layers, hidden, heads, config.number("vocab_size")?, positions)?;
-    Ok(Transformer {
-        mlp_width: config.or("intermediate_size", shape.mlp_width)?,
-        mlp: Mlp::Gelu,
-        token_types: config.or("type_vocab_size", 2)?,
-        embedding_norm: true,
-        final_norm: false,
-        head_transform: true,
-        causal: false,
-        ..shape
-    })
 }

@@ -6,7 +6,6 @@
 use super::{Experts, Mla, Mlp, NormKind, Transformer};
 use crate::model::cost::Cost;
 use crate::model::op::{Activation, Norm, Op};
-use crate::model::shape::Misfit;
 use crate::model::{Builder, LayerId, Model, ShapeError};
 
 type Added = Result<LayerId, ShapeError>;
@@ -96,7 +95,7 @@ impl Transformer {
                 b.add(format!("{name}.core"), attention, &[query, key, value])?
             }
             (_, window) => {
-                let pairs = self.pairs(window).ok_or_else(|| Misfit::overflow().at(&name))?;
+                let pairs = self.pairs(window).ok_or_else(|| ShapeError::overflow().at(&name))?;
                 let scores = times(&name, &[self.heads, pairs])?;
                 let cost = Cost {
                     multiply_add: times(&name, &[2, scores, key_width + value_width])?,
@@ -234,5 +233,5 @@ impl Transformer {
 
 fn times(name: &str, factors: &[u64]) -> Result<u64, ShapeError> {
     let product = factors.iter().try_fold(1_u64, |product, &factor| product.checked_mul(factor));
-    product.ok_or_else(|| Misfit::overflow().at(name))
+    product.ok_or_else(|| ShapeError::overflow().at(name))
 }

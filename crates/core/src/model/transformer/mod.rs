@@ -1,6 +1,6 @@
 //! Transformers by their shape: layers, widths, heads, experts, vocabulary.
 //!
-//! A [`Transformer`] is plain data. It comes from the zoo ([`zoo`]), from a `[model.transformer]` table
+//! A [`Transformer`] is plain data. It comes from the zoo ([`super::zoo`]), from a `[model.transformer]` table
 //! ([`TransformerSection`]) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
 //! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
 //! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
@@ -13,16 +13,16 @@ mod parts;
 mod section;
 #[cfg(test)]
 mod tests;
-pub mod zoo;
 
-pub use parts::{LayerParts, Parameters, Part, Parts};
+pub use parts::{Parameters, Part, Parts};
 pub use section::{ExpertsSection, MlaSection, TransformerSection};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The shape of a transformer. All widths are numbers of elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Transformer {
     /// Layers.
     pub layers: u64,
@@ -68,7 +68,7 @@ pub struct Transformer {
     pub causal: bool,
     /// Number of keys that a query sees, itself included, in layers with a window.
     pub window: Option<u64>,
-    /// One layer of so many has the window; 1 for all.
+    /// Every layer of this period has the window; 1 for all layers.
     pub window_every: u64,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
@@ -119,7 +119,8 @@ impl NormKind {
 }
 
 /// Layers whose MLP is a choice of experts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Experts {
     /// Routed experts in a layer.
     pub count: u64,
@@ -135,8 +136,16 @@ pub struct Experts {
     pub router_bias: bool,
 }
 
+impl Experts {
+    /// Routed experts in all layers, none of them shared.
+    pub const fn new(count: u64, active: u64, width: u64) -> Self {
+        Self { count, active, width, shared_width: 0, dense_layers: 0, router_bias: false }
+    }
+}
+
 /// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mla {
     /// Width that queries pass through; 0 if they come directly from the hidden width.
     pub query_rank: u64,
@@ -150,6 +159,13 @@ pub struct Mla {
     pub value: u64,
 }
 
+/// The defaults of a file: Llama's kind, without any size.
+impl Default for Transformer {
+    fn default() -> Self {
+        Self::llama(0, 0, [0, 0], 0, 0, 0)
+    }
+}
+
 impl Transformer {
     /// A decoder in the manner of GPT-2: learned positions, LayerNorm, biases, GELU of four times the width, tied.
     pub const fn gpt(layers: u64, hidden: u64, heads: u64, vocabulary: u64, sequence: u64) -> Self {
@@ -158,10 +174,7 @@ impl Transformer {
             hidden,
             heads,
             kv_heads: heads,
-            head_width: match hidden.checked_div(heads) {
-                Some(width) => width,
-                None => 0,
-            },
+            head_width: if heads == 0 { 0 } else { hidden / heads },
             mlp_width: 4 * hidden,
             mlp: Mlp::Gelu,
             vocabulary,

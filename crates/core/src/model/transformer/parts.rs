@@ -86,29 +86,15 @@ pub struct Part {
     pub parameters: Parameters,
 }
 
-/// The parts of one layer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayerParts {
-    /// The parts in the order of computation; none of them is empty.
-    pub parts: Vec<Part>,
-}
-
-impl LayerParts {
-    /// All parameters of the layer.
-    pub fn parameters(&self) -> Parameters {
-        self.parts.iter().map(|part| part.parameters).sum()
-    }
-}
-
 /// The parts of a transformer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
     /// Tokens, positions, token types, and their normalisation.
     pub embedding: Parameters,
-    /// A layer with a dense MLP, and how many there are.
-    pub dense: (LayerParts, u64),
+    /// A layer with a dense MLP, part by part in the order of computation, and how many there are.
+    pub dense: (Vec<Part>, u64),
     /// A layer with experts, and how many there are.
-    pub expert: (LayerParts, u64),
+    pub expert: (Vec<Part>, u64),
     /// The normalisation after the last layer.
     pub final_norm: Parameters,
     /// The output layer; without the matrix if it is the embedding's.
@@ -123,7 +109,9 @@ impl Parts {
 
     /// The parameters of all layers.
     pub fn layers(&self) -> u64 {
-        let of = |(layer, count): &(LayerParts, u64)| layer.parameters().total() * count;
+        let of = |(layer, count): &(Vec<Part>, u64)| {
+            layer.iter().map(|part| part.parameters).sum::<Parameters>().total() * count
+        };
         of(&self.dense) + of(&self.expert)
     }
 }
@@ -178,8 +166,8 @@ impl Transformer {
         Parameters { tensor: matrix + bias, every: dense, ..Parameters::NONE }
     }
 
-    /// The parts of a layer, with experts or without.
-    pub fn layer_parts(&self, with_experts: bool) -> LayerParts {
+    /// The parts of a layer, with experts or without, in the order of computation; none of them is empty.
+    pub fn layer_parts(&self, with_experts: bool) -> Vec<Part> {
         let norms = if self.sandwich { 4 } else { 2 };
         let norms = Part {
             name: "norms",
@@ -192,12 +180,12 @@ impl Transformer {
             None => parts.push(Part { name: "mlp", parameters: self.mlp_parameters(self.mlp_width) }),
         }
         parts.retain(|part| part.parameters.total() > 0);
-        LayerParts { parts }
+        parts
     }
 
     /// Parameters of a layer, with experts or without.
     pub fn layer_parameters(&self, with_experts: bool) -> Parameters {
-        self.layer_parts(with_experts).parameters()
+        self.layer_parts(with_experts).iter().map(|part| part.parameters).sum()
     }
 
     fn norm_parameters(&self) -> u64 {

@@ -1,8 +1,9 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
+use super::{Experts, Mla, Mlp, NormKind, Transformer};
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
+use crate::model::zoo;
 use crate::suggest;
 
 document_keys! {
@@ -110,6 +111,16 @@ mod most {
     pub(super) const TOKENS: u64 = 1 << 28;
 }
 
+/// Hands the keys to a macro whose default is that of the base, or of Llama's kind.
+macro_rules! plain_keys {
+    ($macro:ident) => {
+        $macro!(
+            layers hidden heads vocabulary sequence mlp norm sandwich final_norm bias qk_norm positions token_types
+            embedding_norm tied head_transform causal window_every
+        )
+    };
+}
+
 impl TransformerSection {
     /// The name and the checked shape.
     pub fn resolve(self) -> Result<(String, Transformer), Fault> {
@@ -122,58 +133,42 @@ impl TransformerSection {
 
     /// The given values, then those of `base`, then the defaults.
     fn filled(self, base: Option<Transformer>) -> Result<Transformer, Fault> {
-        let need = |key: &str, given: Option<u64>, of: fn(&Transformer) -> u64| {
-            given.or_else(|| base.as_ref().map(of)).ok_or_else(|| incomplete(key))
-        };
-        let layers = need("layers", self.layers, |base| base.layers)?;
-        let hidden = need("hidden", self.hidden, |base| base.hidden)?;
-        let heads = need("heads", self.heads, |base| base.heads)?;
-        let vocabulary = need("vocabulary", self.vocabulary, |base| base.vocabulary)?;
-        let sequence = need("sequence", self.sequence, |base| base.sequence)?;
+        let required = [
+            ("layers", self.layers),
+            ("hidden", self.hidden),
+            ("heads", self.heads),
+            ("vocabulary", self.vocabulary),
+            ("sequence", self.sequence),
+        ];
+        if let (None, Some((key, _))) = (base, required.iter().find(|(_, given)| given.is_none())) {
+            return Err(incomplete(key));
+        }
+        let usual = base.unwrap_or_default();
+        macro_rules! given_or_usual {
+            ($($key:ident)*) => { Transformer { $($key: self.$key.unwrap_or(usual.$key),)* ..usual } };
+        }
+        let shape = plain_keys!(given_or_usual);
+        let Transformer { hidden, heads, bias, .. } = shape;
         // A number of heads or a width of its own does not keep the quotient of the base.
-        let kv_heads = self.kv_heads.or(base.map(|base| base.kv_heads)).unwrap_or(heads);
         let same_heads = self.heads.is_none() && self.hidden.is_none();
         let head_width = self.head_width.or(base.filter(|_| same_heads).map(|base| base.head_width));
-        let head_width = head_width.map_or_else(|| quotient(hidden, heads), Ok)?;
         let mlp_width = self.mlp_width.or(base.map(|base| base.mlp_width));
-        let plain = Transformer::llama(layers, hidden, [heads, kv_heads], 0, vocabulary, sequence);
-        let usual = base.unwrap_or(plain);
-        let bias = self.bias.unwrap_or(usual.bias);
         let mlp_width = mlp_width.unwrap_or_else(|| hidden.saturating_mul(4));
-        let experts = match self.experts {
-            Some(experts) => Some(experts.resolve(mlp_width).map_err(below("experts"))?),
-            None => usual.experts,
-        };
-        let mla = match self.mla {
-            Some(mla) => Some(mla.resolve().map_err(below("mla"))?),
-            None => usual.mla,
-        };
         Ok(Transformer {
-            layers,
-            hidden,
-            heads,
-            kv_heads,
-            head_width,
+            kv_heads: self.kv_heads.or(base.map(|base| base.kv_heads)).unwrap_or(heads),
+            head_width: head_width.map_or_else(|| quotient(hidden, heads), Ok)?,
             mlp_width,
-            mlp: self.mlp.unwrap_or(usual.mlp),
-            vocabulary,
-            sequence,
-            norm: self.norm.unwrap_or(usual.norm),
-            sandwich: self.sandwich.unwrap_or(usual.sandwich),
-            final_norm: self.final_norm.unwrap_or(usual.final_norm),
-            bias,
             qkv_bias: self.qkv_bias.unwrap_or(base.map_or(bias, |base| base.qkv_bias)),
-            qk_norm: self.qk_norm.unwrap_or(usual.qk_norm),
-            positions: self.positions.unwrap_or(usual.positions),
-            token_types: self.token_types.unwrap_or(usual.token_types),
-            embedding_norm: self.embedding_norm.unwrap_or(usual.embedding_norm),
-            tied: self.tied.unwrap_or(usual.tied),
-            head_transform: self.head_transform.unwrap_or(usual.head_transform),
-            causal: self.causal.unwrap_or(usual.causal),
             window: self.window.or(usual.window),
-            window_every: self.window_every.unwrap_or(usual.window_every),
-            experts,
-            mla,
+            experts: match self.experts {
+                Some(experts) => Some(experts.resolve(mlp_width).map_err(below("experts"))?),
+                None => usual.experts,
+            },
+            mla: match self.mla {
+                Some(mla) => Some(mla.resolve().map_err(below("mla"))?),
+                None => usual.mla,
+            },
+            ..shape
         })
     }
 }
@@ -262,56 +257,44 @@ impl Transformer {
 
     /// The section that describes this shape, with all defaults filled in.
     pub fn section(&self, name: &str) -> TransformerSection {
-        TransformerSection {
-            name: Some(name.to_owned()),
-            base: None,
-            layers: Some(self.layers),
-            hidden: Some(self.hidden),
-            heads: Some(self.heads),
-            kv_heads: Some(self.kv_heads),
-            head_width: Some(self.head_width),
-            mlp_width: Some(self.mlp_width),
-            mlp: Some(self.mlp),
-            vocabulary: Some(self.vocabulary),
-            sequence: Some(self.sequence),
-            norm: Some(self.norm),
-            sandwich: Some(self.sandwich),
-            final_norm: Some(self.final_norm),
-            bias: Some(self.bias),
-            qkv_bias: Some(self.qkv_bias),
-            qk_norm: Some(self.qk_norm),
-            positions: Some(self.positions),
-            token_types: Some(self.token_types),
-            embedding_norm: Some(self.embedding_norm),
-            tied: Some(self.tied),
-            head_transform: Some(self.head_transform),
-            causal: Some(self.causal),
-            window: self.window,
-            window_every: Some(self.window_every),
-            experts: self.experts.map(|experts| ExpertsSection {
-                count: Some(experts.count),
-                active: Some(experts.active),
-                width: Some(experts.width),
-                shared_width: Some(experts.shared_width),
-                dense_layers: Some(experts.dense_layers),
-                router_bias: Some(experts.router_bias),
-            }),
-            mla: self.mla.map(|mla| MlaSection {
-                query_rank: Some(mla.query_rank),
-                key_value_rank: Some(mla.key_value_rank),
-                nope: Some(mla.nope),
-                rope: Some(mla.rope),
-                value: Some(mla.value),
-            }),
+        macro_rules! all_given {
+            ($($key:ident)*) => {
+                TransformerSection {
+                    name: Some(name.to_owned()),
+                    base: None,
+                    kv_heads: Some(self.kv_heads),
+                    head_width: Some(self.head_width),
+                    mlp_width: Some(self.mlp_width),
+                    qkv_bias: Some(self.qkv_bias),
+                    window: self.window,
+                    experts: self.experts.map(|experts| ExpertsSection {
+                        count: Some(experts.count),
+                        active: Some(experts.active),
+                        width: Some(experts.width),
+                        shared_width: Some(experts.shared_width),
+                        dense_layers: Some(experts.dense_layers),
+                        router_bias: Some(experts.router_bias),
+                    }),
+                    mla: self.mla.map(|mla| MlaSection {
+                        query_rank: Some(mla.query_rank),
+                        key_value_rank: Some(mla.key_value_rank),
+                        nope: Some(mla.nope),
+                        rope: Some(mla.rope),
+                        value: Some(mla.value),
+                    }),
+                    $($key: Some(self.$key),)*
+                }
+            };
         }
+        plain_keys!(all_given)
     }
 }
 
 fn based(name: &str) -> Result<Transformer, Fault> {
-    zoo::find(name).ok_or_else(|| {
+    zoo::transformer(name).ok_or_else(|| {
         let reason = format!("there is no transformer \"{name}\" in the zoo");
         let list = Remedy::ListNames { list: NameList::Models };
-        Fault::in_key("base", reason, suggest::remedy(name, zoo::names(), list))
+        Fault::in_key("base", reason, suggest::remedy(name, zoo::transformers(), list))
     })
 }
 

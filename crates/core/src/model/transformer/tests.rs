@@ -1,7 +1,7 @@
 //! Parameters against published checkpoints and independent counts; sections and configurations against the zoo.
 
 use super::*;
-use crate::model::{Builder, zoo as layered};
+use crate::model::{Builder, zoo};
 use serde_json::Value;
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/params.json");
@@ -93,7 +93,7 @@ fn parameters_are_the_golden_ones() {
             assert_eq!(shape.active_parameters(), active, "{name}: active");
         }
         // The zoo has the same model under the same name.
-        let named = zoo::find(name).unwrap_or_else(|| panic!("the zoo has no {name}"));
+        let named = zoo::transformer(name).unwrap_or_else(|| panic!("the zoo has no {name}"));
         assert_eq!(named.parameters(), parts.total(), "{name} in the zoo");
         assert_eq!(named.active_parameters(), shape.active_parameters(), "{name} in the zoo");
         if let Some(total) = case["published"].as_u64() {
@@ -107,7 +107,7 @@ fn parameters_are_the_golden_ones() {
 #[test]
 fn parameters_are_those_of_other_checkpoints() {
     for &(name, total) in PUBLISHED {
-        assert_eq!(zoo::find(name).unwrap().parameters(), total, "{name}");
+        assert_eq!(zoo::transformer(name).unwrap().parameters(), total, "{name}");
     }
 }
 
@@ -116,7 +116,7 @@ fn parameters_are_those_of_other_checkpoints() {
 fn parameters_of_gpt3_are_those_printed() {
     let printed = [("gpt3-1.3b", 1320), ("gpt3-2.7b", 2650), ("gpt3-6.7b", 6660), ("gpt3-13b", 12_850)];
     for (name, millions) in printed {
-        let found = zoo::find(name).unwrap().parameters();
+        let found = zoo::transformer(name).unwrap().parameters();
         assert!(found.abs_diff(millions * 1_000_000) <= 5_000_000, "{name}: {found}");
     }
 }
@@ -124,14 +124,10 @@ fn parameters_of_gpt3_are_those_printed() {
 /// Two ways to count: by parts, and layer by layer with inferred shapes.
 #[test]
 fn laid_out_models_have_the_parameters_of_their_parts() {
-    for name in zoo::names() {
-        let shape = zoo::find(name).unwrap();
+    for name in zoo::transformers() {
+        let shape = zoo::transformer(name).unwrap();
         shape.check().unwrap_or_else(|fault| panic!("{name}: {fault}"));
-        assert_eq!(
-            layered::build(name).unwrap().parameters(),
-            shape.parameters(),
-            "{name} in the layered zoo"
-        );
+        assert_eq!(zoo::build(name).unwrap().parameters(), shape.parameters(), "{name} in the layered zoo");
         let model = shape.layout(Builder::new(name, "test")).unwrap();
         assert_eq!(model.parameters(), shape.parameters(), "{name} laid out");
     }
@@ -140,15 +136,15 @@ fn laid_out_models_have_the_parameters_of_their_parts() {
 /// GPT-2 laid out by its shape counts what the layout of its implementation counts, up to dropout.
 #[test]
 fn both_layouts_of_gpt2_agree() {
-    let ours = zoo::find("gpt2").unwrap().layout(Builder::new("gpt2", "test")).unwrap().cost();
-    let theirs = layered::build("gpt2").unwrap().cost();
+    let ours = zoo::transformer("gpt2").unwrap().layout(Builder::new("gpt2", "test")).unwrap().cost();
+    let theirs = zoo::build("gpt2").unwrap().cost();
     assert_eq!(ours.multiply_add, theirs.multiply_add);
     assert_eq!((ours.activation, ours.normalisation), (theirs.activation, theirs.normalisation));
 }
 
 #[test]
 fn shards_hold_whole_key_value_heads() {
-    let shape = zoo::find("llama3-70b").unwrap();
+    let shape = zoo::transformer("llama3-70b").unwrap();
     let layer = shape.layer_parameters(false);
     let head = 2 * shape.head_width * shape.hidden;
     assert_eq!(layer.key_value, 8 * head);
@@ -160,8 +156,8 @@ fn shards_hold_whole_key_value_heads() {
 
 #[test]
 fn sections_describe_every_shape_completely() {
-    for name in zoo::names() {
-        let shape = zoo::find(name).unwrap();
+    for name in zoo::transformers() {
+        let shape = zoo::transformer(name).unwrap();
         assert_eq!(shape.section(name).resolve().unwrap(), (name.to_owned(), shape), "{name}");
     }
 }
@@ -174,7 +170,7 @@ fn section(text: &str) -> Result<(String, Transformer), crate::fault::Fault> {
 fn a_section_starts_from_a_transformer_of_the_zoo() {
     let (name, cut) = section("base = \"llama3-70b\"\nlayers = 16").unwrap();
     assert_eq!(name, "llama3-70b");
-    assert_eq!(cut, Transformer { layers: 16, ..zoo::find("llama3-70b").unwrap() });
+    assert_eq!(cut, Transformer { layers: 16, ..zoo::transformer("llama3-70b").unwrap() });
     let (_, wide) = section("base = \"llama3-8b\"\nhidden = 8192\nheads = 64").unwrap();
     assert_eq!(wide.head_width, 128);
     let (name, own) =
@@ -252,7 +248,7 @@ fn configurations_give_the_shapes_of_the_zoo() {
         ),
     ];
     for (name, text) in cases {
-        assert_eq!(hugging_face::read(text).unwrap().1, zoo::find(name).unwrap(), "{name}");
+        assert_eq!(hugging_face::read(text).unwrap().1, zoo::transformer(name).unwrap(), "{name}");
     }
 }
 

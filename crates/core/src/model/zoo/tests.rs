@@ -144,14 +144,17 @@ fn t5_computes_both_stacks() {
 fn every_entry_builds_under_its_names() {
     for entry in entries() {
         let model = entry.build().unwrap_or_else(|error| panic!("{}: {error}", entry.name));
-        assert_eq!((model.name.as_str(), model.source.as_str()), (entry.name, entry.source));
-        for alias in entry.aliases {
+        assert_eq!(
+            (model.name.as_str(), model.source.as_str()),
+            (entry.name.as_str(), entry.source.as_str())
+        );
+        for alias in &entry.aliases {
             assert_eq!(build(alias).unwrap().name, entry.name);
         }
         assert!(!entry.description.is_empty());
     }
     let mut names: Vec<_> =
-        entries().flat_map(|entry| [entry.name].into_iter().chain(entry.aliases.iter().copied())).collect();
+        entries().flat_map(|entry| std::iter::once(&entry.name).chain(&entry.aliases)).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a name is taken twice");
 }
@@ -176,4 +179,70 @@ fn names_are_found_loosely_and_suggested() {
         build("convnext").unwrap_err().remedy.to_string(),
         "use one of convnext-tiny, convnext-small, convnext-base, convnext-large"
     );
+}
+
+/// The list of names, which is made without parsing, is that of the parsed files.
+#[test]
+fn every_file_is_read_whole() {
+    for (place, text) in FILES.iter().enumerate() {
+        if let Err(error) = toml::from_str::<Family>(text) {
+            panic!("file {place}: {error}");
+        }
+    }
+    assert!(names().eq(entries().map(|model| model.name.as_str())));
+    for model in entries() {
+        if let Some(own) = model.transformer.clone() {
+            let mut table = family(model.family).transformer.clone().unwrap_or_default();
+            table.extend(own);
+            let section: crate::model::transformer::TransformerSection = table.try_into().unwrap();
+            let shape = section.resolve().map(|(_, shape)| shape).ok();
+            assert_eq!(model.shape(), shape, "{}: the shape as a scenario reads it", model.name);
+            assert!(shape.is_some(), "{}: its shape", model.name);
+        }
+        assert!(model.base.as_deref().is_none_or(|base| find(base).is_some()), "{}: its base", model.name);
+    }
+}
+
+/// Table 1: forward operations, weights, biases, and pushes (the 34 assigned to 16D, where they belong).
+const TABLE_1: [(&str, u64, u64, u64, Option<u32>); 12] = [
+    ("alexnet", 1_677_577_600, 61_827_776, 10_472, Some(19)),
+    ("overfeat", 5_858_398_208, 145_909_792, 11_080, Some(20)),
+    ("vgg11a", 15_224_301_568, 132_851_392, 11_944, Some(24)),
+    ("vgg13b", 22_623_053_824, 133_035_712, 12_136, None),
+    ("vgg16c", 23_547_897_856, 133_625_536, 13_416, None),
+    ("vgg16d", 30_946_650_112, 138_344_128, 13_416, Some(34)),
+    ("vgg19e", 39_270_246_400, 143_652_544, 14_696, Some(40)),
+    ("resnet18", 3_592_442_856, 11_506_880, 4_904, None),
+    ("resnet34", 7_289_769_984, 21_607_616, 8_616, None),
+    ("resnet50", 6_994_333_696, 21_194_112, 23_720, Some(269)),
+    ("resnet101", 14_420_825_064, 40_134_016, 49_832, Some(524)),
+    ("resnet152", 21_845_267_432, 55_731_584, 72_872, Some(779)),
+];
+
+#[test]
+fn table_1_is_exact() {
+    for (name, forward, weights, biases, pushes) in TABLE_1 {
+        let model = build(&format!("zeng2023/{name}")).unwrap();
+        assert_eq!(model.forward(Counting::default()).get() as u64, forward, "{name}: forward");
+        assert_eq!(model.weights(), weights, "{name}: weights");
+        assert_eq!(model.biases(), biases, "{name}: biases");
+        assert_eq!(model.published().pushes, pushes, "{name}: pushes");
+        assert!(model.adjustments().iter().all(|adjustment| !adjustment.reason.is_empty()));
+    }
+}
+
+#[test]
+fn alexnet_with_sigmoids_is_the_count_of_the_other_tables() {
+    let model = build("zeng2023/alexnet").unwrap();
+    let sigmoids = Counting { activation: true, ..Counting::default() };
+    assert_eq!(model.forward(sigmoids).get() as u64, 1_720_390_328);
+    assert_eq!(model.published().forward, Some(1_720_390_328));
+    assert_eq!(model.published().shipped, Some(63_380_347));
+}
+
+#[test]
+fn pooling_is_not_counted_twice() {
+    let model = build("zeng2023/vgg16d").unwrap();
+    let pooling = Counting { pooling: true, ..Counting::default() };
+    assert_eq!(model.forward(pooling), model.forward(Counting::default()));
 }

@@ -3,14 +3,14 @@
 use super::{Division, Plan, PlanSection};
 use crate::fault::Fault;
 use crate::files::NoFiles;
-use crate::model::transformer::zoo;
+use crate::model::zoo;
 
 fn plan(text: &str) -> Plan {
     toml::from_str::<PlanSection>(text).unwrap().fill(None, &NoFiles).unwrap()
 }
 
 fn divide(model: &str, workers: u64, text: &str) -> Result<Division, Fault> {
-    plan(text).divide(&zoo::find(model).unwrap(), workers)
+    plan(text).divide(&zoo::transformer(model).unwrap(), workers)
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) struct Family {
     pub(super) code: u64,
     /// Plans of it.
     pub(super) plans: u64,
-    /// Of which fit into memory.
+    /// Plans of it that fit into memory.
     pub(super) fitting: u64,
     /// The plan that needs least memory.
     pub(super) least: (f64, Setup, PlanChoice),

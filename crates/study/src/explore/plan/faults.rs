@@ -1,6 +1,6 @@
 //! Questions without an answer: what contradicts what, and what is missing most.
 
-use super::search::Found;
+use super::search::PartResult;
 use super::setup::words;
 use super::setup::{Setup, capacity};
 use super::{PLAN, PlanQuestion};
@@ -102,7 +102,7 @@ impl PlanQuestion<'_> {
     }
 
     /// Why no valid plan is admissible, and which comes nearest.
-    pub(super) fn nothing(&self, found: Found, interrupted: bool) -> Fault {
+    pub(super) fn nothing(&self, found: PartResult, interrupted: bool) -> Fault {
         if interrupted {
             return Fault::new("the search was stopped before a plan was found", "let it run longer");
         }

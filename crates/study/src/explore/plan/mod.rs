@@ -1,30 +1,26 @@
 //! The best plan of a transformer: every valid way to split it, on every number of machines that is asked for.
 //!
-//! [`plan`] tries all of them, exactly: what it leaves out is shown by a bound to be the best of nothing.
+//! [`plan`] is exact: it leaves out a plan only where a lower bound proves that it cannot win.
 
-mod confirm;
 mod families;
 mod faults;
-mod figures;
 mod report;
-mod restriction;
 mod search;
 mod setup;
-#[cfg(test)]
-mod setup_tests;
 mod space;
 mod stagewise;
 #[cfg(test)]
 mod tests;
+mod training;
 
-pub use confirm::{CONFIRMED, Confirmation};
-pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, StagesReport, Training};
-pub use restriction::{OPEN, Restriction};
+pub use report::{
+    CONFIRMED, Checkpoints, Confirmation, Counts, Energy, Entry, FamilyReport, OPEN, PlanReport, Restriction,
+    StagesReport, Training,
+};
 
 use families::{BestPlan, Family, MACHINES, codes, compared};
-use figures::Rates;
 use schemars::JsonSchema;
-use search::{Found, Room, Search};
+use search::{MemoryLimit, PartResult, Search};
 use serde::{Deserialize, Serialize};
 use setup::{Setup, capacity, machines, section, words};
 use space::PlanSpace;
@@ -41,8 +37,9 @@ use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Offer, Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{Dimension, Division, Plan, PlanChoice, PlanSection, Recompute};
+use training::TrainingRates;
 
-/// What a plan costs.
+/// Cost of judging a plan, in the units of `cost`.
 const PLAN: u64 = 20;
 
 /// A smaller gain is not worth stages of their own.
@@ -74,7 +71,7 @@ impl FromStr for Aim {
 /// Receives the number of plans that have been looked at, and may stop the search.
 pub type Watch<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
 
-/// What a scenario asks for.
+/// A search, with all that it needs of its scenario.
 struct PlanQuestion<'a> {
     scenario: &'a Scenario,
     shape: Transformer,
@@ -92,10 +89,10 @@ pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<Plan
     question.answer(true, watch)
 }
 
-/// What was found in a part of the search: small, and the same wherever it is computed.
+/// The result of a part of the search: small, and the same wherever it is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Part {
-    found: Found,
+    found: PartResult,
     interrupted: bool,
 }
 
@@ -168,8 +165,8 @@ impl<'a> PlanQuestion<'a> {
         }
     }
 
-    fn rates(&self, scenario: &Scenario) -> Result<Rates, Fault> {
-        Rates::of(scenario, &self.shape, &self.base, &self.bounds, self.global_batch)
+    fn rates(&self, scenario: &Scenario) -> Result<TrainingRates, Fault> {
+        TrainingRates::of(scenario, &self.shape, &self.base, &self.bounds, self.global_batch)
     }
 
     /// The answer, with plans left out by their bounds or without.
@@ -188,23 +185,23 @@ impl<'a> PlanQuestion<'a> {
         self.joined(parts)
     }
 
-    /// What is found in a part. It does not depend on the others, so that parts may be computed anywhere.
+    /// The result of a part. It does not depend on the others, so that parts may be computed anywhere.
     fn part(&self, setup: &Setup, pruned: bool, watch: &mut Watch<'_>) -> Result<Part, Fault> {
         let (scenario, base) = (self.on(setup)?, self.base(setup));
-        let room = Room { capacity: capacity(&scenario), may_fit: self.bounds.may_fit };
+        let room = MemoryLimit { capacity: capacity(&scenario), may_fit: self.bounds.may_fit };
         let rates = self.rates(&scenario)?;
         let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
         let run = on_machines(&scenario, &self.shape, &base, any);
         let space = self.space(&scenario, &base);
         let search = Search { space, setup: *setup, run, rates: &rates, room, aim: self.aim, pruned };
-        let mut found = Found::default();
+        let mut found = PartResult::default();
         let interrupted = search.search(&mut found, watch)?.is_break();
         Ok(Part { found, interrupted })
     }
 
     /// The answer from all parts, in order.
     fn joined(&self, parts: Vec<Part>) -> Result<PlanReport, Fault> {
-        let mut found = Found::default();
+        let mut found = PartResult::default();
         let mut interrupted = false;
         for part in parts {
             found.join(part.found);
@@ -224,14 +221,14 @@ impl<'a> PlanQuestion<'a> {
         self.report(found, &best, interrupted)
     }
 
-    fn report(&self, found: Found, best: &BestPlan, interrupted: bool) -> Result<PlanReport, Fault> {
-        let Found { families, front, counts, stagewise } = found;
+    fn report(&self, found: PartResult, best: &BestPlan, interrupted: bool) -> Result<PlanReport, Fault> {
+        let PartResult { families, front, counts, stagewise } = found;
         let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
         let apart = stagewise.as_ref().filter(|_| families.best().is_none());
         let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
         chosen.strategy.plan = Some(plan.clone());
         let prediction = Method.predict(&chosen)?;
-        let confirmation = confirm::by_engine(&chosen, best.step);
+        let confirmation = report::by_engine(&chosen, best.step);
         let training = self.rates(&chosen)?.report(&chosen, best.step)?;
         let front = front.sorted().into_iter().map(|point| {
             let memory = Bytes::new(point.memory);
@@ -320,7 +317,7 @@ impl<'a> PlanQuestion<'a> {
         Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}\n{plan}", setup.nodes))
     }
 
-    /// What stages of their own gain over the best plan with equal ones.
+    /// The gain of stages of their own over the best plan with equal ones.
     fn stages_report(&self, stages: &Stages, best: &BestPlan) -> Result<StagesReport, Fault> {
         let entry = self.entry(&stages.setup, &stages.choice, stages.step, Bytes::new(stages.memory))?;
         let mut chosen = self.on(&stages.setup)?;
@@ -330,7 +327,7 @@ impl<'a> PlanQuestion<'a> {
             entry: self.differing(stages, entry),
             gain: 1.0 - stages.value / best.value,
             least: Seconds::new(stages.least),
-            confirmation: confirm::by_engine(&chosen, stages.step),
+            confirmation: report::by_engine(&chosen, stages.step),
             toml: self.section(&stages.setup, &plan)?,
         })
     }

@@ -1,14 +1,16 @@
-//! The answer of a search over plans.
+//! What restricts a search over plans, and its answer: with the event engine on the plan that was chosen.
 
-use super::confirm::Confirmation;
+use crate::simulate::Simulate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::PlanSection;
 
-/// The best plan, what else is worth having, and what every property costs.
+/// The best plan, its alternatives, and the cost of every value of a dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlanReport {
     /// The model.
@@ -64,15 +66,15 @@ pub struct StagesReport {
 pub struct Counts {
     /// Valid plans.
     pub plans: u64,
-    /// Of which do not fit into memory.
+    /// Plans that do not fit into memory.
     pub too_large: u64,
-    /// Of which take longer than the deadline.
+    /// Plans that take longer than the deadline.
     pub too_slow: u64,
-    /// Of which cost more than the budget.
+    /// Plans that cost more than the budget.
     pub too_dear: u64,
-    /// Of which cannot be the best of any family, by a lower bound of their step.
+    /// Plans that a lower bound of their step proves to win in no family.
     pub bounded: u64,
-    /// Of which the step was computed.
+    /// Plans whose step was computed.
     pub evaluated: u64,
 }
 
@@ -252,4 +254,87 @@ pub struct Energy {
     /// Kilograms of carbon dioxide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carbon_kg: Option<f64>,
+}
+
+/// A difference up to which the engine confirms a step.
+pub const CONFIRMED: f64 = 0.03;
+
+/// What the event engine says of a step that a closed form predicts.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Confirmation {
+    /// Its step, without variation; none if it does not run the plan.
+    #[serde(rename = "step_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub step: Option<Seconds>,
+    /// By how much that is longer, as a share of the closed form's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<f64>,
+    /// Whether both agree within 3 %.
+    pub confirmed: bool,
+    /// Why the engine does not run the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// One step of `scenario` by the engine beside `step` seconds.
+pub(super) fn by_engine(scenario: &Scenario, step: f64) -> Confirmation {
+    let mut steady = scenario.clone();
+    steady.methods.simulate.jitter = 0.0;
+    match Simulate.predict(&steady) {
+        Ok(simulated) => {
+            let difference = simulated.iteration.get() / step - 1.0;
+            Confirmation {
+                step: Some(simulated.iteration),
+                difference: Some(difference),
+                confirmed: difference.abs() <= CONFIRMED,
+                refused: None,
+            }
+        }
+        Err(fault) => {
+            Confirmation { step: None, difference: None, confirmed: false, refused: Some(fault.reason) }
+        }
+    }
+}
+
+/// A plan that leaves everything open, for scenarios without one.
+pub const OPEN: &str = "strategy.plan={}";
+
+/// Keys of `[plan]` that are asked for with the question.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Restriction {
+    /// Machines of the catalog to choose from.
+    pub offers: Option<Vec<String>>,
+    /// Numbers of machines.
+    pub nodes: Option<Vec<u32>>,
+    /// Sequences of a step.
+    pub global_batch: Option<u64>,
+    /// Tokens to train on.
+    pub tokens: Option<f64>,
+    /// Longest time of training.
+    pub deadline: Option<String>,
+    /// Highest cost of training.
+    pub budget: Option<f64>,
+    /// Whether plans are admitted that fit only if the allocator loses little.
+    pub may_fit: bool,
+}
+
+impl Restriction {
+    /// The same as changes of the scenario, as `--set` writes them.
+    pub fn changes(&self) -> Vec<String> {
+        let named = |key: &str, value: Option<String>| value.map(|value| format!("plan.{key}={value}"));
+        let offer = |machine: &String| format!("{{ machine = {} }}", toml::Value::from(machine.as_str()));
+        let offers =
+            self.offers.as_ref().map(|offers| offers.iter().map(offer).collect::<Vec<_>>().join(", "));
+        let all = [
+            named("offers", offers.map(|offers| format!("[{offers}]"))),
+            named("nodes", self.nodes.as_ref().map(|nodes| format!("{nodes:?}"))),
+            named("global-batch", self.global_batch.map(|batch| batch.to_string())),
+            named("tokens", self.tokens.map(|tokens| format!("{tokens:e}"))),
+            named("deadline", self.deadline.clone()),
+            named("budget", self.budget.map(|budget| format!("{budget:e}"))),
+            named("may-fit", self.may_fit.then(|| "true".to_owned())),
+        ];
+        all.into_iter().flatten().collect()
+    }
 }

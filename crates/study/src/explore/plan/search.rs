@@ -1,16 +1,16 @@
 //! All plans on the same machines: memory first, then bounds, then the steps of what is left.
 //!
 //! Memory and a lower bound of the step are computed for every plan. Those that fit are tried in the order of their
-//! bounds, a round at a time; a plan is left out if its bound shows that it is the best of none of its families and is
-//! on no front. Rounds have a fixed length and their results are taken in order, so that answers and counts do not
+//! bounds, a round at a time; a plan is left out if its bound proves that it wins in none of its families and is on no
+//! front. Rounds have a fixed length and their results are taken in order, so that answers and counts do not
 //! depend on the number of threads.
 
 use super::families::{BestPlan, Families, Front, FrontPoint};
-use super::figures::Rates;
 use super::report::Counts;
 use super::setup::Setup;
 use super::space::PlanSpace;
 use super::stagewise::Stages;
+use super::training::TrainingRates;
 use super::{Aim, Watch};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -45,14 +45,14 @@ struct Candidate {
     bound: f64,
 }
 
-/// What devices hold, and what plans may need of it.
+/// Memory of a device, and whether plans may need all of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct MemoryLimit {
     pub(super) capacity: Bytes,
     pub(super) may_fit: bool,
 }
 
-impl Room {
+impl MemoryLimit {
     /// What a device needs for tensors of `total`, without and with what the allocator may lose.
     pub(super) fn needed(plan: &Plan, total: Bytes) -> [Bytes; 2] {
         let allowance = Allowance { fragmentation: plan.fragmentation, fixed: plan.reserved };
@@ -64,17 +64,17 @@ impl Room {
     }
 }
 
-/// What was found: in one part of the search, or in several together.
+/// The result of one part of the search, or of several together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct PartResult {
     pub(super) families: Families,
     pub(super) front: Front,
     pub(super) counts: Counts,
     pub(super) stagewise: Option<Stages>,
 }
 
-impl Found {
-    /// Adds what was found on other machines; of equal plans the own one stays.
+impl PartResult {
+    /// Adds the result of another part; of equal plans the own one stays.
     pub(super) fn join(&mut self, other: Self) {
         self.families.merge(other.families);
         self.front.merge(other.front);
@@ -84,12 +84,12 @@ impl Found {
 }
 
 /// Tables that threads take and bring back.
-pub(super) struct Pool<'a> {
+pub(super) struct TablePool<'a> {
     run: Run<'a>,
     tables: Mutex<Vec<Table<'a>>>,
 }
 
-impl<'a> Pool<'a> {
+impl<'a> TablePool<'a> {
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Table<'a>) -> T) -> T {
         let taken = self.tables.lock().ok().and_then(|mut tables| tables.pop());
         let mut table = taken.unwrap_or_else(|| Table::new(self.run));
@@ -106,8 +106,8 @@ pub(super) struct Search<'a> {
     pub(super) space: PlanSpace<'a>,
     pub(super) setup: Setup,
     pub(super) run: Run<'a>,
-    pub(super) rates: &'a Rates,
-    pub(super) room: Room,
+    pub(super) rates: &'a TrainingRates,
+    pub(super) room: MemoryLimit,
     pub(super) aim: Aim,
     /// Whether plans are left out by their bounds.
     pub(super) pruned: bool,
@@ -115,8 +115,12 @@ pub(super) struct Search<'a> {
 
 impl Search<'_> {
     /// Adds all plans to what was found.
-    pub(super) fn search(&self, found: &mut Found, watch: &mut Watch<'_>) -> Result<ControlFlow<()>, Fault> {
-        let pool = Pool { run: self.run, tables: Mutex::new(Vec::new()) };
+    pub(super) fn search(
+        &self,
+        found: &mut PartResult,
+        watch: &mut Watch<'_>,
+    ) -> Result<ControlFlow<()>, Fault> {
+        let pool = TablePool { run: self.run, tables: Mutex::new(Vec::new()) };
         let mut candidates: Vec<Candidate> = Vec::new();
         let waiting = AtomicUsize::new(0);
         for some in self.space.ranks().chunks(RANKS) {
@@ -208,7 +212,7 @@ impl Search<'_> {
     }
 
     pub(super) fn needed(&self, choice: &PlanChoice, table: &mut Table<'_>) -> [Bytes; 2] {
-        Room::needed(self.run.plan, table.memory(choice))
+        MemoryLimit::needed(self.run.plan, table.memory(choice))
     }
 
     /// A plan that fits if all layers are computed again, with the fewest layers of every chunk with which it fits: more of
@@ -258,7 +262,7 @@ impl Search<'_> {
     }
 
     /// Whether the step of a plan has to be computed.
-    fn is_worth(&self, candidate: &Candidate, found: &mut Found) -> bool {
+    fn is_worth(&self, candidate: &Candidate, found: &mut PartResult) -> bool {
         if !self.pruned {
             return true;
         }
@@ -273,7 +277,7 @@ impl Search<'_> {
         !beaten
     }
 
-    fn offer(&self, candidate: &Candidate, step: f64, found: &mut Found) {
+    fn offer(&self, candidate: &Candidate, step: f64, found: &mut PartResult) {
         let (time, cost) = self.rates.training(step);
         if !self.admitted(time, cost, &mut found.counts) {
             return;

@@ -1,6 +1,6 @@
 //! Plans whose stages differ: tried where plans with equal stages recompute layers, or where none of these fits.
 
-use super::search::{Found, Pool, Room, Search};
+use super::search::{MemoryLimit, PartResult, Search, TablePool};
 use super::setup::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -24,11 +24,11 @@ pub(super) struct Stages {
     pub(super) choice: PlanChoice,
     /// Layers of every virtual stage.
     pub(super) layers: Vec<u64>,
-    /// Of which are computed again.
+    /// Layers of each that are computed again.
     pub(super) again: Vec<u64>,
     /// Time of a step, in seconds.
     pub(super) step: f64,
-    /// What no division of the layers over these stages is shorter than.
+    /// A lower bound of the step for any division of the layers over these stages.
     pub(super) least: f64,
     /// With what the allocator may lose.
     pub(super) memory: f64,
@@ -58,7 +58,7 @@ impl Stages {
 
 impl Search<'_> {
     /// Chooses the stages of plans by themselves where it may help; `fitting` are all plans with equal stages that fit.
-    pub(super) fn stagewise(&self, fitting: &[PlanChoice], pool: &Pool<'_>, found: &mut Found) {
+    pub(super) fn stagewise(&self, fitting: &[PlanChoice], pool: &TablePool<'_>, found: &mut PartResult) {
         let uniform = found.families.best();
         let mut limit = uniform.map_or(f64::INFINITY, |best| best.step);
         let mut open: Vec<(f64, PlanChoice)> = match uniform {
@@ -93,7 +93,12 @@ impl Search<'_> {
     }
 
     /// Plans that fit if all layers are computed again and not if none is, with a bound below `limit` whatever their stages.
-    fn recomputing(&self, fitting: &[PlanChoice], pool: &Pool<'_>, limit: f64) -> Vec<(f64, PlanChoice)> {
+    fn recomputing(
+        &self,
+        fitting: &[PlanChoice],
+        pool: &TablePool<'_>,
+        limit: f64,
+    ) -> Vec<(f64, PlanChoice)> {
         let some = |choices: &[PlanChoice]| {
             pool.with(|table| {
                 let own = choices.iter().filter(|choice| {
@@ -116,23 +121,23 @@ impl Search<'_> {
     fn try_stages(
         &self,
         choice: &PlanChoice,
-        pool: &Pool<'_>,
+        pool: &TablePool<'_>,
         limit: f64,
     ) -> Option<(PlanChoice, Stagewise)> {
         let choice = PlanChoice { recompute: Recompute::Layer.into(), ..*choice };
-        let fits = |total: Bytes| self.room.admits(Room::needed(self.run.plan, total));
+        let fits = |total: Bytes| self.room.admits(MemoryLimit::needed(self.run.plan, total));
         let stages = pool.with(|table| table.stagewise(&choice, &fits, Seconds::new(limit)))?;
         Some((choice, stages))
     }
 
-    fn take(&self, choice: PlanChoice, stages: Stagewise, found: &mut Found) {
+    fn take(&self, choice: PlanChoice, stages: Stagewise, found: &mut PartResult) {
         let (time, cost) = self.rates.training(stages.step.get());
         // These are not among the plans that are counted.
         let mut counts = found.counts;
         if !self.admitted(time, cost, &mut counts) {
             return;
         }
-        let memory = Room::needed(self.run.plan, stages.memory)[1].get();
+        let memory = MemoryLimit::needed(self.run.plan, stages.memory)[1].get();
         let own = Stages {
             value: self.value(time, cost),
             setup: self.setup,

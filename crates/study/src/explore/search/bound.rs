@@ -12,16 +12,15 @@
 //!
 //! The box with the lowest bound is split first, until no open box can contain one of the ten best points.
 
-use super::constraint::Figure;
-use super::objective::Objective;
-use super::order::{Kind, Ordered, ordered};
+use super::goal::{Figure, Objective};
 use super::tracker::{Goal, Tracker};
 use super::{Ended, Follower, Progress};
-use crate::explore::sweep::{Refused, Variants, Walker};
+use crate::explore::sweep::{Refused, Setting, Variants, Walker};
 use crate::predict::MethodChoice;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
+use stepcast_core::keys::Effect;
 use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -53,7 +52,7 @@ pub(super) fn applies(variants: &Variants<'_>, choice: MethodChoice) -> bool {
 pub(super) fn categories(variants: &Variants<'_>, choice: MethodChoice) -> u128 {
     let MethodChoice::One(method) = choice else { return u128::MAX };
     let axes = (0..variants.axes().len()).map(|axis| ordered(variants, method.name(), axis));
-    let lengths = axes.zip(variants.grid().lengths()).filter(|(axis, _)| axis.kind == Kind::Category);
+    let lengths = axes.zip(variants.grid().lengths()).filter(|(axis, _)| axis.kind == AxisTrend::Category);
     lengths.fold(1, |product: u128, (_, &length)| product.saturating_mul(u128::from(length)))
 }
 
@@ -108,7 +107,7 @@ struct Bounds<'a> {
     choice: MethodChoice,
     goal: &'a Goal,
     wanted: &'a CancelCheck<'a>,
-    axes: Vec<Ordered>,
+    axes: Vec<SortedAxis>,
     walker: Walker<'a>,
     digits: Vec<u64>,
 }
@@ -122,7 +121,7 @@ impl Bounds<'_> {
     fn at_corner<T>(
         &mut self,
         cell: &Cell,
-        high: impl Fn(Kind) -> bool,
+        high: impl Fn(AxisTrend) -> bool,
         look: impl FnOnce(&Scenario) -> T,
     ) -> Option<T> {
         let mut digits = std::mem::take(&mut self.digits);
@@ -139,13 +138,13 @@ impl Bounds<'_> {
     /// The extremes of a box; `None` if no bound is known. An error is a refusal that holds for the whole box.
     fn extremes(&mut self, cell: &Cell) -> Result<Option<Extremes>, Refused> {
         let (choice, wanted) = (self.choice, self.wanted);
-        let fast = |kind| matches!(kind, Kind::Faster | Kind::Servers);
+        let fast = |kind| matches!(kind, AxisTrend::Faster | AxisTrend::Servers);
         let quickest = self.at_corner(cell, fast, |scenario| choice.figures(scenario, wanted));
         let Some(ControlFlow::Continue(quickest)) = quickest else { return Ok(None) };
         let iteration = quickest?.iteration;
         let most = self.at_corner(
             cell,
-            |kind| kind != Kind::Slower,
+            |kind| kind != AxisTrend::Slower,
             |scenario| {
                 let dearest = (0..scenario.cluster.groups.len()).map(|group| {
                     let group_of = &scenario.cluster.groups[group];
@@ -282,7 +281,8 @@ pub(super) fn search(
 ) -> (Tracker, Ended) {
     let MethodChoice::One(method) = choice else { return (Tracker::new(goal), Ended::interrupted(None)) };
     let lengths = variants.grid().lengths();
-    let axes: Vec<Ordered> = (0..lengths.len()).map(|axis| ordered(variants, method.name(), axis)).collect();
+    let axes: Vec<SortedAxis> =
+        (0..lengths.len()).map(|axis| ordered(variants, method.name(), axis)).collect();
     let (walker, digits) = (variants.walker(), Vec::new());
     let mut bounds = Bounds { variants, choice, goal, wanted: watch.wanted, axes, walker, digits };
     let mut found = Tracker::new(goal);
@@ -316,8 +316,9 @@ pub(super) fn search(
         for mut part in cut(&cell, &bounds.axes) {
             number += 1;
             part.number = number;
-            let unordered = (0..part.low.len())
-                .any(|axis| bounds.axes[axis].kind == Kind::Category && part.low[axis] < part.high[axis]);
+            let unordered = (0..part.low.len()).any(|axis| {
+                bounds.axes[axis].kind == AxisTrend::Category && part.low[axis] < part.high[axis]
+            });
             if unordered {
                 open.push(part);
                 continue;
@@ -351,9 +352,9 @@ pub(super) fn search(
 }
 
 /// Splits a box: along an unordered axis into its first value and the others, otherwise across the longest axis.
-fn cut(cell: &Cell, axes: &[Ordered]) -> Vec<Cell> {
+fn cut(cell: &Cell, axes: &[SortedAxis]) -> Vec<Cell> {
     let length = |axis: usize| cell.high[axis] - cell.low[axis];
-    let unordered = (0..axes.len()).find(|&axis| axes[axis].kind == Kind::Category && length(axis) > 0);
+    let unordered = (0..axes.len()).find(|&axis| axes[axis].kind == AxisTrend::Category && length(axis) > 0);
     let longest = (0..axes.len()).rev().max_by_key(|&axis| length(axis)).unwrap_or(0);
     let axis = unordered.unwrap_or(longest);
     if axes.is_empty() || length(axis) == 0 {
@@ -364,4 +365,56 @@ fn cut(cell: &Cell, axes: &[Ordered]) -> Vec<Cell> {
     first.high[axis] = middle;
     second.low[axis] = middle + 1;
     vec![first, second]
+}
+
+/// How the step time depends on the values of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AxisTrend {
+    /// Longer with larger values, which also mean more samples.
+    Load,
+    /// Longer with larger values.
+    Slower,
+    /// Shorter with larger values.
+    Faster,
+    /// Shorter with larger values, but more expensive.
+    Servers,
+    /// Values without an order.
+    Category,
+}
+
+/// An axis with its values sorted in ascending order.
+pub(super) struct SortedAxis {
+    pub(super) kind: AxisTrend,
+    /// Position of the n-th smallest value on the axis; `None` if the axis is already sorted.
+    pub(super) places: Option<Vec<u64>>,
+}
+
+fn kind(method: &str, setting: &Setting) -> (AxisTrend, f64) {
+    let Some(number) = setting.number() else { return (AxisTrend::Category, 0.0) };
+    match setting.effect() {
+        Effect::Load => (AxisTrend::Load, number),
+        Effect::Delay => (AxisTrend::Slower, number),
+        Effect::Computing | Effect::Transfer => (AxisTrend::Faster, number),
+        Effect::Servers if method == "zeng2023" => (AxisTrend::Servers, number),
+        Effect::Servers | Effect::Choice | Effect::Exchange | Effect::Resolved => (AxisTrend::Category, 0.0),
+    }
+}
+
+pub(super) fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> SortedAxis {
+    let category = SortedAxis { kind: AxisTrend::Category, places: None };
+    let Some(first) = variants.setting(axis, 0) else { return category };
+    let (kind_of_first, _) = kind(method, &first);
+    let length = variants.grid().lengths()[axis];
+    if variants.axes()[axis].values.number(0).is_some() || kind_of_first == AxisTrend::Category {
+        return SortedAxis { kind: kind_of_first, places: None };
+    }
+    let sized: Option<Vec<(f64, u64)>> = (0..length)
+        .map(|place| {
+            let (kind, size) = kind(method, &variants.setting(axis, place)?);
+            (kind == kind_of_first).then_some((size, place))
+        })
+        .collect();
+    let Some(mut sized) = sized else { return category };
+    sized.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    SortedAxis { kind: kind_of_first, places: Some(sized.into_iter().map(|(_, place)| place).collect()) }
 }

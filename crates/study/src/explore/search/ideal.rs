@@ -5,7 +5,7 @@
 //! batches spread the work on the weights over more samples, so the largest batch is the fastest per sample. A
 //! simulation may fall below this bound by its noise.
 
-use super::objective::Objective;
+use super::goal::Objective;
 use crate::explore::sweep::{Setting, Variants};
 use crate::predict::MethodChoice;
 use stepcast_core::keys::Effect;
@@ -20,7 +20,7 @@ const METHODS: [&str; 3] = ["layerwise", "liu2022", "simulate"];
 const MOST_COMBINATIONS: u128 = 4096;
 
 /// Which value of an axis computes fastest.
-enum Best {
+enum FastestValue {
     Largest,
     /// All values compute equally fast.
     Any,
@@ -28,12 +28,12 @@ enum Best {
     Unknown,
 }
 
-fn best(setting: Option<&Setting>) -> (Best, f64) {
-    let Some(setting) = setting else { return (Best::Unknown, 0.0) };
+fn best(setting: Option<&Setting>) -> (FastestValue, f64) {
+    let Some(setting) = setting else { return (FastestValue::Unknown, 0.0) };
     match (setting.effect(), setting.number()) {
-        (Effect::Load | Effect::Computing, Some(number)) => (Best::Largest, number),
-        (Effect::Choice | Effect::Resolved, _) => (Best::Unknown, 0.0),
-        _ => (Best::Any, 0.0),
+        (Effect::Load | Effect::Computing, Some(number)) => (FastestValue::Largest, number),
+        (Effect::Choice | Effect::Resolved, _) => (FastestValue::Unknown, 0.0),
+        _ => (FastestValue::Any, 0.0),
     }
 }
 
@@ -49,10 +49,10 @@ pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: O
     for (axis, &length) in lengths.iter().enumerate() {
         let sized = |place: u64| best(variants.setting(axis, place).as_ref()).1;
         choices.push(match best(variants.setting(axis, 0).as_ref()).0 {
-            Best::Any => vec![0],
-            Best::Unknown => (0..length.min(MOST_COMBINATIONS as u64 + 1)).collect(),
-            Best::Largest if variants.axes()[axis].values.number(0).is_some() => vec![length - 1],
-            Best::Largest => vec![(0..length).max_by(|&a, &b| sized(a).total_cmp(&sized(b)))?],
+            FastestValue::Any => vec![0],
+            FastestValue::Unknown => (0..length.min(MOST_COMBINATIONS as u64 + 1)).collect(),
+            FastestValue::Largest if variants.axes()[axis].values.number(0).is_some() => vec![length - 1],
+            FastestValue::Largest => vec![(0..length).max_by(|&a, &b| sized(a).total_cmp(&sized(b)))?],
         });
     }
     let combinations = choices.iter().fold(1_u128, |all, some| all.saturating_mul(some.len() as u128));

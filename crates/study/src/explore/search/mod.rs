@@ -4,18 +4,14 @@
 //! seeded heuristic. Each search reports why it stopped and how far from the optimum its best configuration may be.
 
 mod bound;
-mod constraint;
 mod exhaustive;
+mod goal;
 mod heuristic;
 mod ideal;
-mod objective;
-mod order;
-mod pareto;
 mod report;
 mod tracker;
 
-pub use constraint::{Constraint, Excluded};
-pub use objective::Objective;
+pub use goal::{Constraint, Excluded, Objective};
 pub use report::{Entry, SearchReport};
 pub use tracker::Goal;
 
@@ -237,8 +233,8 @@ fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool, share: f64)
 fn check_constraints(variants: &Variants<'_>, goal: &Goal) -> Result<(), Fault> {
     for constraint in &goal.constraints {
         let needs = match constraint.figure {
-            constraint::Figure::Deadline => Objective::Time,
-            constraint::Figure::Budget => Objective::Cost,
+            goal::Figure::Deadline => Objective::Time,
+            goal::Figure::Budget => Objective::Cost,
             _ => continue,
         };
         needs.check(variants.first()).map_err(|fault| {

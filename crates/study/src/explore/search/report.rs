@@ -1,7 +1,6 @@
 //! The report of a search: the best configurations, the Pareto front, excluded configurations, and explanations.
 
-use super::constraint::Excluded;
-use super::objective::Objective;
+use super::goal::{Excluded, Objective};
 use super::tracker::{Candidate, Goal, Tracker};
 use super::{Ended, SearchStrategy, digits};
 use crate::explore::sweep::{PointFigures, Variants, Walker, devices};

@@ -4,8 +4,8 @@
 //! incomplete last row, it is cut off when the sweep is resumed; any other row that is not the sweep's own is an error.
 
 use super::agreement::Agreement;
-use super::fingerprint::fingerprint;
 use super::table::Format;
+use super::table::fingerprint;
 use super::variants::Variants;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! Rows of a sweep as CSV or JSON lines. Equal rows are equal bytes on every machine.
+//! Rows of a sweep as CSV or JSON lines, and the hash that identifies it. Equal rows are equal bytes on every machine.
 
 use super::agreement::Agreement;
 use super::row::{PointFigures, SweepRow};
@@ -197,4 +197,28 @@ fn record<T: AsRef<[u8]>>(fields: impl IntoIterator<Item = T>) -> io::Result<Vec
     let mut writer = csv::WriterBuilder::new().buffer_capacity(512).from_writer(Vec::new());
     writer.write_record(fields)?;
     writer.into_inner().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// The fingerprint of a sweep: a hash of the scenario, its profile, the axes, the method's name and the program's
+/// version.
+pub fn fingerprint(variants: &Variants<'_>, agreement: &Agreement) -> Result<String, serde_json::Error> {
+    let first = variants.first();
+    // FNV-1a, of 64 bits.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut part = |text: &str| {
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    part(env!("CARGO_PKG_VERSION"));
+    part(agreement.name());
+    part(&serde_json::to_string(&first.to_file())?);
+    if let Some(profile) = first.profile() {
+        part(&serde_json::to_string(profile)?);
+    }
+    for axis in variants.axes() {
+        part(&axis.key);
+        part(&format!("{:?}", axis.values));
+    }
+    Ok(format!("{:016x}", hash))
 }

@@ -6,16 +6,15 @@
 //! the first point gives exactly the scenario that the document gives. All other keys require resolving the document
 //! at every change.
 
+use super::axis::Grid;
 use super::axis::{Axis, Values};
-use super::grid::Grid;
-use super::setting::Setting;
 use crate::cost;
 use std::mem;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
-use stepcast_core::keys::Effect;
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::keys::{Effect, Value};
+use stepcast_core::scenario::{Document, Edit, Field, Scenario};
 
 /// Part of what a study may cost that is spent on finding out how listed values are reached.
 const LISTED_SHARE: u64 = 10;
@@ -341,3 +340,51 @@ fn nowhere() -> Fault {
 
 #[cfg(test)]
 mod tests;
+
+/// One value of one key.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    field: Field,
+    value: Value,
+}
+
+impl Setting {
+    /// The value in `scenario` of the key of `axis`; `None` for keys that require resolving the document.
+    pub(crate) fn of(axis: &Axis, scenario: &Scenario) -> Option<Self> {
+        let path: Vec<&str> = axis.parts().collect();
+        let field = Field::find(&path).filter(|field| field.effect() != Effect::Resolved)?;
+        // Resolving the document checks whether a fitted device is consistent with other keys of its group.
+        let fitted = scenario.cluster.groups.iter().any(|group| group.device.fitted.is_some());
+        if fitted && path.last() == Some(&"device") {
+            return None;
+        }
+        Some(Self { field, value: field.get(scenario)? })
+    }
+
+    /// The effect of larger values on a step.
+    pub(crate) fn effect(&self) -> Effect {
+        self.field.effect()
+    }
+
+    /// The value, if it is a number.
+    pub(crate) fn number(&self) -> Option<f64> {
+        self.value.number()
+    }
+
+    /// The same setting with another whole number; `None` if the value is not a whole number.
+    pub(crate) fn with_number(&self, number: u64) -> Option<Self> {
+        let number = u32::try_from(number).ok()?;
+        matches!(self.value, Value::Count(_))
+            .then(|| Self { field: self.field, value: Value::Count(number.into()) })
+    }
+
+    /// Whether the value is this whole number.
+    pub(crate) fn is_number(&self, number: u64) -> bool {
+        matches!(self.value, Value::Count(count) if count == number)
+    }
+
+    /// Writes the value into a scenario.
+    pub(crate) fn apply(&self, scenario: &mut Scenario) {
+        self.field.set(scenario, &self.value);
+    }
+}

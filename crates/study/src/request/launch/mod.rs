@@ -26,7 +26,8 @@ use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::keys::NameOr;
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
-use stepcast_core::model::transformer::{TransformerSection, hugging_face, zoo};
+use stepcast_core::model::transformer::{TransformerSection, hugging_face};
+use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
 use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
@@ -178,7 +179,7 @@ fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched,
 fn layers(overrides: &[Edit]) -> Option<u64> {
     let named = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value()?.as_str();
     match (named("model.zoo"), named("model.config")) {
-        (Some(name), _) => zoo::find(name).map(|shape| shape.layers),
+        (Some(name), _) => zoo::transformer(name).map(|shape| shape.layers),
         (None, Some(path)) => {
             let text = std::fs::read_to_string(path).ok()?;
             hugging_face::read(&text).ok().map(|(_, shape)| shape.layers)

@@ -7,7 +7,7 @@ use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{
-    Attention, ContextExchange, OverlapPreset, Plan, Recompute, ScheduleKind, Sharding, States,
+    Attention, ContextExchange, Loss, OverlapPreset, Plan, Recompute, ScheduleKind, Sharding, States,
 };
 
 const WORKERS: u64 = 16;
@@ -93,6 +93,7 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             recompute: vec![recompute],
                             float8: with_float8 && micro_batch == 2,
                             bucket: with_buckets.then_some(40_000_000 * micro_batch),
+                            loss: Some(Loss::Compiled).filter(|_| with_float8 && micro_batch == 2),
                             expert: shape.experts.map_or(1, |_| 2),
                             ..base.clone()
                         });
@@ -114,8 +115,22 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     all
 }
 
+/// A plan on machines of four workers.
+fn launch<'a>(name: &'a str, shape: &'a Transformer, plan: &'a Plan) -> Launch<'a> {
+    let division = plan.divide(shape, WORKERS).unwrap();
+    Launch {
+        name,
+        shape,
+        plan,
+        nodes: WORKERS / MACHINE,
+        workers_per_node: MACHINE,
+        data: division.data,
+        micro_batches: division.micro_batches,
+    }
+}
+
 fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
-    let shape = zoo::find(model).unwrap();
+    let shape = zoo::transformer(model).unwrap();
     let mut texts = vec!["cluster.workers.device=h100-sxm5".to_owned()];
     if names_model {
         texts.push(format!("model.zoo={model}"));
@@ -124,17 +139,7 @@ fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
     let mut count = 0;
     // One of eleven: the number divides no list of properties, so that all their values come together.
     for plan in plans(&shape, framework).into_iter().step_by(11) {
-        let division = plan.divide(&shape, WORKERS).unwrap();
-        let launch = Launch {
-            name: model,
-            shape: &shape,
-            plan: &plan,
-            nodes: WORKERS / MACHINE,
-            workers_per_node: MACHINE,
-            data: division.data,
-            micro_batches: division.micro_batches,
-        };
-        let Ok(text) = launch.emit(framework) else { continue };
+        let Ok(text) = launch(model, &shape, &plan).emit(framework) else { continue };
         let read = scenario(&text, &texts);
         // Megatron-LM has as many rows of the vocabulary on every rank.
         let rows = match framework {
@@ -182,7 +187,7 @@ fn what_is_emitted_for_accelerate_is_read_alike() {
 /// Stages with layers of their own, as far as a framework has words for them.
 #[test]
 fn uneven_stages_are_read_alike() {
-    let shape = zoo::find("llama3-8b").unwrap();
+    let shape = zoo::transformer("llama3-8b").unwrap();
     let every = [[7, 9, 9, 7], [9, 8, 8, 7], [8, 9, 7, 8]];
     for (framework, expected) in [(Framework::Megatron, 3), (Framework::Torchtitan, 1)] {
         let mut found = 0;
@@ -195,16 +200,7 @@ fn uneven_stages_are_read_alike() {
                 recompute: vec![Recompute::Layer],
                 ..base.unwrap()
             };
-            let division = plan.divide(&shape, WORKERS).unwrap();
-            let launch = Launch {
-                name: "llama3-8b",
-                shape: &shape,
-                plan: &plan,
-                nodes: WORKERS / MACHINE,
-                workers_per_node: MACHINE,
-                data: division.data,
-                micro_batches: division.micro_batches,
-            };
+            let launch = launch("llama3-8b", &shape, &plan);
             let Ok(text) = launch.emit(framework) else { continue };
             let read = scenario(&text, &["cluster.workers.device=h100-sxm5"]).strategy.plan.unwrap();
             assert_eq!(read.stage_layers, Some(layers.to_vec()), "{text}");
@@ -215,20 +211,43 @@ fn uneven_stages_are_read_alike() {
         }
         assert_eq!(found, expected, "{framework:?}");
     }
-    let refused = Launch {
-        name: "llama3-8b",
-        shape: &shape,
-        plan: &Plan {
-            stage_layers: Some(vec![15, 17]),
-            pipeline: 2,
-            ..plans(&shape, Framework::Deepspeed)[0].clone()
-        },
-        nodes: 1,
-        workers_per_node: MACHINE,
-        data: 4,
-        micro_batches: 4,
-    };
-    assert!(refused.emit(Framework::Deepspeed).is_err());
+}
+
+/// A value that a framework has no setting for is refused by its name, with what excludes it.
+#[test]
+fn what_has_no_setting_is_refused() {
+    let shape = zoo::transformer("llama3-8b").unwrap();
+    for (framework, text, reason, remedy) in [
+        (
+            Framework::Deepspeed,
+            "tensor = 2\nsequence-parallel = true",
+            "sequence parallelism",
+            "plan.sequence-parallel",
+        ),
+        (
+            Framework::Deepspeed,
+            "pipeline = 2\nvirtual-stages = 2",
+            "several chunks",
+            "plan.virtual-stages = [1]",
+        ),
+        (
+            Framework::Deepspeed,
+            "pipeline = 2\nstage-layers = [15, 17]",
+            "numbers of layers",
+            "plan.per-stage = false",
+        ),
+        (Framework::Deepspeed, "float8 = true", "products in float8", "strategy.plan.float8 = false"),
+        (Framework::Deepspeed, "loss = \"chunked\"", "`loss = \"chunked\"`", "remove `loss`"),
+        (Framework::Megatron, "loss = \"chunked\"", "`loss = \"chunked\"`", "remove `loss`"),
+        (Framework::Megatron, "offload = [\"activations\"]", "offloading", "strategy.plan.offload = []"),
+        (Framework::Torchtitan, "bucket = 10000000", "buckets", "remove `bucket`, also from `[plan]`"),
+        (Framework::Fsdp, "tensor = 2", "tensor parallelism", "plan.tensor = [1]"),
+    ] {
+        let plan = toml::from_str::<PlanSection>(text).unwrap().resolve(&NoFiles).unwrap();
+        let refused = launch("llama3-8b", &shape, &plan).emit(framework).unwrap_err();
+        assert!(refused.reason.contains(reason), "{text}: {refused}");
+        assert!(refused.remedy.contains(remedy), "{text}: {refused}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::settings::{Settings, cannot, insert};
 use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::zoo;
+use stepcast_core::model::zoo;
 use stepcast_core::strategy::{
     Attention, ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };
@@ -56,12 +56,12 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
     let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
     if let (Some(name), Some(flavor)) = (name, flavor) {
         let known = format!("{name}-{flavor}").to_lowercase().replace('_', "-");
-        match zoo::find(&known) {
+        match zoo::transformer(&known) {
             Some(_) => launched.zoo = Some(known),
             None => launched.named = Some(format!("{name} {flavor}")),
         }
     }
-    let layers = layers.or_else(|| zoo::find(launched.zoo.as_deref()?).map(|shape| shape.layers));
+    let layers = layers.or_else(|| zoo::transformer(launched.zoo.as_deref()?).map(|shape| shape.layers));
     launched.sequence = keys.number("training.seq_len")?;
     launched.steps = keys.number("training.steps")?;
     let plan = &mut launched.plan;
@@ -294,6 +294,6 @@ fn degrees(launch: &Launch<'_>) -> Result<[u64; 2], Fault> {
 fn known_model(name: &str) -> Option<(&'static str, String)> {
     ["llama3", "qwen3"].into_iter().find_map(|family| {
         let size = name.strip_prefix(family)?.strip_prefix('-')?;
-        zoo::find(name).map(|_| (family, size.to_uppercase()))
+        zoo::transformer(name).map(|_| (family, size.to_uppercase()))
     })
 }

@@ -121,6 +121,7 @@ mod tests {
 
     #[test]
     fn broken_files_are_refused_with_their_line() {
+        const PLACE: &str = r#""N": 2, "rate": "1gbit", "cores_per_rank": 1"#;
         let folder = std::env::temp_dir().join(format!("stepcast-ddp-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let refused = |text: &str| {
@@ -129,30 +130,28 @@ mod tests {
             let fault = Data::read(&path).unwrap_err();
             format!("{}: {}", fault.origin(), fault.reason)
         };
-        assert!(refused("").contains("no measured job"));
-        assert!(refused("{").contains(":1"));
-        let place = "\"N\": 2, \"rate\": \"1gbit\", \"cores_per_rank\": 1";
-        assert!(refused(&format!("{{\"kind\": \"x\", {place}}}")).contains("unknown variant"));
-        assert!(
-            refused("{\"kind\": \"ddp\", \"N\": 0, \"rate\": \"1gbit\", \"cores_per_rank\": 1, \"model\": \"m\", \"bucket_mb\": 1, \"iter\": [1]}")
-                .contains("ranks")
-        );
-        assert!(
-            refused("{\"kind\": \"ddp\", \"N\": 2, \"rate\": \"fast\", \"cores_per_rank\": 1, \"model\": \"m\", \"bucket_mb\": 1, \"iter\": [1]}")
-                .contains("rate")
-        );
         let profile = |gradients: &str| {
             format!(
-                "{{\"kind\": \"profile\", {place}, \"model\": \"m\", \"fwd\": [1], \"bwd\": [1], \"opt\": [1], \"grads\": {gradients}}}"
+                r#"{{"kind": "profile", {PLACE}, "model": "m", "fwd": [1], "bwd": [1], "opt": [1], "grads": {gradients}}}"#
             )
         };
-        let unsorted = "[{\"bytes\": 4, \"ready\": 2}, {\"bytes\": 4, \"ready\": 1}]";
-        assert!(refused(&profile(unsorted)).contains("before the one that precedes it"));
-        assert!(refused(&profile("[]")).contains("no gradient has a time"));
-        assert!(
-            refused(&format!("{{\"kind\": \"allreduce\", {place}, \"bytes\": 4, \"times\": [-1]}}"))
-                .contains("positive")
-        );
+        let job =
+            |place: &str| format!(r#"{{"kind": "ddp", {place}, "model": "m", "bucket_mb": 1, "iter": [1]}}"#);
+        for (text, reason) in [
+            (String::new(), "no measured job"),
+            ("{".to_owned(), ":1"),
+            (format!(r#"{{"kind": "x", {PLACE}}}"#), "unknown variant"),
+            (job(r#""N": 0, "rate": "1gbit", "cores_per_rank": 1"#), "ranks"),
+            (job(r#""N": 2, "rate": "fast", "cores_per_rank": 1"#), "rate"),
+            (
+                profile(r#"[{"bytes": 4, "ready": 2}, {"bytes": 4, "ready": 1}]"#),
+                "before the one that precedes it",
+            ),
+            (profile("[]"), "no gradient has a time"),
+            (format!(r#"{{"kind": "allreduce", {PLACE}, "bytes": 4, "times": [-1]}}"#), "positive"),
+        ] {
+            assert!(refused(&text).contains(reason), "{text}: {}", refused(&text));
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use stepcast_core::fault::Fault;
 use stepcast_stats::quantile;
 use stepcast_trace::unpacked;
 
-/// Numbers of workers of which steps may be captured.
+/// Numbers of workers whose steps may be captured.
 const WORKERS: std::ops::RangeInclusive<u32> = 2..=8;
 
 /// Frames of one connection that are less than this apart, in seconds, belong to one download.

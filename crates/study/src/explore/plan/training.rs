@@ -1,0 +1,200 @@
+//! From a step to training: days, interruptions, money and energy, for a number of machines.
+
+use super::report::{Checkpoints, Energy as EnergyReport, Training};
+use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, held_back, spares_for, young};
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::Reliability;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::scenario::{Planning, Scenario};
+use stepcast_core::strategy::Plan;
+
+/// Share of the time in which spare machines are to suffice, for the number that is recommended.
+const SPARES_SUFFICE: f64 = 0.99;
+
+/// Time and cost of a run on some machines, for each second of its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TrainingRates {
+    /// Steps to make, if the tokens are known.
+    pub(super) steps: Option<f64>,
+    /// Time of a run for each second of steps.
+    pub(super) slowdown: f64,
+    /// Cost of all machines, spares included, for a second.
+    pub(super) cost: Option<f64>,
+    run: TrainingInputs,
+}
+
+/// Inputs and intermediate figures of the slowdown.
+#[derive(Debug, Clone, PartialEq)]
+struct TrainingInputs {
+    interrupted: Interrupted,
+    interval: Option<f64>,
+    checkpoint: f64,
+    /// Time between interruptions and slowdown at the ends of the range of their rate, the fewest first.
+    range: Option<[(f64, f64); 2]>,
+    under_repair: Option<f64>,
+    available: f64,
+    spares: u32,
+    /// Time of a step with slow machines, against that without.
+    slow: f64,
+}
+
+impl TrainingRates {
+    /// For `scenario`, whose cluster has the machines of the plans.
+    pub(super) fn of(
+        scenario: &Scenario,
+        shape: &Transformer,
+        plan: &Plan,
+        bounds: &Planning,
+        global_batch: u64,
+    ) -> Result<Self, Fault> {
+        let assumed = Reliability::shipped()?;
+        let given = scenario.failures;
+        let workers = scenario.cluster.workers() as f64;
+        let node = f64::from(scenario.cluster.workers_per_node());
+        let nodes = (workers / node).ceil();
+        let per_step = (global_batch * shape.sequence) as f64;
+        let tokens = bounds.tokens.or_else(|| {
+            let data = scenario.data?;
+            Some(data.samples as f64 * data.epochs as f64 * shape.sequence as f64)
+        });
+        let time = |given: Option<Seconds>, assumed: f64| given.map_or(assumed, Seconds::get);
+        let hourly = given.and_then(|it| it.rate).unwrap_or(assumed.interruptions.value);
+        let by_machines = given.map_or(0.0, |it| it.node_rate) * nodes;
+        let between = |hourly: f64| match hourly * workers + by_machines {
+            rate if rate > 0.0 => 3600.0 / rate,
+            _ => f64::INFINITY,
+        };
+        let range = given.and_then(|it| it.rate_range);
+        let range = range.or(given.and_then(|it| it.rate).is_none().then_some(assumed.interruptions.range));
+        if let Some([least, most]) = range
+            && !(0.0 <= least && least <= hourly && hourly <= most && most.is_finite())
+        {
+            let reason = format!("{least} to {most} does not hold the rate, {hourly}");
+            return Err(Fault::in_key(
+                "failures.rate-range",
+                reason,
+                "give the least and the most, with `rate` between them",
+            ));
+        }
+        let ends = range.map(|ends| ends.map(between));
+        let between = between(hourly);
+        let restart = time(given.and_then(|it| it.detection), assumed.detection.value)
+            + time(given.and_then(|it| it.restart), assumed.restart.value);
+        let storage = given.and_then(|it| it.storage).map_or(assumed.storage.value, BytesPerSec::get);
+        // Weights and optimiser states, once.
+        let [weight, _, optimiser] = plan.states.bytes();
+        let checkpoint = shape.parameters() as f64 * (weight + optimiser) as f64;
+        let writing = checkpoint / (storage * nodes);
+        let (stall, lag) = match given.filter(|it| it.asynchronous) {
+            Some(it) => (it.snapshot.get(), writing),
+            None => (writing, 0.0),
+        };
+        let interrupted = Interrupted { between, restart, stall, lag };
+        let interval = given.and_then(|it| it.interval).map(Seconds::get).or(interrupted.best_interval());
+        let spares = given.map_or(0, |it| it.spares);
+        let under_repair = given.and_then(|it| it.repair).map(|repair| repair.get() / between);
+        let available = under_repair.map_or(1.0, |mean| enough_spares(mean, spares));
+        let slow = given.map_or(1.0, |it| held_back(it.slow_share, it.slow_factor, nodes));
+        let lost = slow / available;
+        let of = |run: Interrupted| interval.map_or(1.0, |interval| run.slowdown(interval)) * lost;
+        let slowdown = of(interrupted);
+        let range = ends.map(|ends| ends.map(|between| Interrupted { between, ..interrupted }));
+        let range = range.map(|runs| runs.map(|run| (run.between, of(run))));
+        let all = (nodes + f64::from(spares)) / nodes;
+        Ok(Self {
+            steps: tokens.map(|tokens| tokens / per_step),
+            slowdown,
+            cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
+            run: TrainingInputs {
+                interrupted,
+                interval,
+                checkpoint,
+                range,
+                under_repair,
+                available,
+                spares,
+                slow,
+            },
+        })
+    }
+
+    /// Time and cost of training with steps of this length; of one step if the tokens are not known.
+    pub(super) fn training(&self, step: f64) -> (f64, Option<f64>) {
+        let time = match self.steps {
+            Some(steps) => step * steps * self.slowdown,
+            None => step,
+        };
+        (time, self.cost.map(|cost| cost * time))
+    }
+
+    /// All figures of training with steps of this length.
+    pub(super) fn report(&self, scenario: &Scenario, step: f64) -> Result<Option<Training>, Fault> {
+        let Some(steps) = self.steps else { return Ok(None) };
+        let (time, cost) = self.training(step);
+        let TrainingInputs {
+            interrupted,
+            interval,
+            checkpoint,
+            range,
+            under_repair,
+            available,
+            spares,
+            slow,
+        } = &self.run;
+        let interruptions = time / interrupted.between;
+        let between = Some(interrupted.between).filter(|between| between.is_finite());
+        let by = |formula: fn(f64, f64) -> f64| {
+            between.map(|between| Seconds::new(formula(interrupted.stall, between)))
+        };
+        let checkpoints = interval.map(|interval| Checkpoints {
+            size: Bytes::new(*checkpoint),
+            interval: Seconds::new(interval),
+            young: by(young),
+            daly: by(daly),
+            standstill: Seconds::new(interrupted.stall),
+            writing: Seconds::new(interrupted.lag.max(interrupted.stall)),
+        });
+        let whole = step * steps;
+        Ok(Some(Training {
+            steps: steps.ceil(),
+            without_interruptions: Seconds::new(step * steps),
+            time: Seconds::new(time),
+            goodput: 1.0 / self.slowdown,
+            interruptions,
+            interruptions_range: range.map(|ends| ends.map(|(between, slowdown)| whole * slowdown / between)),
+            time_range: range.map(|ends| ends.map(|(_, slowdown)| Seconds::new(whole * slowdown))),
+            goodput_range: range.map(|[few, many]| [1.0 / many.1, 1.0 / few.1]),
+            slow_machines: Some(*slow).filter(|slow| *slow > 1.0),
+            between_interruptions: between.map(Seconds::new),
+            restart: Seconds::new(interrupted.restart),
+            checkpoints,
+            spares: *spares,
+            spares_suffice: under_repair.map(|_| *available),
+            recommended_spares: under_repair.map(|mean| spares_for(mean, SPARES_SUFFICE)),
+            cost,
+            energy: energy(scenario, time)?,
+        }))
+    }
+}
+
+/// Energy of all workers over a time, if their power is known.
+fn energy(scenario: &Scenario, time: f64) -> Result<Option<EnergyReport>, Fault> {
+    let given = scenario.energy;
+    let own = given.and_then(|it| it.power);
+    let mut watts = 0.0;
+    for group in &scenario.cluster.groups {
+        let Some(power) = own.or(group.device.power) else { return Ok(None) };
+        watts += power.get() * f64::from(group.count);
+    }
+    let pue = match given.and_then(|it| it.pue) {
+        Some(pue) => pue,
+        None => Reliability::shipped()?.pue.value,
+    };
+    let kwh = watts * pue * time / 3.6e6;
+    Ok(Some(EnergyReport {
+        kwh,
+        pue,
+        carbon_kg: given.and_then(|it| it.carbon).map(|grams| kwh * grams / 1000.0),
+    }))
+}
