@@ -45,7 +45,7 @@ pub(crate) fn launch(data: &[u8]) {
     for count in [1, 3] {
         let changes = given.iter().rev().take(count).map(|text| Edit::parse(text).expect("an override"));
         let request = stepcast_study::Request::from_reader("launch", data, changes.collect());
-        if let Err(fault) = request.and_then(|request| request.prepare(MethodChoice::Auto)) {
+        if let Err(fault) = request.and_then(|request| request.method(MethodChoice::Auto)) {
             complete(&fault);
         }
     }

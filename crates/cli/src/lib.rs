@@ -3,58 +3,27 @@
 //! A command returns its whole answer as text and never prints by itself, so that a closed pipe and a failed
 //! write are handled in one place. Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.
 
-mod args;
+mod answer;
 mod commands;
+mod numbers;
 mod render;
+mod request;
+mod signal;
 mod words;
 
+use answer::{Answer, Output};
 use clap::Parser;
-use render::screen::Screen;
+use commands::Cli;
+use render::Screen;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use stepcast_core::fault::Fault;
-
-/// The answer of a command.
-struct Answer {
-    /// For standard output, its last line ended.
-    text: String,
-    /// How the command ended.
-    end: End,
-}
-
-/// How a command ended, if not in an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// With a whole answer.
-    Done,
-    /// A validation bound was missed.
-    BoundMissed,
-    /// By Ctrl-C, with the results until then.
-    Interrupted,
-}
-
-impl End {
-    fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::BoundMissed => 1,
-            // 128 plus the number of SIGINT, as shells do.
-            Self::Interrupted => 130,
-        }
-    }
-}
-
-impl From<String> for Answer {
-    fn from(text: String) -> Self {
-        Self { text, end: End::Done }
-    }
-}
 
 const BAD_INPUT: u8 = 2;
 
 /// Runs the command of the program's own arguments and prints its answer or its error.
 pub fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are printed here too. A closed pipe is no error.
@@ -62,11 +31,11 @@ pub fn main() -> ExitCode {
             return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT).into();
         }
     };
-    let screen = Screen::of_stdout();
-    match commands::run(&cli, &screen).and_then(|answer| write(&answer).map(|()| answer.end)) {
+    let output = Output { json: cli.json, screen: Screen::stdout() };
+    match cli.command.run(&output).and_then(|answer| write(&answer).map(|()| answer.end)) {
         Ok(end) => end.code().into(),
         Err(fault) => {
-            let text = render::error::render(&fault, &Screen::of_stderr());
+            let text = render::error::render(&fault, &Screen::stderr());
             let _ = io::stderr().lock().write_all(text.as_bytes());
             BAD_INPUT.into()
         }
@@ -88,7 +57,7 @@ pub struct Printed {
 /// address of a server, the note that Ctrl-C ended a command) still goes to the real streams.
 pub fn run(arguments: &[&str]) -> Printed {
     let printed = |stdout, stderr, code| Printed { stdout, stderr, code };
-    let cli = match args::Cli::try_parse_from(["stepcast"].iter().chain(arguments)) {
+    let cli = match Cli::try_parse_from(["stepcast"].iter().chain(arguments)) {
         Ok(cli) => cli,
         Err(error) => {
             let (text, code) = (error.to_string(), u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT));
@@ -99,7 +68,7 @@ pub fn run(arguments: &[&str]) -> Printed {
             };
         }
     };
-    match commands::run(&cli, &Screen::FILE) {
+    match cli.command.run(&Output { json: cli.json, screen: Screen::FILE }) {
         Ok(answer) => printed(answer.text, String::new(), answer.end.code()),
         Err(fault) => printed(String::new(), render::error::render(&fault, &Screen::FILE), BAD_INPUT),
     }

@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn options_are_flags_of_some_command() {
-        let root = crate::args::Cli::command();
+        let root = crate::commands::Cli::command();
         let known = |name: &str| {
             let commands = || {
                 root.get_subcommands()

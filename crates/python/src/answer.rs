@@ -1,7 +1,6 @@
 //! The result of a study, converted on demand: to JSON, to HTML, to a plot.
 
-use crate::json::pretty;
-use crate::problem::Problem;
+use crate::problem::{Problem, pretty};
 use crate::scenario::Scenario;
 use crate::value;
 use pyo3::prelude::*;
@@ -33,7 +32,7 @@ pub(crate) enum Content {
     Comparison(Box<Comparison>),
     Fusion(Box<FusionReport>),
     Search(SearchReport),
-    Plan { report: Box<PlanReport>, scenario: Box<stepcast_core::scenario::Scenario>, request: Box<Request> },
+    Plan { report: Box<PlanReport>, scenario: Arc<stepcast_core::scenario::Scenario>, request: Box<Request> },
     Check(Box<Check>),
     Fit { fitted: FitReport, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
@@ -178,7 +177,7 @@ impl Answer {
         let request = match &self.content {
             Content::Import { imported: Imported { content: Recording::Profile(profile), .. }, .. } => {
                 let name = format!("{}.json", self.name);
-                Request::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
+                Request::from_profile(&name, profile.clone(), changes).map_err(Problem::from)?
             }
             Content::Import { imported: Imported { content: Recording::Model(model), .. }, .. } => {
                 let mut text = Vec::new();
@@ -192,21 +191,21 @@ impl Answer {
                     section.map_err(|error| Problem::internal(error.to_string()))
                 };
                 let plan = written(toml::Value::try_from(&report.best.plan))?;
-                let mut own = vec![Edit::new("strategy.plan", plan)];
+                let mut own = vec![Edit::set("strategy.plan", plan)];
                 if report.best.machine.is_some() {
                     let to = applied(scenario, &report.best).map_err(Problem::from)?.to_file();
-                    own.push(Edit::new("cluster", written(toml::Value::try_from(&to.cluster))?));
+                    own.push(Edit::set("cluster", written(toml::Value::try_from(&to.cluster))?));
                     if let Some(price) = &to.price {
-                        own.push(Edit::new("price", written(toml::Value::try_from(price))?));
+                        own.push(Edit::set("price", written(toml::Value::try_from(price))?));
                     }
                 } else if report.best.workers != scenario.cluster.workers() {
                     let workers = i64::try_from(report.best.workers).unwrap_or(i64::MAX);
-                    own.push(Edit::new("cluster.workers.count", toml::Value::Integer(workers)));
+                    own.push(Edit::set("cluster.workers.count", toml::Value::Integer(workers)));
                 }
                 request.changed(own.into_iter().chain(changes))
             }
             _ => return Err(Problem::internal("only what was imported or planned is a scenario").into()),
         };
-        Scenario::of(py, request)
+        Scenario::from_request(py, request)
     }
 }

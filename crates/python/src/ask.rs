@@ -18,7 +18,7 @@ use stepcast_study::check::{self as checking, Reading};
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Constraint, Effort, Goal};
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::{Extent, Prepared, Progress, fuse as fusion};
+use stepcast_study::{ForecastOptions, Observer, Progress, forecast, fuse as fusion};
 use stepcast_trace::{Options, usual_name};
 
 /// Largest number of rows of a scaling table.
@@ -52,14 +52,11 @@ pub(crate) fn predict(
         return Err(Problem::input(reason, "0.05 is 5 %").at_key("worth").into());
     }
     let choice = MethodChoice::named(method).map_err(Problem::from)?;
-    let extent = Extent { workers: workers.map(checked).transpose()?, worth };
+    let options = ForecastOptions { method: choice, workers: workers.map(checked).transpose()?, worth };
     let resolved = Arc::clone(&scenario.get().resolved);
     let forecast = interruptible(py, move |stop| {
-        let (request, resolved) = (&scenario.get().request, &*scenario.get().resolved);
-        let method = choice.method(resolved).map_err(|why| request.refused(why))?;
-        let prepared = Prepared { scenario: resolved.clone(), method };
         let watch = |_: Progress<'_>| until(stop);
-        Ok(on_pool(None, || request.forecast(&prepared, &extent, &watch))?)
+        Ok(on_pool(None, || forecast(&scenario.get().request, &options, &Observer::watching(&watch)))?)
     })?;
     let name = resolved.name().to_owned();
     Ok(Answer { content: Content::Forecast { forecast: Box::new(forecast), scenario: resolved }, name })
@@ -84,13 +81,12 @@ pub(crate) fn check(
     let choice = MethodChoice::named(method).map_err(Problem::from)?;
     let name = scenario.get().resolved.name().to_owned();
     let checked = interruptible(py, move |stop| {
-        let (request, resolved) = (&scenario.get().request, &*scenario.get().resolved);
-        let method = choice.method(resolved).map_err(|why| request.refused(why))?;
-        let prepared = Prepared { scenario: resolved.clone(), method };
+        let request = &scenario.get().request;
+        let method = request.method(choice)?;
         let readings: Vec<Reading> =
             steps.into_iter().map(|time| Reading::Step(Seconds::new(time))).collect();
         let watch = |_: Progress<'_>| until(stop);
-        Ok(on_pool(None, || checking::check(request, &prepared, &readings, steps_left, &watch))?)
+        Ok(on_pool(None, || checking::check(request, method, &readings, steps_left, &watch))?)
     })?;
     Ok(Answer { content: Content::Check(Box::new(checked)), name })
 }
@@ -114,7 +110,7 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
 pub(crate) fn fuse(py: Python<'_>, scenario: Py<Scenario>) -> PyResult<Answer> {
     let name = scenario.get().resolved.name().to_owned();
     let report = interruptible(py, move |stop| {
-        let request = scenario.get().request.about_fusion()?;
+        let request = scenario.get().request.about_fusion();
         let asked = request.scenario()?;
         let report = on_pool(None, || fusion::fuse_while(&asked, &|| until(stop)));
         Ok(report.map_err(|why| request.refused(why))?)

@@ -6,8 +6,6 @@
 mod answer;
 mod ask;
 mod border;
-mod figures;
-mod json;
 mod plan;
 mod problem;
 mod scenario;
@@ -24,11 +22,9 @@ mod _stepcast {
     #[pymodule_export]
     use crate::ask::{check, compare, fit, fuse, import_trace, methods, predict, search, validate};
     #[pymodule_export]
-    use crate::figures::Figures;
-    #[pymodule_export]
     use crate::plan::PlanSearch;
     #[pymodule_export]
-    use crate::scenario::Scenario;
+    use crate::scenario::{Figures, Scenario};
     #[pymodule_export]
     use crate::sweep::{Sweep, SweepFile};
     use pyo3::prelude::*;

@@ -5,18 +5,16 @@ use crate::border::{interruptible, on_pool, until};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use pyo3::prelude::*;
+use std::sync::Arc;
 use stepcast_core::scenario::Edit;
 use stepcast_study::Request;
-use stepcast_study::explore::plan::{Aim, join, part, parts};
-
-/// A plan that leaves everything open, for scenarios without one.
-const OPEN: &str = "strategy.plan={}";
+use stepcast_study::explore::plan::{Aim, OPEN, join, part, parts};
 
 /// A search over all plans of a scenario.
 #[pyclass(frozen, module = "stepcast._stepcast")]
 pub(crate) struct PlanSearch {
     request: Request,
-    scenario: stepcast_core::scenario::Scenario,
+    scenario: Arc<stepcast_core::scenario::Scenario>,
     aim: Aim,
     parts: usize,
 }
@@ -76,7 +74,7 @@ impl PlanSearch {
             let report = Box::new(report.map_err(|fault| request.refused(fault))?);
             let (request, name) = (request.changed([]), scenario.name().to_owned());
             let content =
-                Content::Plan { report, scenario: Box::new(scenario.clone()), request: Box::new(request) };
+                Content::Plan { report, scenario: Arc::clone(scenario), request: Box::new(request) };
             Ok(Answer { content, name })
         })
     }

@@ -1,7 +1,8 @@
-//! Errors as exceptions with key, reason, remedy and position.
+//! What goes back to Python: JSON, or errors as exceptions with key, reason, remedy and position.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use serde::Serialize;
 use std::any::Any;
 use stepcast_core::fault::{Excerpt, Fault, Remedies, Remedy, RequestOption};
 use stepcast_study::Stopped;
@@ -10,7 +11,7 @@ use stepcast_validation::ValidationError;
 
 /// The exceptions of `stepcast.errors`.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ExceptionKind {
     InputError,
     InternalError,
 }
@@ -18,7 +19,7 @@ enum Kind {
 /// An error that will be raised as an exception.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    kind: Kind,
+    kind: ExceptionKind,
     reason: String,
     remedy: Remedies,
     key: String,
@@ -28,13 +29,13 @@ pub(crate) struct Problem {
 impl Problem {
     pub(crate) fn input(reason: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
         let (key, place) = (String::new(), String::new());
-        Self { kind: Kind::InputError, reason: reason.into(), remedy: remedy.into(), key, place }
+        Self { kind: ExceptionKind::InputError, reason: reason.into(), remedy: remedy.into(), key, place }
     }
 
     /// An error in Stepcast itself, with details.
     pub(crate) fn internal(reason: impl Into<String>) -> Self {
         let remedy = "this is a mistake in Stepcast: please report it with the scenario";
-        Self { kind: Kind::InternalError, ..Self::input(reason, remedy) }
+        Self { kind: ExceptionKind::InternalError, ..Self::input(reason, remedy) }
     }
 
     /// The message of a panic.
@@ -141,4 +142,9 @@ impl From<Problem> for PyErr {
             raised().map_or_else(|error| error, Self::from_value)
         })
     }
+}
+
+/// Indented JSON that ends with a newline, as the command line writes it.
+pub(crate) fn pretty(value: &impl Serialize) -> PyResult<String> {
+    Ok(stepcast_report::json::pretty(value).map_err(Problem::from)?)
 }

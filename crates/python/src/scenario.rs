@@ -1,9 +1,7 @@
-//! A scenario in Python: validated when it is created, immutable afterwards.
+//! A scenario in Python, validated when it is created and immutable afterwards, and the figures of one prediction.
 
 use crate::border::{interruptible, on_pool, released, until};
-use crate::figures::Figures;
-use crate::json::pretty;
-use crate::problem::{Problem, keyword};
+use crate::problem::{Problem, keyword, pretty};
 use crate::value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -28,7 +26,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    pub(crate) fn of(py: Python<'_>, request: Request) -> PyResult<Self> {
+    pub(crate) fn from_request(py: Python<'_>, request: Request) -> PyResult<Self> {
         let (request, resolved) = released(py, move || {
             let resolved = request.scenario()?;
             Ok((request, resolved))
@@ -40,7 +38,7 @@ impl Scenario {
                 warn.call1((note.worded(keyword),))?;
             }
         }
-        Ok(Self { request, resolved: Arc::new(resolved), packed: OnceLock::new() })
+        Ok(Self { request, resolved, packed: OnceLock::new() })
     }
 
     /// A self-contained text that is equal for equivalent scenarios, used for comparison and pickling.
@@ -104,7 +102,7 @@ impl Scenario {
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let request = request(source, folder, value::changes(set, keywords)?)?;
-        Self::of(py, request)
+        Self::from_request(py, request)
     }
 
     /// A scenario of measured steps; `profile` is the text of a profile file.
@@ -119,14 +117,14 @@ impl Scenario {
     ) -> PyResult<Self> {
         let profile = stepcast_trace::parse_profile(profile.as_bytes(), name).map_err(Problem::from)?;
         let changes = value::changes(set, keywords)?;
-        let request = Request::of_profile(name, profile, changes).map_err(Problem::from)?;
-        Self::of(py, request)
+        let request = Request::from_profile(name, profile, changes).map_err(Problem::from)?;
+        Self::from_request(py, request)
     }
 
     /// Restores a pickled scenario.
     #[staticmethod]
     fn _unpack(py: Python<'_>, packed: &str) -> PyResult<Self> {
-        Self::of(py, Request::unpack(packed).map_err(Problem::from)?)
+        Self::from_request(py, Request::unpack(packed).map_err(Problem::from)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -159,7 +157,7 @@ impl Scenario {
         set: Option<&Bound<'_, PyAny>>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        Self::of(py, self.asked_with(value::changes(set, keywords)?))
+        Self::from_request(py, self.asked_with(value::changes(set, keywords)?))
     }
 
     #[getter]
@@ -221,5 +219,87 @@ impl Scenario {
             }
             ControlFlow::Break(()) => Err(Stopped::Cancelled.into()),
         }
+    }
+}
+
+/// Figures of one point.
+#[pyclass(frozen, module = "stepcast._stepcast")]
+pub(crate) struct Figures(pub(crate) PointFigures);
+
+#[pymethods]
+impl Figures {
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.0.method
+    }
+
+    #[getter]
+    fn workers(&self) -> u64 {
+        self.0.workers
+    }
+
+    #[getter]
+    fn nodes(&self) -> u64 {
+        self.0.nodes
+    }
+
+    #[getter]
+    fn iteration_s(&self) -> f64 {
+        self.0.iteration.get()
+    }
+
+    #[getter]
+    fn throughput_samples_per_s(&self) -> f64 {
+        self.0.throughput.get()
+    }
+
+    #[getter]
+    fn scaling_factor(&self) -> f64 {
+        self.0.scaling_factor
+    }
+
+    #[getter]
+    fn epoch_s(&self) -> Option<f64> {
+        self.0.epoch.map(|time| time.get())
+    }
+
+    #[getter]
+    fn training_s(&self) -> Option<f64> {
+        self.0.training.map(|time| time.get())
+    }
+
+    #[getter]
+    fn cost(&self) -> Option<f64> {
+        self.0.cost
+    }
+
+    #[getter]
+    fn staleness(&self) -> Option<f64> {
+        self.0.staleness
+    }
+
+    #[getter]
+    fn minibatch(&self) -> Option<f64> {
+        self.0.minibatch
+    }
+
+    #[getter]
+    fn fits(&self) -> bool {
+        self.0.fits
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<&'static str> {
+        self.0.warnings.clone()
+    }
+
+    /// JSON in the format of a sweep's row.
+    fn to_json(&self) -> PyResult<String> {
+        pretty(&self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let (step, rate) = (self.0.iteration.human(), self.0.throughput.human());
+        format!("<Figures {step} a step, {rate}, by {}>", self.0.method)
     }
 }

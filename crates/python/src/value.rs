@@ -113,5 +113,5 @@ pub(crate) fn changes(
 
 fn change(key: &str, item: &Bound<'_, PyAny>) -> PyResult<Edit> {
     let key = full_key(key).map_err(|fault| Problem::from(fault).at_key(key))?;
-    Ok(Edit::new(key.clone(), value(item, &key)?))
+    Ok(Edit::set(key.clone(), value(item, &key)?))
 }

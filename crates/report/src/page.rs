@@ -153,15 +153,13 @@ pub fn document(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::scenario::Document as Text;
-    use stepcast_study::WORTH;
-    use stepcast_study::predict::methods;
+    use stepcast_study::{ForecastOptions, Observer, Request, forecast};
 
     fn made(text: &str, command: &str) -> String {
-        let scenario = Text::new("test", text).scenario(&[]).unwrap();
-        let method = methods::choose(&scenario).unwrap();
-        let forecast =
-            Forecast::new(&scenario, method, &[1, 2, 4], WORTH, &stepcast_study::unwatched).unwrap();
+        let request = Request::from_reader("test", text.as_bytes(), Vec::new()).unwrap();
+        let options = ForecastOptions { workers: Some(vec![1, 2, 4]), ..ForecastOptions::default() };
+        let forecast = forecast(&request, &options, &Observer::none()).unwrap();
+        let (scenario, method) = (request.scenario().unwrap(), request.method(options.method).unwrap());
         document(&scenario, method, &forecast, text.to_owned(), command).unwrap()
     }
 

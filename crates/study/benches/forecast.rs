@@ -5,7 +5,7 @@
 use divan::{Bencher, black_box};
 use stepcast_core::scenario::Edit;
 use stepcast_study::predict::methods;
-use stepcast_study::{Extent, MethodChoice, Request, predict, unwatched};
+use stepcast_study::{ForecastOptions, MethodChoice, Observer, Request};
 
 fn main() {
     divan::main();
@@ -33,8 +33,9 @@ fn request(name: &str, changes: &[&str]) -> Request {
 }
 
 fn forecast(bencher: Bencher<'_, '_>, request: &Request, choice: MethodChoice) {
+    let options = ForecastOptions { method: choice, ..ForecastOptions::default() };
     bencher.bench_local(|| {
-        predict(black_box(request), choice, &Extent::default(), &unwatched).expect("it has an answer")
+        stepcast_study::forecast(black_box(request), &options, &Observer::none()).expect("it has an answer")
     });
 }
 

@@ -14,7 +14,12 @@ fn main() {
 fn scenario(changes: &[&str]) -> Scenario {
     let path = format!("{}/../../examples/transformer.toml", env!("CARGO_MANIFEST_DIR"));
     let changes = changes.iter().map(|change| Edit::parse(change).expect("it is a change")).collect();
-    Request::open(&path, changes).expect("the example is there").scenario().expect("it is sound")
+    Request::open(&path, changes)
+        .expect("the example is there")
+        .scenario()
+        .expect("it is sound")
+        .as_ref()
+        .clone()
 }
 
 /// 8 tensor-parallel ranks, 8 stages, 8 replicas with 64 micro-batches each.

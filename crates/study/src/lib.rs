@@ -2,12 +2,11 @@
 //! Stepcast; the crates below it are internal and change without notice.
 //!
 //! ```
-//! use stepcast_study::{Extent, MethodChoice, Request, predict, unwatched};
+//! use stepcast_study::{ForecastOptions, Observer, Request, forecast};
 //! use stepcast_core::scenario::Edit;
 //!
-//! let changes = vec![Edit::parse("strategy.batch=64")?];
-//! let request = Request::quick_start(changes);
-//! let forecast = predict(&request, MethodChoice::Auto, &Extent::default(), &unwatched)?;
+//! let request = Request::quick_start(vec![Edit::parse("strategy.batch=64")?]);
+//! let forecast = forecast(&request, &ForecastOptions::default(), &Observer::none())?;
 //! assert!(forecast.prediction.throughput.get() > 10.0);
 //! println!("a step takes {}", forecast.prediction.iteration.human());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -26,8 +25,8 @@ pub mod request;
 pub mod simulate;
 
 pub use predict::{
-    Advice, Alone, CancelCheck, CriticalPath, Extent, Forecast, MethodChoice, Prepared, Progress,
-    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, never_cancelled, predict, unwatched,
+    Advice, Alone, CancelCheck, CriticalPath, Forecast, ForecastOptions, MethodChoice, Observer, Progress,
+    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, forecast, never_cancelled, unwatched,
     usual_workers,
 };
 pub use request::Request;

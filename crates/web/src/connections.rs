@@ -33,7 +33,7 @@ const UNREAD: Duration = Duration::from_secs(20);
 /// Most connections, however many files the process may open.
 const MOST: usize = 512;
 
-/// Open files for each connection: its own, that of its upload, and as much for everything else.
+/// OpenRequest files for each connection: its own, that of its upload, and as much for everything else.
 #[cfg(unix)]
 const FILES_EACH: u64 = 3;
 
@@ -42,7 +42,7 @@ const BUSY: &[u8] =
 
 /// What is known of one connection.
 #[derive(Debug)]
-struct Use {
+struct SlotUse {
     /// Requests that are not answered in full.
     open: usize,
     /// When the last answer ended.
@@ -53,39 +53,39 @@ struct Use {
 
 /// One connection, as others see it.
 #[derive(Clone)]
-struct Place {
-    used: Arc<Mutex<Use>>,
+struct ConnectionSlot {
+    used: Arc<Mutex<SlotUse>>,
     displaced: CancellationToken,
 }
 
-impl Place {
+impl ConnectionSlot {
     fn new() -> Self {
-        let used = Use { open: 0, idle_since: Instant::now(), unread_since: None };
+        let used = SlotUse { open: 0, idle_since: Instant::now(), unread_since: None };
         Self { used: Arc::new(Mutex::new(used)), displaced: CancellationToken::new() }
     }
 
-    fn used(&self) -> MutexGuard<'_, Use> {
+    fn used(&self) -> MutexGuard<'_, SlotUse> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The places of all connections.
-struct Places {
-    taken: Mutex<Vec<Place>>,
+struct ConnectionSlots {
+    taken: Mutex<Vec<ConnectionSlot>>,
     most: usize,
 }
 
-impl Places {
+impl ConnectionSlots {
     fn new(most: usize) -> Self {
         Self { taken: Mutex::new(Vec::new()), most }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn taken(&self) -> MutexGuard<'_, Vec<ConnectionSlot>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a new connection; none if all are busy.
-    fn take(&self) -> Option<Place> {
+    fn take(&self) -> Option<ConnectionSlot> {
         let mut taken = self.taken();
         if taken.len() >= self.most {
             let idle = taken.iter().enumerate().filter_map(|(index, place)| {
@@ -95,19 +95,19 @@ impl Places {
             let (_, longest) = idle.min()?;
             taken.swap_remove(longest).displaced.cancel();
         }
-        let place = Place::new();
+        let place = ConnectionSlot::new();
         taken.push(place.clone());
         Some(place)
     }
 
-    fn leave(&self, place: &Place) {
+    fn leave(&self, place: &ConnectionSlot) {
         self.taken().retain(|other| !Arc::ptr_eq(&other.used, &place.used));
     }
 }
 
 /// Accepts connections until `leaving`, and returns when all have ended.
 pub(crate) async fn accept(listener: TcpListener, application: Router, leaving: CancellationToken) {
-    let places = Arc::new(Places::new(most()));
+    let places = Arc::new(ConnectionSlots::new(most()));
     let tracker = TaskTracker::new();
     loop {
         let accepted: io::Result<(TcpStream, SocketAddr)> = tokio::select! {
@@ -139,14 +139,14 @@ pub(crate) async fn accept(listener: TcpListener, application: Router, leaving: 
 }
 
 /// Serves one connection to its end.
-async fn serve(stream: TcpStream, place: &Place, application: Router, leaving: CancellationToken) {
-    let watched = Watched { inner: stream, place: place.clone() };
+async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, leaving: CancellationToken) {
+    let watched = WatchedStream { inner: stream, place: place.clone() };
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
-        let open = Open::new(place.clone());
+        let open = OpenRequest::new(place.clone());
         let mut application = application.clone();
         async move {
             let response = application.call(request).await?;
-            Ok::<_, Infallible>(response.map(|body| Counted { body, _open: open }))
+            Ok::<_, Infallible>(response.map(|body| CountedBody { body, _open: open }))
         }
     });
     let connection = http1::Builder::new()
@@ -187,16 +187,16 @@ fn most() -> usize {
 }
 
 /// A request that is not yet answered in full.
-struct Open(Place);
+struct OpenRequest(ConnectionSlot);
 
-impl Open {
-    fn new(place: Place) -> Self {
+impl OpenRequest {
+    fn new(place: ConnectionSlot) -> Self {
         place.used().open += 1;
         Self(place)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let mut used = self.0.used();
         used.open -= 1;
@@ -205,12 +205,12 @@ impl Drop for Open {
 }
 
 /// The body of an answer; its request is open until it has been sent.
-struct Counted {
+struct CountedBody {
     body: Body,
-    _open: Open,
+    _open: OpenRequest,
 }
 
-impl HttpBody for Counted {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -231,12 +231,12 @@ impl HttpBody for Counted {
 }
 
 /// A stream that notes since when its client does not read.
-struct Watched {
+struct WatchedStream {
     inner: TcpStream,
-    place: Place,
+    place: ConnectionSlot,
 }
 
-impl Watched {
+impl WatchedStream {
     fn note<T>(&self, written: Poll<T>) -> Poll<T> {
         let mut used = self.place.used();
         match written {
@@ -247,7 +247,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -257,7 +257,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -295,16 +295,16 @@ mod tests {
 
     #[test]
     fn the_longest_idle_connection_makes_room() {
-        let places = Places::new(3);
+        let places = ConnectionSlots::new(3);
         let [first, second, third] = [(); 3].map(|()| places.take().unwrap());
-        let busy = Open::new(first.clone());
-        drop(Open::new(second.clone()));
+        let busy = OpenRequest::new(first.clone());
+        drop(OpenRequest::new(second.clone()));
         let fourth = places.take().unwrap();
         assert!(third.displaced.is_cancelled(), "it never asked anything");
-        let _also = Open::new(fourth.clone());
+        let _also = OpenRequest::new(fourth.clone());
         let fifth = places.take().unwrap();
         assert!(second.displaced.is_cancelled() && !first.displaced.is_cancelled());
-        let _last = Open::new(fifth.clone());
+        let _last = OpenRequest::new(fifth.clone());
         assert!(places.take().is_none(), "nobody is idle");
         drop(busy);
         assert!(places.take().is_some() && first.displaced.is_cancelled());

@@ -1,14 +1,17 @@
-//! Sets values in the text of a scenario for the form, preserving comments and order.
-//!
-//! The rules are those of `--set` ([`Edit`](stepcast_core::scenario::Edit)); the tests compare the two. In
-//! addition, naming the worker group after the last one adds it.
+//! Edits of a scenario's text: those of the form, those that turn it into another scenario ("use this"), and the key at a
+//! place of it.
 
+use crate::Shared;
 use crate::problem::Problem;
+use crate::request::ScenarioBody;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
 use stepcast_core::fault::shown;
-use stepcast_core::text::{self, key_parts};
-use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use stepcast_core::scenario::{Document, Edit, ScenarioFile};
+use stepcast_core::text;
+use toml_edit::{Item, TableLike};
 
 /// A key and its new value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,173 +25,169 @@ pub(crate) struct Change {
 
 /// Makes all changes, in order.
 pub(crate) fn edited(text: &str, changes: &[Change]) -> Result<String, Problem> {
-    changes.iter().try_fold(text.to_owned(), |text, change| {
-        edit(&text, &change.key, change.value.as_deref()).ok_or_else(|| {
+    changes.iter().try_fold(text.to_owned(), |text, Change { key, value }| {
+        let edit = Edit::from_form(key, value.as_deref());
+        Document::new("scenario", text).edited(&[edit]).map_err(|_| {
             let reason = "the text has no place for this key";
-            Problem::invalid(&shown(&change.key), reason, "correct the text first")
+            Problem::invalid(&shown(key), reason, "correct the text first")
         })
     })
 }
 
-/// Sets `key` in `text`, or removes it without a value; `None` if the key is invalid or the text is not TOML.
-fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String> {
+/// The edits that make `body`, which describes `from`, describe `to`; none if edits of its text cannot.
+pub(crate) fn edits(
+    shared: &Arc<Shared>,
+    body: &ScenarioBody,
+    from: &ScenarioFile,
+    to: &ScenarioFile,
+) -> Vec<Change> {
+    let (Ok(before), Ok(after)) = (serde_json::to_value(from), serde_json::to_value(to)) else {
+        return Vec::new();
+    };
+    let difference = |before: &Value| {
+        let mut changes = Vec::new();
+        compare("", Some(before), &after, &mut changes);
+        changes
+    };
+    let reaches = |changes: &[Change]| {
+        let Ok(text) = edited(&body.scenario, changes) else { return false };
+        let changed = ScenarioBody { scenario: text, set: body.set.clone() };
+        let reached = changed.request(shared).ok().and_then(|request| request.scenario().ok());
+        reached.is_some_and(|reached| reached.to_file() == *to)
+    };
+    // A machine that the text does not name has to be written in full.
+    let ways = [difference(&before), difference(&without_machines(before))];
+    ways.into_iter().find(|changes| reaches(changes)).unwrap_or_default()
+}
+
+fn without_machines(mut scenario: Value) -> Value {
+    if let Some(cluster) = scenario.get_mut("cluster").and_then(Value::as_object_mut) {
+        cluster.remove("network");
+        for group in cluster.get_mut("workers").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(group) = group.as_object_mut() {
+                group.remove("device");
+            }
+        }
+    }
+    scenario
+}
+
+fn below(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// Adds what differs below `path`.
+fn compare(path: &str, before: Option<&Value>, after: &Value, changes: &mut Vec<Change>) {
+    if before == Some(after) {
+        return;
+    }
+    match (before, after) {
+        (before, Value::Object(after)) => {
+            let before = before.and_then(Value::as_object);
+            for key in before.into_iter().flat_map(|before| before.keys()) {
+                if !after.contains_key(key) {
+                    changes.push(Change { key: below(path, key), value: None });
+                }
+            }
+            for (key, value) in after {
+                compare(&below(path, key), before.and_then(|before| before.get(key)), value, changes);
+            }
+        }
+        (Some(Value::Array(before)), Value::Array(after))
+            if before.iter().chain(after).all(Value::is_object) =>
+        {
+            for (place, value) in after.iter().enumerate() {
+                compare(&below(path, &place.to_string()), before.get(place), value, changes);
+            }
+            for place in (after.len()..before.len()).rev() {
+                changes.push(Change { key: below(path, &place.to_string()), value: None });
+            }
+        }
+        (_, after) => {
+            let value = toml::Value::try_from(after).map(|value| value.to_string()).ok();
+            changes.push(Change { key: path.to_owned(), value });
+        }
+    }
+}
+
+/// The key or value at a line and column, both from 1: "cluster.workers.0.count".
+pub(crate) fn key_at(text: &str, line: usize, column: usize) -> Option<String> {
     // The editor bounds the levels of a text less than the parser of scenarios does.
     text::parse::<toml::Table>(text).ok()?;
-    let mut document: DocumentMut = text.parse().ok()?;
-    let parts = key_parts(key).ok()?;
-    match value {
-        Some(value) => set(document.as_table_mut(), &parts, &parsed(value))?,
-        None => remove(document.as_table_mut(), &parts)?,
-    }
-    Some(document.to_string())
+    let document = toml_edit::Document::parse(text).ok()?;
+    let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let before = text.get(start..)?.chars().take(column.checked_sub(1)?).map(char::len_utf8);
+    find(document.as_table(), start + before.sum::<usize>())
 }
 
-/// TOML, or else a string.
-fn parsed(value: &str) -> Value {
-    let is_toml = text::parse::<toml::Table>(&format!("value = {value}")).is_ok_and(|table| table.len() == 1);
-    let parsed = is_toml.then(|| value.parse().ok()).flatten();
-    parsed.unwrap_or_else(|| value.trim().into())
-}
-
-fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Option<()> {
-    let (first, rest) = parts.split_first().filter(|(first, _)| !first.is_empty())?;
-    if rest.is_empty() {
-        let mut value = value.clone();
-        match table.get_mut(first) {
-            // Keeps the whitespace and comments around the old value.
-            Some(Item::Value(old)) => {
-                *value.decor_mut() = old.decor().clone();
-                *old = value;
+fn find(table: &dyn TableLike, offset: usize) -> Option<String> {
+    table.iter().find_map(|(name, item)| {
+        let nested =
+            |(place, table): (usize, &dyn TableLike)| find(table, offset).map(|key| format!("{place}.{key}"));
+        let inner = match item {
+            Item::ArrayOfTables(tables) => {
+                tables.iter().map(|table| table as &dyn TableLike).enumerate().find_map(nested)
             }
-            // A list of tables reads better as sections.
-            _ => {
-                let item = Item::Value(value);
-                drop(table.insert(
-                    first,
-                    item.into_array_of_tables().map_or_else(|item| item, Item::ArrayOfTables),
-                ));
+            Item::Value(toml_edit::Value::Array(items)) => {
+                let tables = items.iter().enumerate().filter_map(|(place, item)| {
+                    item.as_inline_table().map(|table| (place, table as &dyn TableLike))
+                });
+                tables.into_iter().find_map(nested)
             }
-        }
-        return Some(());
-    }
-    if !table.contains_key(first) {
-        let fresh = match *first {
-            "workers" => Item::ArrayOfTables(ArrayOfTables::from_iter([Table::new()])),
-            _ => Item::Table(Table::new()),
+            item => item.as_table_like().and_then(|table| find(table, offset)),
         };
-        table.insert(first, fresh);
-    }
-    let slot = table.get_mut(first)?;
-    if let (Some(name), "device" | "network") = (slot.as_str(), *first) {
-        *slot = Item::Value(Value::InlineTable(InlineTable::from_iter([("base", name)])));
-    }
-    let place = rest.first().and_then(|part| part.parse::<usize>().ok());
-    match (slot, place) {
-        (Item::ArrayOfTables(tables), Some(place)) => {
-            if place == tables.len() && *first == "workers" {
-                tables.push(Table::new());
-            }
-            set(tables.get_mut(place)?, &rest[1..], value)
+        if let Some(inner) = inner {
+            return Some(format!("{name}.{inner}"));
         }
-        (Item::ArrayOfTables(tables), None) => {
-            tables.iter_mut().try_for_each(|table| set(table, rest, value))
-        }
-        (Item::Value(Value::Array(items)), Some(place)) => {
-            set(items.get_mut(place)?.as_inline_table_mut()?, &rest[1..], value)
-        }
-        (Item::Value(Value::Array(items)), None) => {
-            items.iter_mut().try_for_each(|item| set(item.as_inline_table_mut()?, rest, value))
-        }
-        (slot, _) => set(slot.as_table_like_mut()?, rest, value),
-    }
-}
-
-/// Removing a missing key succeeds.
-fn remove(table: &mut dyn TableLike, parts: &[&str]) -> Option<()> {
-    let (first, rest) = parts.split_first()?;
-    if rest.is_empty() {
-        table.remove(first);
-        return Some(());
-    }
-    let Some(slot) = table.get_mut(first) else { return Some(()) };
-    let place = rest.first().and_then(|part| part.parse::<usize>().ok());
-    match (slot, place, &rest[1..]) {
-        (Item::ArrayOfTables(tables), Some(place), []) if place < tables.len() => {
-            tables.remove(place);
-            Some(())
-        }
-        (Item::ArrayOfTables(tables), Some(place), rest) => remove(tables.get_mut(place)?, rest),
-        (slot, ..) => slot.as_table_like_mut().map_or(Some(()), |table| remove(table, rest)),
-    }
+        let key = table.get_key_value(name).and_then(|(key, _)| key.span());
+        let value = item.as_value().and_then(toml_edit::Value::span);
+        let here = [key, value].into_iter().flatten().any(|span| (span.start..=span.end).contains(&offset));
+        here.then(|| name.to_owned())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use stepcast_core::scenario::{Document, Edit};
+    use crate::{Access, assemble};
+    use stepcast_study::predict::changes;
+    use tokio_util::sync::CancellationToken;
 
-    const TEXTS: [&str; 4] = [
-        include_str!("../../../examples/quickstart.toml"),
-        include_str!("../../../examples/async.toml"),
-        include_str!("../../../examples/several-servers.toml"),
-        "[model]\nzoo = \"alexnet\"\n[cluster]\nworkers = [{ count = 2 }, { count = 3 }]\n",
-    ];
+    #[test]
+    fn places_have_keys() {
+        let text = "# é\n[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\n[[cluster.workers]]\n\
+                    device = { base = \"é\", efficiency = 2 }\n[cluster]\nnetwork = { bandwidth = \"fast\" }\n";
+        let at = |line, column| key_at(text, line, column).unwrap_or_default();
+        assert_eq!(at(3, 7), "model.zoo");
+        assert_eq!(at(5, 1), "cluster.workers.0.count");
+        assert_eq!(at(7, 37), "cluster.workers.1.device.efficiency");
+        assert_eq!(at(9, 25), "cluster.network.bandwidth");
+        assert_eq!(key_at(text, 1, 1), None);
+        assert_eq!(key_at(text, 100, 100), None);
+        assert_eq!(key_at("[", 1, 1), None);
+    }
 
-    const CHANGES: [&str; 12] = [
-        "model.zoo=resnet50",
-        "strategy.batch=64",
-        "strategy.synchronisation=local-sgd(4)",
-        "cluster.workers.count=5",
-        "cluster.workers.0.count=7",
-        "cluster.workers.0.device.efficiency=0.5",
-        "cluster.network=25gbe",
-        "cluster.network.bandwidth=\"40 Gbit/s\"",
-        "cluster.servers.count=3",
-        "data.samples=1000",
-        "price.worker-hour=2.5",
-        "methods.simulate.steps=100",
-    ];
-
-    proptest! {
-        /// An edited text gives the same scenario as `--set`.
-        #[test]
-        fn edits_are_overrides(text in 0..TEXTS.len(), changes in prop::collection::vec(0..CHANGES.len(), 1..5)) {
-            let text = TEXTS[text];
-            let mut edited = text.to_owned();
-            let mut overrides = Vec::new();
-            for change in changes.iter().map(|change| CHANGES[*change]) {
-                let (key, value) = change.split_once('=').unwrap();
-                edited = edit(&edited, key, Some(value)).unwrap();
-                overrides.push(Edit::parse(change).unwrap());
-            }
-            let by_edit = Document::new("test", edited.clone()).scenario(&[]);
-            let by_override = Document::new("test", text).scenario(&overrides);
-            match (by_edit, by_override) {
-                (Ok(edited), Ok(set)) => prop_assert_eq!(edited, set),
-                (Err(edited), Err(set)) => prop_assert_eq!(edited.reason, set.reason),
-                (edited_, set) => prop_assert!(false, "{:?} {:?}\n{}", edited_.err(), set.err(), edited),
-            }
+    /// Every change that is offered can be made to the texts of the examples.
+    #[test]
+    fn what_would_help_can_be_applied() {
+        let (_, shared) = assemble(Access::Loopback, None, CancellationToken::new()).unwrap();
+        for text in [
+            include_str!("../../../examples/quickstart.toml"),
+            include_str!("../../../examples/async.toml"),
+            include_str!("../../../examples/all-reduce.toml"),
+            "[model]\nzoo = \"resnet50\"\n\n[[cluster.workers]]\ncount = 4\n\n[strategy]\nbatch = 32\n",
+        ] {
+            let body = ScenarioBody { scenario: text.to_owned(), set: Vec::new() };
+            let scenario = body.request(&shared).unwrap().scenario().unwrap();
+            let (from, resized) = (scenario.to_file(), scenario.on(scenario.cluster.resized(8)).to_file());
+            assert!(!edits(&shared, &body, &from, &resized).is_empty(), "{text}");
+            let all = changes(&scenario);
+            let cannot: Vec<_> = all
+                .iter()
+                .filter(|change| edits(&shared, &body, &from, &change.scenario.to_file()).is_empty())
+                .map(|change| change.name.as_str())
+                .collect();
+            assert_eq!(cannot, [""; 0], "{text}");
         }
-    }
-
-    #[test]
-    fn comments_stay() {
-        let text = "# what\n[strategy]\nbatch = 32 # each\n";
-        assert_eq!(
-            edit(text, "strategy.batch", Some("64")).unwrap(),
-            "# what\n[strategy]\nbatch = 64 # each\n"
-        );
-    }
-
-    #[test]
-    fn groups_come_and_go() {
-        let text = "[[cluster.workers]]\ncount = 2\n";
-        let two = edit(text, "cluster.workers.1.count", Some("3")).unwrap();
-        assert_eq!(two.matches("[[cluster.workers]]").count(), 2, "{two}");
-        assert_eq!(edit(&two, "cluster.workers.1", None).unwrap().trim(), text.trim());
-        assert_eq!(edit(text, "cluster.workers.5.count", Some("3")), None);
-        assert_eq!(edit("[", "a", Some("3")), None);
-        assert_eq!(edit("[data]\nsamples = 1\n", "data", None).unwrap().trim(), "");
     }
 }

@@ -32,7 +32,7 @@ pub enum Access {
 
 impl Access {
     /// The access that binding to `address` gives.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn from_address(address: IpAddr) -> Self {
         if address.is_loopback() { Self::Loopback } else { Self::Network }
     }
 

@@ -7,15 +7,11 @@
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod api;
-mod apply;
 mod assets;
 mod connections;
 mod edit;
 mod events;
 mod guard;
-mod input;
-mod openapi;
-mod place;
 mod problem;
 mod request;
 mod serve;
@@ -47,7 +43,8 @@ pub(crate) struct Shared {
     pub(crate) timelines: api::Timelines,
     /// The content security policy.
     pub(crate) policy: HeaderValue,
-    pub(crate) specification: openapi::Specification,
+    /// The OpenAPI description.
+    pub(crate) specification: serde_json::Value,
 }
 
 /// The whole application; requests to it carry the token, if there is one; `stop` cancels all running work.
@@ -68,7 +65,7 @@ fn assemble(
         work: Work::new(stop),
         timelines: api::Timelines::default(),
         policy: guard::policy(),
-        specification: openapi::Specification::new(),
+        specification: api::specification(),
     });
     // A compressor would hold events back until it has enough of them.
     let compressed = DefaultPredicate::new().and(NotForContentType::const_new(events::CONTENT_TYPE));

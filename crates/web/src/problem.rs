@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt::Display;
 use stepcast_core::fault::{Excerpt, Fault, Remedies, shown};
 use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
@@ -96,9 +97,9 @@ impl Problem {
     }
 
     /// An internal error of the server.
-    pub(crate) fn fault(reason: impl Into<String>) -> Self {
+    pub(crate) fn fault(reason: impl Display) -> Self {
         let remedy = "report it, with the scenario";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason, remedy)
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason.to_string(), remedy)
     }
 }
 

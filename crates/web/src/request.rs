@@ -1,11 +1,17 @@
-//! A request from the text of a scenario, overrides, and the uploads that it names.
+//! What a client sends: JSON within limits, and in it a scenario with edits and the uploads that it names.
 
 use crate::Shared;
 use crate::problem::Problem;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::FromRequest;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::model::ModelFile;
@@ -13,11 +19,57 @@ use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Edit};
 use stepcast_study::request::Source;
 use stepcast_study::{MethodChoice, Request};
+use tokio::time::timeout;
 
-/// Most values that a request sets: each is checked with all before it.
+/// Largest body in bytes. A request has a few kilobytes; a model's layers may make it longer.
+const LONGEST_BODY: usize = 1 << 20;
+
+/// Longest time to receive a body.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A JSON body.
+pub(crate) struct Input<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: axum::extract::Request, _: &S) -> Result<Self, Problem> {
+        let kind =
+            request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.split(';').next().map(str::trim) != Some("application/json") {
+            let remedy = "send Content-Type: application/json";
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(Problem::new(status, "not-json", "the body is not JSON", remedy));
+        }
+        let bytes = body(request).await?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
+            let mut problem = Problem::new(
+                StatusCode::BAD_REQUEST,
+                "malformed-body",
+                error.to_string(),
+                "see /api for what a body holds",
+            );
+            (problem.line, problem.column) = (Some(error.line()), Some(error.column()));
+            problem
+        })
+    }
+}
+
+async fn body(request: axum::extract::Request) -> Result<Bytes, Problem> {
+    let read = timeout(PATIENCE, to_bytes(request.into_body(), LONGEST_BODY)).await;
+    let slow =
+        || Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the body came too slowly", "try again");
+    read.map_err(|_| slow())?.map_err(|error| {
+        // The only other cause is a client that disconnected and will not read this.
+        let reason = format!("the body cannot be read, or has more than {} KiB: {error}", LONGEST_BODY >> 10);
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", reason, "send less")
+    })
+}
+
+/// Most values that a request sets.
 const MOST_CHANGES: usize = 256;
 
-/// A scenario and overrides.
+/// A scenario and edits.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct ScenarioBody {
     /// The text of a scenario file (TOML). Files that it names are uploads.
@@ -31,9 +83,9 @@ impl ScenarioBody {
     /// The request for this scenario.
     pub(crate) fn request(&self, shared: &Arc<Shared>) -> Result<Request<Uploaded>, Problem> {
         few(self.set.len(), "set")?;
-        let overrides: Result<_, _> = self.set.iter().map(|text| Edit::parse(text)).collect();
+        let edits: Result<_, _> = self.set.iter().map(|text| Edit::parse(text)).collect();
         let document = Document::new("scenario", self.scenario.clone());
-        Ok(Request::new(document, Uploaded(Arc::clone(shared)), overrides?))
+        Ok(Request::new(document, Uploaded(Arc::clone(shared)), edits?))
     }
 }
 

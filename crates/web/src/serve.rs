@@ -44,7 +44,8 @@ pub fn serve(
     stopping: impl FnOnce() + Send + 'static,
 ) -> io::Result<Ended> {
     let stop = CancellationToken::new();
-    let (application, shared) = assemble(Access::of(options.bind), options.token.clone(), stop.clone())?;
+    let (application, shared) =
+        assemble(Access::from_address(options.bind), options.token.clone(), stop.clone())?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let listener = TcpListener::bind((options.bind, options.port)).await?;

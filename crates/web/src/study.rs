@@ -4,8 +4,8 @@ use crate::Shared;
 use crate::api::accepts;
 use crate::edit::Change;
 use crate::events::{self, Events};
-use crate::input::Input;
 use crate::problem::Problem;
+use crate::request::Input;
 use crate::work::{self, Work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -63,9 +63,9 @@ impl<'a> Job<'a> {
         self.token
     }
 
-    /// Whether the client is still there.
-    pub(crate) fn wanted(&self) -> ControlFlow<()> {
-        work::wanted(self.token)
+    /// Cancels the study once the client has gone.
+    pub(crate) fn check(&self) -> ControlFlow<()> {
+        work::check(self.token)
     }
 
     /// Says how far the study is, with what can be drawn by now; not more often than anybody can see.
@@ -79,9 +79,9 @@ impl<'a> Job<'a> {
         if let Some(events) = self.events.filter(|_| self.told.elapsed() >= BETWEEN) {
             self.told = Instant::now();
             let plot = self.part(plot);
-            events.send(&Event::<()>::Progress { done, of, what, plot });
+            events.send(&StudyEvent::<()>::Progress { done, of, what, plot });
         }
-        self.wanted()
+        self.check()
     }
 
     /// The plot so far, if it is time for one.
@@ -108,7 +108,8 @@ impl<'a> Job<'a> {
 /// The events of a study, one per line.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event<Report> {
+#[schemars(rename = "Event")]
+pub(crate) enum StudyEvent<Report> {
     /// How far it is.
     Progress {
         /// What is done.
@@ -190,7 +191,7 @@ impl Shown {
         if table.rows.is_empty() && table.worded_note(NEUTRAL).is_empty() {
             return Ok(());
         }
-        let html = table::folding_section(table).map_err(|error| Problem::fault(error.to_string()))?;
+        let html = table::folding_section(table).map_err(Problem::fault)?;
         self.tables.push(Section { html, rows });
         Ok(())
     }
@@ -236,7 +237,7 @@ pub(crate) async fn ask<S: Study>(
                 next_plot: Some(told),
             };
             let (report, shown) = study.answer(&mut job)?;
-            events.send(&Event::Answer { report, shown });
+            events.send(&StudyEvent::Answer { report, shown });
             Ok(())
         }));
     }
@@ -250,7 +251,7 @@ pub(crate) async fn ask<S: Study>(
 
 /// A value as commands write it with `--json`, to the byte.
 pub(crate) fn as_written(value: &impl Serialize) -> Result<Response, Problem> {
-    let text = json::pretty(value).map_err(|error| Problem::fault(error.to_string()))?;
+    let text = json::pretty(value).map_err(Problem::fault)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 

@@ -7,6 +7,8 @@
 use crate::problem::Problem;
 use crate::work;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
@@ -36,32 +38,35 @@ const MOST_ON_DISK: u64 = 4 * LARGEST;
 
 /// A file that a scenario can name.
 #[derive(Clone)]
-enum Kept {
+enum UploadedFile {
     Profile(Arc<Profile>),
     Onnx(Arc<[u8]>),
     Artefact(Arc<str>),
 }
 
-struct Entry {
+struct Upload {
     name: String,
     bytes: usize,
-    kept: Kept,
+    kept: UploadedFile,
 }
 
 /// All uploads.
 pub(crate) struct Uploads {
     folder: TempDir,
     on_disk: AtomicU64,
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<Upload>>,
 }
 
 /// The result of an upload.
-pub(crate) struct Taken {
-    /// Its name in scenarios; `None` if the scenario below contains everything.
-    pub(crate) file: Option<String>,
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Answer")]
+pub(crate) struct UploadAnswer {
+    /// Its name in scenarios; none if the scenario contains everything.
+    file: Option<String>,
     /// A scenario to start from.
-    pub(crate) scenario: String,
-    pub(crate) overview: Option<Overview>,
+    scenario: String,
+    /// The contents of the file, as in `stepcast import --json`.
+    overview: Option<Overview>,
 }
 
 impl Uploads {
@@ -70,7 +75,7 @@ impl Uploads {
         Ok(Self { folder, on_disk: AtomicU64::new(0), entries: Mutex::new(VecDeque::new()) })
     }
 
-    fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, VecDeque<Upload>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,18 +105,18 @@ impl Uploads {
         let _ = std::fs::remove_dir_all(self.folder.path());
     }
 
-    fn keep(&self, stem: &str, ending: &str, bytes: usize, kept: Kept) -> Result<String, Problem> {
+    fn keep(&self, stem: &str, ending: &str, bytes: usize, kept: UploadedFile) -> Result<String, Problem> {
         let stem = if stem.is_empty() { "upload" } else { stem };
         let name = format!("{stem}-{}{ending}", random()?);
         let mut entries = self.entries();
-        entries.push_back(Entry { name: name.clone(), bytes, kept });
+        entries.push_back(Upload { name: name.clone(), bytes, kept });
         while entries.len() > 1 && entries.iter().map(|entry| entry.bytes).sum::<usize>() > MOST {
             entries.pop_front();
         }
         Ok(name)
     }
 
-    fn find(&self, name: &str) -> Option<Kept> {
+    fn find(&self, name: &str) -> Option<UploadedFile> {
         self.entries().iter().find(|entry| entry.name == name).map(|entry| entry.kept.clone())
     }
 
@@ -122,14 +127,14 @@ impl Uploads {
         name: &str,
         batch: Option<u32>,
         token: &CancellationToken,
-    ) -> Result<Taken, Problem> {
+    ) -> Result<UploadAnswer, Problem> {
         let name = shown(name);
         let stem = stem(&name);
         let head = stepcast_trace::head(&place).map_err(Problem::upload)?;
         if let Some(text) = artefact(&place, &head)? {
-            let file = self.keep(&stem, ".toml", text.len(), Kept::Artefact(text.into()))?;
+            let file = self.keep(&stem, ".toml", text.len(), UploadedFile::Artefact(text.into()))?;
             let scenario = "[model]\nzoo = \"resnet50\"\n".to_owned();
-            return Ok(Taken { file: Some(file), scenario, overview: None });
+            return Ok(UploadAnswer { file: Some(file), scenario, overview: None });
         }
         if head.windows(16).take(256).any(|window| window == b"stepcast-profile") {
             let bytes = stepcast_trace::unpacked(&place).map_err(Problem::upload)?;
@@ -144,7 +149,7 @@ impl Uploads {
         }
         let onnx = Format::detect(&place).map_err(Problem::upload)? == Format::Onnx;
         let lean = onnx.then(|| stepcast_trace::lean_onnx(&place)).transpose().map_err(Problem::upload)?;
-        let watch = |_: Progress| work::wanted(token);
+        let watch = |_: Progress| work::check(token);
         let options = Options { batch, watch: &watch, ..Options::default() };
         let mut imported = stepcast_trace::import(&[place], &options).map_err(Problem::upload)?;
         if !name.is_empty() {
@@ -156,12 +161,17 @@ impl Uploads {
         self.imported(imported, lean, &stem)
     }
 
-    fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>, stem: &str) -> Result<Taken, Problem> {
+    fn imported(
+        &self,
+        imported: Imported,
+        onnx: Option<Vec<u8>>,
+        stem: &str,
+    ) -> Result<UploadAnswer, Problem> {
         let (file, scenario) = match (&imported.content, onnx) {
             (Content::Profile(profile), _) => {
                 let mut text = Vec::new();
-                print_profile(profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
-                let kept = Kept::Profile(Arc::new(profile.clone()));
+                print_profile(profile, &mut text).map_err(Problem::fault)?;
+                let kept = UploadedFile::Profile(Arc::new(profile.clone()));
                 let file = self.keep(stem, ".json", text.len(), kept)?;
                 // PyTorch and Horovod sum gradients; TensorFlow's recordings come from parameter servers.
                 let sums = ["PyTorch", "Horovod"].iter().any(|who| profile.source.starts_with(who));
@@ -176,30 +186,29 @@ impl Uploads {
                 (Some(file), scenario)
             }
             (Content::Model(_), Some(bytes)) => {
-                let file = self.keep(stem, ".onnx", bytes.len(), Kept::Onnx(bytes.into()))?;
+                let file = self.keep(stem, ".onnx", bytes.len(), UploadedFile::Onnx(bytes.into()))?;
                 let scenario = format!("[model]\nonnx = \"{file}\"\n");
                 (Some(file), scenario)
             }
             (Content::Model(model), None) => {
                 let mut text = Vec::new();
-                stepcast_trace::print_model(model, &mut text)
-                    .map_err(|error| Problem::fault(error.to_string()))?;
+                stepcast_trace::print_model(model, &mut text).map_err(Problem::fault)?;
                 (None, String::from_utf8_lossy(&text).into_owned())
             }
         };
         let overview = Some(Overview::new(&imported, file.clone()));
-        Ok(Taken { file, scenario, overview })
+        Ok(UploadAnswer { file, scenario, overview })
     }
 
     /// An upload as a file, for downloading it with a scenario that names it.
     pub(crate) fn text(&self, name: &str) -> Result<Vec<u8>, Problem> {
         let mut text = Vec::new();
         match self.find(name) {
-            Some(Kept::Profile(profile)) => {
-                print_profile(&profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
+            Some(UploadedFile::Profile(profile)) => {
+                print_profile(&profile, &mut text).map_err(Problem::fault)?;
             }
-            Some(Kept::Onnx(bytes)) => text.extend_from_slice(&bytes),
-            Some(Kept::Artefact(artefact)) => text.extend_from_slice(artefact.as_bytes()),
+            Some(UploadedFile::Onnx(bytes)) => text.extend_from_slice(&bytes),
+            Some(UploadedFile::Artefact(artefact)) => text.extend_from_slice(artefact.as_bytes()),
             None if name == ONE_WORKER.0 => text.extend_from_slice(ONE_WORKER.1.as_bytes()),
             None => {
                 let reason = "there is no such upload, or it was forgotten";
@@ -224,7 +233,7 @@ fn artefact(place: &Path, head: &[u8]) -> Result<Option<String>, Problem> {
 
 fn random() -> Result<String, Problem> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Problem::fault(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(Problem::fault)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -249,7 +258,7 @@ fn absent(what: &str, name: &str) -> Fault {
 impl Files for Uploads {
     fn profile(&self, path: &str) -> Result<Profile, Fault> {
         match self.find(path) {
-            Some(Kept::Profile(profile)) => Ok(Profile::clone(&profile)),
+            Some(UploadedFile::Profile(profile)) => Ok(Profile::clone(&profile)),
             _ if path == ONE_WORKER.0 => parse_profile(ONE_WORKER.1.as_bytes(), ONE_WORKER.0)
                 .map_err(|error| Fault::new(error.reason, error.remedy)),
             _ => Err(absent("profile", path)),
@@ -257,7 +266,7 @@ impl Files for Uploads {
     }
 
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
-        let Some(Kept::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
+        let Some(UploadedFile::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
         let options = stepcast_onnx::Options { sizes: sizes.clone(), ..Default::default() };
         let imported = stepcast_onnx::read(Cursor::new(bytes), "upload", &options)
             .map_err(|error| Fault::new(error.reason, error.remedy))?;
@@ -266,7 +275,7 @@ impl Files for Uploads {
 
     fn text(&self, path: &str) -> Result<String, Fault> {
         match self.find(path) {
-            Some(Kept::Artefact(text)) => Ok(text.to_string()),
+            Some(UploadedFile::Artefact(text)) => Ok(text.to_string()),
             _ => Err(absent("artefact", path)),
         }
     }
@@ -293,7 +302,7 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let uploads = Uploads::new().unwrap();
-        let keep = || uploads.keep("x", ".toml", MOST / 2 + 1, Kept::Artefact("x".into())).unwrap();
+        let keep = || uploads.keep("x", ".toml", MOST / 2 + 1, UploadedFile::Artefact("x".into())).unwrap();
         let (first, second) = (keep(), keep());
         assert!(Files::text(&uploads, &first).is_err());
         assert_eq!(Files::text(&uploads, &second).unwrap(), "x");

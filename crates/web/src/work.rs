@@ -17,8 +17,8 @@ const WAITING: (usize, usize) = (512, 32);
 /// Longest processing time of a request, excluding its time in the queue.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 
-/// Work is wanted until its token is cancelled.
-pub(crate) fn wanted(token: &CancellationToken) -> ControlFlow<()> {
+/// Cancels work once its token is cancelled.
+pub(crate) fn check(token: &CancellationToken) -> ControlFlow<()> {
     if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 

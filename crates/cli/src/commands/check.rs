@@ -1,34 +1,67 @@
 //! `stepcast check`: a running job against its forecast.
 
-use super::json;
-use super::request::Request;
-use crate::Answer;
-use crate::args::Check;
+use crate::answer::{Answer, Output};
 use crate::render::answers;
-use crate::render::screen::Screen;
+use crate::request::{ScenarioFlags, SimulationFlags};
+use clap::Args;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_study::check::read_steps;
+use stepcast_study::check::{check, read_steps};
+use stepcast_study::unwatched;
 use stepcast_trace::write_text;
 
 /// Bytes of a log that are read.
 const LONGEST_LOG: u64 = 64 << 20;
 
-pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    let readings = read_steps(&flags.measured.display().to_string(), &text(&flags.measured)?)?;
-    let request = Request::simulated(&flags.about, &flags.simulation)?;
-    let prepared = request.prepare(&flags.method)?;
-    let checked = request.check(&prepared, &readings, flags.steps_left)?;
-    if let Some(path) = &flags.keep {
-        let table = format!("step-time\n{} s\n", checked.measured.get());
-        write_text(path, &table).map_err(|error| {
-            Fault::new(error.reason, error.remedy).at(format!("--keep {}", path.display()))
-        })?;
-    }
-    match as_json {
-        true => json(&checked),
-        false => Ok(answers::check(&prepared.scenario, &checked, screen).into()),
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast check job.toml --measured train.log                a log of Megatron-LM, torchtitan, DeepSpeed or Lightning
+  stepcast check job.toml --measured steps.csv                a table with a column step-time or throughput
+  stepcast check job.toml --measured - --steps-left 12000     step times from standard input, such as 41 ms
+  stepcast check job.toml --measured train.log --keep runs.csv
+  stepcast predict job.toml --calibrate runs.csv              the next forecast, with what was kept";
+
+/// Flags of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    about: ScenarioFlags,
+
+    #[command(flatten)]
+    simulation: SimulationFlags,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    method: String,
+
+    /// Step times of the running job: a log, a table, or lines such as 41 ms; - for standard input
+    #[arg(long, value_name = "FILE")]
+    measured: PathBuf,
+
+    /// Steps that are still to come; otherwise from the data set and epochs of the scenario
+    #[arg(long, value_name = "N")]
+    steps_left: Option<u64>,
+
+    /// Write the measured step to this table, for --calibrate of the next forecast
+    #[arg(long, value_name = "RUNS.csv")]
+    keep: Option<PathBuf>,
+}
+
+impl Check {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let readings = read_steps(&self.measured.display().to_string(), &text(&self.measured)?)?;
+        let request = self.simulation.request(&self.about)?;
+        let (scenario, method) = request.prepare(&self.method)?;
+        let checked = check(&request.inner, method, &readings, self.steps_left, &unwatched)
+            .map_err(|stopped| request.placed(stopped.into()))?;
+        if let Some(path) = &self.keep {
+            let table = format!("step-time\n{} s\n", checked.measured.get());
+            write_text(path, &table).map_err(|error| {
+                Fault::new(error.reason, error.remedy).at(format!("--keep {}", path.display()))
+            })?;
+        }
+        output.answer(&checked, |screen| answers::check(&scenario, &checked, screen))
     }
 }
 

@@ -1,25 +1,37 @@
 //! `stepcast compare`: one scenario, every method.
 
-use super::busy::busy;
-use super::json;
-use super::request::Request;
-use crate::Answer;
-use crate::args::Compare;
+use crate::answer::{Answer, Output};
 use crate::render::answers;
-use crate::render::screen::Screen;
+use crate::request::ScenarioFlags;
+use crate::signal::busy;
+use clap::Args;
 use stepcast_core::fault::Fault;
 use stepcast_study::predict::compare::Comparison;
 
-pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    Request::single(&flags.about)?;
-    let mut scenario = Request::read(&flags.about, &flags.about.changes())?.scenario()?;
-    // Groups keep their proportions.
-    if let Some(workers) = flags.about.workers.as_ref().and_then(|workers| workers.single()) {
-        scenario = scenario.on(scenario.cluster.resized(workers));
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast compare                                      the built-in quick start
+  stepcast compare async.toml                           methods side by side
+  stepcast compare async.toml --workers 16              with 16 workers
+  stepcast compare --set strategy.synchronisation=async
+  stepcast compare async.toml --json                    for programs";
+
+/// Flags of `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    about: ScenarioFlags,
+}
+
+impl Compare {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        self.about.single_edits()?;
+        let mut scenario = self.about.request_with(self.about.edits()?)?.scenario()?.as_ref().clone();
+        // Groups keep their proportions.
+        if let Some(workers) = self.about.workers.as_ref().and_then(|workers| workers.single()) {
+            scenario = scenario.on(scenario.cluster.resized(workers));
+        }
+        let compared = busy("predicting by every method", || Comparison::new(&scenario));
+        output.answer(&compared, |screen| answers::comparison(&scenario, &compared, screen))
     }
-    let compared = busy("predicting by every method", || Comparison::new(&scenario));
-    if as_json {
-        return json(&compared);
-    }
-    Ok(answers::comparison(&scenario, &compared, screen).into())
 }

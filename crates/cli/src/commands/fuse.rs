@@ -1,36 +1,59 @@
 //! `stepcast fuse`: which gradients to send together.
 
-use super::busy::busy;
-use super::request::Request;
-use super::{json, plot};
-use crate::Answer;
-use crate::args::Fuse;
+use crate::answer::{Answer, Output, check_plot, write_plot};
 use crate::render::answers;
-use crate::render::screen::Screen;
+use crate::request::ScenarioFlags;
+use crate::signal::busy;
+use clap::Args;
+use std::path::PathBuf;
 use stepcast_core::fault::Fault;
+use stepcast_core::scenario::Edit;
 use stepcast_report::format::name;
 use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
-pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    flags.plot.as_deref().map(plot::check).transpose()?;
-    let mut overrides = Vec::new();
-    if flags.about.scenario.as_deref().is_none_or(is_profile) {
-        overrides.extend(ALL_REDUCE.map(str::to_owned));
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast fuse cluster.toml                            all rules, the best plan, its settings
+  stepcast fuse cluster.toml --plan                     with every message of the best plan
+  stepcast fuse cluster.toml --plot fusion.svg          plot of step times by kind of rule
+  stepcast fuse one-worker.json --set cluster.workers.0.count=8
+  stepcast fuse cluster.toml --set strategy.all-reduce.channels=2
+  stepcast fuse cluster.toml --json                     with the names of all gradients
+
+The keys of fusion and all-reduce are in docs/scenario.md.";
+
+/// Flags of `fuse`.
+#[derive(Debug, Args)]
+pub(crate) struct Fuse {
+    #[command(flatten)]
+    about: ScenarioFlags,
+
+    /// Show every message of the best plan
+    #[arg(long)]
+    plan: bool,
+
+    /// Plot the step times of the fastest rule of every kind to this file
+    #[arg(long, value_name = "OUT.svg")]
+    plot: Option<PathBuf>,
+}
+
+impl Fuse {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        check_plot(self.plot.as_deref())?;
+        let mut edits = Vec::new();
+        if self.about.scenario.as_deref().is_none_or(is_profile) {
+            edits.extend(ALL_REDUCE.map(|(key, value)| Edit::set(key, value)));
+        }
+        edits.extend(self.about.single_edits()?);
+        let request = self.about.request_with(edits)?;
+        let scenario = request.scenario()?;
+        let report =
+            busy("comparing fusion rules", || fuse::fuse(&scenario)).map_err(|why| request.refused(why))?;
+        let note = write_plot(self.plot.as_deref(), &output.screen, || {
+            FusionComparison::from_report(&report, &name(scenario.name())).svg()
+        })?;
+        output.answer(&report, |screen| answers::fusion(&scenario, &report, self.plan, screen) + &note)
     }
-    overrides.extend(Request::single(&flags.about)?);
-    let request = Request::read(&flags.about, &overrides)?;
-    let scenario = request.scenario()?;
-    let report =
-        busy("comparing fusion rules", || fuse::fuse(&scenario)).map_err(|why| request.refused(why))?;
-    let mut note = String::new();
-    if let Some(path) = &flags.plot {
-        plot::write(path, &FusionComparison::from_report(&report, &name(scenario.name())).svg())?;
-        note = plot::note(path, screen);
-    }
-    if as_json {
-        return json(&report);
-    }
-    Ok((answers::fusion(&scenario, &report, flags.plan, screen) + &note).into())
 }

@@ -1,38 +1,72 @@
-//! `stepcast help`: commands, and sections and keys of a scenario.
+//! `stepcast help`, `man` and `completions`: commands, and sections and keys of a scenario.
 
-use super::json;
-use crate::Answer;
-use crate::args::Cli;
-use crate::render::screen::Screen;
+use super::Cli;
+use crate::answer::{Answer, Output, unexpected};
 use crate::render::table;
 use clap::CommandFactory;
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
 use stepcast_core::fault::Fault;
 use stepcast_core::keys::KeyDoc;
 use stepcast_core::scenario::{SectionDoc, documentation, full_key};
 use stepcast_core::suggest;
 use stepcast_report::table::{Column, Table};
 
-pub(super) fn run(topic: Option<&str>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
+pub(super) const HELP_EXAMPLES: &str = "\
+Examples:
+  stepcast help                 all commands, sections and topics
+  stepcast help sweep           a command
+  stepcast help cluster.nodes   the keys of a section of a scenario
+  stepcast help batch           one key";
+
+pub(super) const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  stepcast completions bash > ~/.local/share/bash-completion/completions/stepcast
+  stepcast completions zsh > ~/.zfunc/_stepcast
+  stepcast completions fish > ~/.config/fish/completions/stepcast.fish";
+
+pub(super) const MAN_EXAMPLES: &str = "\
+Examples:
+  stepcast man > ~/.local/share/man/man1/stepcast.1
+  stepcast man predict | man -l -";
+
+pub(super) fn run(topic: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let sections = documentation();
     let Some(topic) = topic else {
-        if as_json {
-            return json(&sections);
-        }
-        let overview = Cli::command().render_long_help().to_string();
-        return Ok(format!("{overview}\n{}", table::section(&list(&sections), screen)).into());
+        return output.answer(&sections, |screen| {
+            let overview = Cli::command().render_long_help();
+            format!("{overview}\n{}", table::section(&list(&sections), screen))
+        });
     };
     if let Ok(mut command) = command(topic) {
         return Ok(command.render_long_help().to_string().into());
     }
     let keys = keys(topic, &sections).ok_or_else(|| unknown(topic, &sections))?;
-    if as_json {
-        return json(&keys);
-    }
-    Ok(table::section(&described(&keys), screen).into())
+    output.answer(&keys, |screen| table::section(&described(&keys), screen))
+}
+
+/// Completions of commands and flags for a shell.
+pub(super) fn completions(shell: Shell) -> Result<Answer, Fault> {
+    let mut script = Vec::new();
+    generate(shell, &mut Cli::command(), "stepcast", &mut script);
+    Ok(String::from_utf8(script).map_err(unexpected)?.into())
+}
+
+/// The manual page, of the whole program or of one command.
+pub(super) fn manual(name: Option<&str>) -> Result<Answer, Fault> {
+    let described = match name {
+        None => Cli::command(),
+        Some(name) => {
+            command(name)?.bin_name(format!("stepcast {name}")).display_name(format!("stepcast-{name}"))
+        }
+    };
+    let mut page = Vec::new();
+    Man::new(described).render(&mut page).map_err(unexpected)?;
+    Ok(String::from_utf8(page).map_err(unexpected)?.into())
 }
 
 /// The command with this name, with the flags that all commands have.
-pub(super) fn command(name: &str) -> Result<clap::Command, Fault> {
+fn command(name: &str) -> Result<clap::Command, Fault> {
     let mut all = Cli::command();
     all.build();
     let found = all.get_subcommands().find(|command| command.get_name() == name).cloned();

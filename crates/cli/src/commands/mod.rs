@@ -1,73 +1,199 @@
-//! One file for each command, from its flags to its output.
+//! The commands: one file for each, with its flags, what it does and the text that it prints.
 
-mod busy;
+mod catalog;
 mod check;
 mod compare;
-mod completions;
-mod devices;
 mod fit;
 mod fuse;
 mod help;
 mod import;
-mod machines;
-mod man;
 mod map;
-mod methods;
 mod models;
-mod networks;
 mod plan;
-mod plot;
 mod predict;
 mod replace;
 mod report;
-mod request;
 mod search;
 mod serve;
-mod signal;
 mod sweep;
-mod timeline;
 mod validate;
 
-use crate::Answer;
-use crate::args::{Cli, Command};
-use crate::render::screen::Screen;
-use serde::Serialize;
+use crate::answer::{Answer, Output};
+use clap::{Parser, Subcommand};
 use stepcast_core::fault::Fault;
 
-/// Runs the command of the flags.
-pub(crate) fn run(cli: &Cli, screen: &Screen) -> Result<Answer, Fault> {
-    match &cli.command {
-        Command::Predict(flags) => predict::run(flags, cli.json, screen),
-        Command::Compare(flags) => compare::run(flags, cli.json, screen),
-        Command::Check(flags) => check::run(flags, cli.json, screen),
-        Command::Fuse(flags) => fuse::run(flags, cli.json, screen),
-        Command::Map(flags) => map::run(flags, cli.json, screen),
-        Command::Sweep(flags) => sweep::run(flags, cli.json, screen),
-        Command::Search(flags) => search::run(flags, cli.json, screen),
-        Command::Plan(flags) => plan::run(flags, cli.json, screen),
-        Command::Replace(flags) => replace::run(flags, cli.json, screen),
-        Command::Report(flags) => report::run(flags, cli.json, screen),
-        Command::Serve(flags) => serve::run(flags, cli.json),
-        Command::Import(flags) => import::run(flags, cli.json, screen),
-        Command::Fit { what } => fit::run(what, cli.json, screen),
-        Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
-        Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
-        Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),
-        Command::Machines { name } => machines::run(name.as_deref(), cli.json, screen),
-        Command::Methods => methods::run(cli.json, screen),
-        Command::Help { topic } => help::run(topic.as_deref(), cli.json, screen),
-        Command::Completions { shell } => completions::run(*shell),
-        Command::Man { command } => man::run(command.as_deref()),
-        Command::Validate(flags) => validate::run(flags, cli.json, screen),
+const EXAMPLES: &str = "\
+Examples:
+  stepcast predict                             the built-in quick start
+  stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
+  stepcast predict --model llama3-8b --machine dgx-h100 --workers 4x8
+  stepcast predict cluster.toml --workers 1..16
+  stepcast compare cluster.toml                one scenario by every method
+  stepcast check cluster.toml --measured train.log   a running job against its forecast
+  stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
+  stepcast search cluster.toml --minimize cost --vary workers.count=1..64
+  stepcast plan transformer.toml               the best way to split a transformer
+  stepcast fuse cluster.toml                   which gradients to send together
+  stepcast replace vgg.toml                    layers whose communication cannot be hidden
+  stepcast import steps/ --batch 32 -o vgg16.json
+  stepcast fit gemm gemm.csv -o gemm.toml
+  stepcast models show resnet50
+  stepcast report cluster.toml -o report.html  forecast, plots and inputs in one file
+  stepcast serve --open                        forecasts in the browser
+  stepcast validate zeng2023
+
+Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.";
+
+/// Forecast distributed training of neural networks: step time, throughput, bottleneck
+#[derive(Debug, Parser)]
+#[command(name = "stepcast", version, after_help = EXAMPLES, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Write JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Predict a training step: time, throughput, scaling, bottleneck, and what would help
+    #[command(after_help = predict::EXAMPLES)]
+    Predict(predict::Predict),
+    /// Predict one scenario by every method, side by side
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(compare::Compare),
+    /// Hold a running job against its forecast, and say which assumption may be off
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::Check),
+    /// Compare rules that fuse gradients into messages, find the best plan, and show the settings for it
+    #[command(after_help = fuse::EXAMPLES)]
+    Fuse(fuse::Fuse),
+    /// Map epoch time and minibatch over numbers of nodes and batch sizes
+    #[command(after_help = map::EXAMPLES)]
+    Map(map::Map),
+    /// Predict every combination of values of any keys, as a table or a file
+    #[command(after_help = sweep::EXAMPLES)]
+    Sweep(sweep::Sweep),
+    /// Find the configuration with the least time or cost within constraints
+    #[command(after_help = search::EXAMPLES)]
+    Search(search::Search),
+    /// Find the best way to split a transformer over machines, with days, failures and cost
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(plan::Plan),
+    /// Find layers whose communication cannot be hidden, and replace them
+    #[command(after_help = replace::EXAMPLES)]
+    Replace(replace::Replace),
+    /// Write a forecast with its plots, tables and inputs into one HTML file
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::Report),
+    /// Forecast in the browser: a page and an API on this machine
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::Serve),
+    /// Convert recorded steps to a profile to predict with
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::Import),
+    /// Fit coefficients to measurements, and show their errors
+    #[command(after_help = fit::EXAMPLES)]
+    Fit {
+        /// What was measured.
+        #[command(subcommand)]
+        what: fit::Fit,
+    },
+    /// List the models of the zoo, or show one
+    #[command(after_help = models::EXAMPLES)]
+    Models {
+        /// What to show; the list if left out.
+        #[command(subcommand)]
+        command: Option<models::Models>,
+    },
+    /// List the devices of the catalog, or show one
+    #[command(after_help = catalog::DEVICES_EXAMPLES)]
+    Devices {
+        /// A device, to show all its figures
+        name: Option<String>,
+    },
+    /// List the networks of the catalog, or show one
+    #[command(after_help = catalog::NETWORKS_EXAMPLES)]
+    Networks {
+        /// A network, to show all its figures
+        name: Option<String>,
+    },
+    /// List the machines of the catalog, or show one
+    #[command(after_help = catalog::MACHINES_EXAMPLES)]
+    Machines {
+        /// A machine, to show all its parts
+        name: Option<String>,
+    },
+    /// List the methods of prediction
+    #[command(after_help = catalog::METHODS_EXAMPLES)]
+    Methods,
+    /// Check the methods against published tables and measurements
+    #[command(after_help = validate::EXAMPLES)]
+    Validate(validate::Validate),
+    /// Explain a command, or a section or key of a scenario
+    #[command(after_help = help::HELP_EXAMPLES)]
+    Help {
+        /// A command such as sweep, a section such as cluster.nodes, or a key such as batch
+        topic: Option<String>,
+    },
+    /// Write completions for a shell to standard output
+    #[command(after_help = help::COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual page, or that of one command, to standard output
+    #[command(after_help = help::MAN_EXAMPLES)]
+    Man {
+        /// A command
+        command: Option<String>,
+    },
+}
+
+impl Command {
+    /// Runs the command.
+    pub(crate) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        match self {
+            Self::Predict(flags) => flags.run(output),
+            Self::Compare(flags) => flags.run(output),
+            Self::Check(flags) => flags.run(output),
+            Self::Fuse(flags) => flags.run(output),
+            Self::Map(flags) => flags.run(output),
+            Self::Sweep(flags) => flags.run(output),
+            Self::Search(flags) => flags.run(output),
+            Self::Plan(flags) => flags.run(output),
+            Self::Replace(flags) => flags.run(output),
+            Self::Report(flags) => flags.run(output),
+            Self::Serve(flags) => flags.run(output),
+            Self::Import(flags) => flags.run(output),
+            Self::Fit { what } => what.run(output),
+            Self::Models { command: None } => models::list(output),
+            Self::Models { command: Some(models::Models::Show { name, layers }) } => {
+                models::show(name, *layers, output)
+            }
+            Self::Devices { name } => catalog::devices(name.as_deref(), output),
+            Self::Networks { name } => catalog::networks(name.as_deref(), output),
+            Self::Machines { name } => catalog::machines(name.as_deref(), output),
+            Self::Methods => catalog::methods(output),
+            Self::Help { topic } => help::run(topic.as_deref(), output),
+            Self::Completions { shell } => help::completions(*shell),
+            Self::Man { command } => help::manual(command.as_deref()),
+            Self::Validate(flags) => flags.run(output),
+        }
     }
 }
 
-/// An answer as JSON.
-fn json(value: &impl Serialize) -> Result<Answer, Fault> {
-    stepcast_report::json::pretty(value).map(Answer::from).map_err(unexpected)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
 
-/// The fault of what no input can cause.
-fn unexpected(error: impl std::fmt::Display) -> Fault {
-    Fault::new(error.to_string(), "")
+    #[test]
+    fn the_flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
 }

@@ -1,55 +1,73 @@
 //! `stepcast models`: the zoo, and one model of it in detail.
 
-use super::json;
-use crate::Answer;
-use crate::args::Models;
-use crate::render::screen::Screen;
+use crate::answer::{Answer, Output};
 use crate::render::{answers, table};
+use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_report::tables::model;
 
-pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    match command {
-        None => list(as_json, screen),
-        Some(Models::Show { name, layers }) => show(name, *layers, as_json, screen),
-    }
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast models                          all models
+  stepcast models show vgg16               totals of one model
+  stepcast models show resnet50 --layers   layer by layer
+  stepcast models --json                   for programs";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  stepcast models show vgg16               totals
+  stepcast models show resnet50 --layers   layer by layer
+  stepcast models show zeng2023/vgg16d     as a paper counted it, with reasons
+  stepcast models show bert-base --json    for programs";
+
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// Show one model: parameters, operations, gradients
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show {
+        /// Name or alias
+        name: String,
+
+        /// One row for each layer
+        #[arg(long)]
+        layers: bool,
+    },
 }
 
 /// The only command that builds the whole zoo.
-fn list(as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    let build = |entry: &'static ZooModel| {
-        entry.build().map(|model| (entry, model)).map_err(|error| broken(entry, &error))
-    };
-    let models: Vec<(&ZooModel, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
-    if as_json {
-        return json(&models.iter().map(|(entry, model)| Totals::of(entry, model)).collect::<Vec<_>>());
-    }
-    Ok(table::section(&stepcast_report::tables::model::list(&models), screen).into())
+pub(super) fn list(output: &Output) -> Result<Answer, Fault> {
+    let models: Vec<(&ZooModel, Model)> =
+        zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<Result<_, Fault>>()?;
+    let totals: Vec<ModelTotals<'_>> =
+        models.iter().map(|(entry, model)| ModelTotals::from_model(entry, model)).collect();
+    output.answer(&totals, |screen| table::section(&model::list(&models), screen))
 }
 
-fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
+pub(super) fn show(name: &str, layers: bool, output: &Output) -> Result<Answer, Fault> {
     let entry = zoo::find(name)
         .ok_or_else(|| Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)))?;
-    let built = entry.build().map_err(|error| broken(entry, &error))?;
-    if as_json {
-        let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
-        let transformer = entry.shape().map(|shape| Shape::of(&entry.name, &shape));
-        let (totals, by_kind) = (Totals::of(entry, &built), Kinds::of(&built));
-        return json(&Details { totals, by_kind, transformer, layers });
-    }
-    Ok(answers::model(entry, &built, layers, screen).into())
+    let model = build(entry)?;
+    let details = ModelDetails {
+        totals: ModelTotals::from_model(entry, &model),
+        by_kind: OperationCounts::from_model(&model),
+        transformer: entry.shape().map(|shape| TransformerShape::from_transformer(&entry.name, &shape)),
+        layers: layers.then(|| model.layers().iter().map(LayerRow::from_layer).collect()),
+    };
+    output.answer(&details, |screen| answers::model(entry, &model, layers, screen))
 }
 
-fn broken(entry: &ZooModel, error: &impl std::fmt::Display) -> Fault {
-    Fault::new(format!("the zoo's {} is broken: {error}", entry.name), "")
+fn build(entry: &ZooModel) -> Result<Model, Fault> {
+    entry.build().map_err(|error| Fault::new(format!("the zoo's {} is broken: {error}", entry.name), ""))
 }
 
 /// One model for programs.
 #[derive(Serialize)]
-struct Totals<'a> {
+struct ModelTotals<'a> {
     name: &'a str,
     aliases: &'a [String],
     description: &'a str,
@@ -69,8 +87,8 @@ struct Totals<'a> {
     adjustments: Vec<AdjustmentRow<'a>>,
 }
 
-impl<'a> Totals<'a> {
-    fn of(entry: &'a ZooModel, model: &'a Model) -> Self {
+impl<'a> ModelTotals<'a> {
+    fn from_model(entry: &'a ZooModel, model: &'a Model) -> Self {
         let adjustments = model.adjustments().iter().map(|adjustment| AdjustmentRow {
             reason: &adjustment.reason,
             forward_flop: adjustment.forward,
@@ -104,19 +122,19 @@ struct AdjustmentRow<'a> {
 }
 
 #[derive(Serialize)]
-struct Details<'a> {
+struct ModelDetails<'a> {
     #[serde(flatten)]
-    totals: Totals<'a>,
+    totals: ModelTotals<'a>,
     /// Forward operations of the layout, without adjustments, by kind.
-    by_kind: Kinds,
+    by_kind: OperationCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
-    transformer: Option<Shape>,
+    transformer: Option<TransformerShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<Vec<LayerRow<'a>>>,
 }
 
 #[derive(Serialize)]
-struct Kinds {
+struct OperationCounts {
     multiply_add: u64,
     bias: u64,
     activation: u64,
@@ -125,8 +143,8 @@ struct Kinds {
     elementwise: u64,
 }
 
-impl Kinds {
-    fn of(model: &Model) -> Self {
+impl OperationCounts {
+    fn from_model(model: &Model) -> Self {
         let cost = model.cost();
         Self {
             multiply_add: cost.multiply_add,
@@ -141,20 +159,20 @@ impl Kinds {
 
 /// A transformer by its shape.
 #[derive(Serialize)]
-struct Shape {
+struct TransformerShape {
     /// As `[model.transformer]` has it.
     shape: TransformerSection,
     active_parameters: u64,
     parts: Vec<PartRow>,
 }
 
-impl Shape {
-    fn of(name: &str, shape: &Transformer) -> Self {
+impl TransformerShape {
+    fn from_transformer(name: &str, shape: &Transformer) -> Self {
         let parts = shape.parts();
-        let single = |part, parameters| PartRow::of(part, "model", parameters, 1);
+        let single = |part, parameters| PartRow::new(part, "model", parameters, 1);
         let mut rows = vec![single("embedding", parts.embedding)];
         for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
-            rows.extend(layer.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
+            rows.extend(layer.iter().map(|part| PartRow::new(part.name, kind, part.parameters, *count)));
         }
         rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
         rows.retain(|row| row.count > 0 && row.parameters > 0);
@@ -180,7 +198,7 @@ struct PartRow {
 }
 
 impl PartRow {
-    fn of(part: &'static str, of: &'static str, parameters: Parameters, count: u64) -> Self {
+    fn new(part: &'static str, of: &'static str, parameters: Parameters, count: u64) -> Self {
         let Parameters { tensor, key_value, expert, every } = parameters;
         Self { part, of, parameters: parameters.total(), count, tensor, key_value, expert, every }
     }
@@ -198,7 +216,7 @@ struct LayerRow<'a> {
 }
 
 impl<'a> LayerRow<'a> {
-    fn of(layer: &'a Layer) -> Self {
+    fn from_layer(layer: &'a Layer) -> Self {
         Self {
             name: &layer.name,
             op: stepcast_report::tables::model::describe(&layer.op),

@@ -1,49 +1,169 @@
-//! `stepcast predict`: one scenario, one method, one forecast.
+//! `stepcast predict`: one scenario, one method, one forecast, and the timeline of a simulation.
 
-use super::request::Request;
-use super::{json, plot, timeline};
-use crate::Answer;
-use crate::args::Predict;
-use crate::render::answers;
-use crate::render::screen::Screen;
+use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
+use crate::numbers::percent;
+use crate::render::{Screen, answers};
+use crate::request::{ScenarioFlags, SimulationFlags};
+use clap::{Args, value_parser};
+use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Method, never_cancelled};
+use stepcast_core::scenario::Scenario;
+use stepcast_report::format::{name, several};
+use stepcast_report::plots::gantt::Gantt;
 use stepcast_report::plots::scaling_curve::ScalingCurve;
-use stepcast_study::{Extent, Prepared};
+use stepcast_study::{ForecastOptions, MethodChoice, Stopped, simulate};
+use stepcast_trace::timeline::{is_perfetto, write_timeline};
+use stepcast_trace::write_text;
 
-pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    let request = Request::simulated(&flags.about, &flags.simulation)?;
-    let mut prepared = request.prepare(&flags.method)?;
-    let calibration =
-        flags.calibrate.as_deref().map(|path| request.calibrate(&mut prepared, path)).transpose()?;
-    let Prepared { scenario, method } = &prepared;
-    flags.plot.as_deref().map(plot::check).transpose()?;
-    if let Some(path) = &flags.timeline {
-        timeline::check(path, flags.timeline_steps, *method, scenario)?;
+/// Viewers give up on much larger files.
+const MAX_EVENTS: u64 = 2_000_000;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast predict                                      the built-in quick start
+  stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
+  stepcast predict --model llama3-8b --machine dgx-h100
+  stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
+  stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
+  stepcast predict --set batch=64 --set network=25gbe   try changes
+  stepcast predict --set cluster.workers.0.count=8      only the first group of workers
+  stepcast predict cluster.toml --worth 20              saturation below a gain of 20 %
+  stepcast predict vgg16.json --workers 1..16           a profile of one worker
+  stepcast predict model.onnx --device v100 --workers 8 a model from a file
+  stepcast predict pretrain.sh --machine dgx-h100       a launch file of Megatron-LM (docs/import/launch.md)
+  stepcast predict titan.toml --device h100 --workers 4x8   of torchtitan, DeepSpeed (.json) or Accelerate (.yaml)
+  stepcast predict cluster.toml --plot scaling.svg      plot of throughput over workers
+  stepcast predict async.toml --timeline steps.json     timeline for Perfetto
+  stepcast predict async.toml --timeline steps.svg --timeline-steps 1   timeline as a plot
+  stepcast predict cluster.toml --json                  everything, for programs
+  cat cluster.toml | stepcast predict -                 from standard input
+
+The keys of a scenario file are in docs/scenario.md.";
+
+/// Flags of `predict`.
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    #[command(flatten)]
+    about: ScenarioFlags,
+
+    #[command(flatten)]
+    simulation: SimulationFlags,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    method: String,
+
+    /// Gain in throughput, in percent, below which scaling counts as saturated
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
+    worth: f64,
+
+    /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
+    /// columns named after the keys of the scenario that differ between runs
+    #[arg(long, value_name = "RUNS.csv")]
+    calibrate: Option<PathBuf>,
+
+    /// List every assumed figure with its source, its share of the uncertainty, and how to replace it
+    #[arg(long)]
+    explain: bool,
+
+    /// Plot throughput over workers to this file
+    #[arg(long, value_name = "OUT.svg")]
+    plot: Option<PathBuf>,
+
+    /// Write the timeline of the simulated steps to this file, for Perfetto (.pftrace), chrome://tracing
+    /// (.json) or as a plot (.svg); only with method simulate
+    #[arg(long, value_name = "OUT")]
+    timeline: Option<PathBuf>,
+
+    /// Steps of every worker in the timeline
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "timeline", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    timeline_steps: u32,
+}
+
+impl Predict {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let mut request = self.simulation.request(&self.about)?;
+        let (_, method) = request.prepare(&self.method)?;
+        let calibration = self.calibrate.as_deref().map(|path| request.calibrate(path)).transpose()?;
+        let scenario = request.scenario()?;
+        check_plot(self.plot.as_deref())?;
+        if let Some(path) = &self.timeline {
+            self.check_timeline(path, method, &scenario)?;
+        }
+        let given = self.about.workers.as_ref().map(|workers| workers.numbers.clone());
+        // One number that sets the cluster leaves the table to the usual numbers.
+        let workers = given.filter(|numbers| numbers.len() > 1 || !self.about.sets_workers());
+        let options = ForecastOptions { method: MethodChoice::One(method), workers, worth: self.worth };
+        let forecast = request.forecast(&options)?;
+        let mut note = String::new();
+        if let Some(path) = &self.timeline {
+            let steps = self.timeline_steps.into();
+            let recording =
+                simulate::timeline(&scenario, steps, &never_cancelled).map_err(|stopped| match stopped {
+                    Stopped::Fault(why) => request.refused(why),
+                    cancelled => cancelled.into(),
+                })?;
+            if is_drawing(path) {
+                let title = format!("Steps of {}, simulated", name(scenario.name()));
+                write_text(path, &Gantt::from_recording(&recording, &title).svg())?;
+            } else {
+                write_timeline(path, &recording.timeline())?;
+            }
+            note = timeline_note(path, steps, &scenario, &output.screen);
+        }
+        note += &write_plot(self.plot.as_deref(), &output.screen, || {
+            ScalingCurve::from_forecast(&forecast, &name(scenario.name())).svg()
+        })?;
+        output.answer(&forecast, |screen| {
+            let mut text = answers::forecast(&scenario, method, &forecast, screen);
+            if let Some(calibration) = &calibration {
+                text += &answers::corrections(calibration, screen);
+            }
+            if self.explain {
+                text += &answers::assumptions(&forecast, screen);
+            }
+            text + &note
+        })
     }
-    let given = flags.about.workers.as_ref().map(|workers| workers.numbers.clone());
-    // One number that sets the cluster leaves the table to the usual numbers.
-    let workers = given.filter(|numbers| numbers.len() > 1 || !flags.about.sets_workers());
-    let forecast = request.forecast(&prepared, &Extent { workers, worth: flags.worth })?;
-    let mut note = String::new();
-    if let Some(path) = &flags.timeline {
-        let steps = u64::from(flags.timeline_steps);
-        timeline::write(path, steps, scenario).map_err(|why| why.complaint(&request))?;
-        note = timeline::note(path, steps, scenario, screen);
+
+    /// Whether there is a timeline to write, and not too long a one.
+    fn check_timeline(&self, path: &Path, method: &dyn Method, scenario: &Scenario) -> Result<(), Fault> {
+        let steps = self.timeline_steps;
+        if method.name() != "simulate" {
+            let reason = format!("{} is a closed form: only simulate has a timeline", method.name());
+            let flag = format!("--timeline {}", path.display());
+            return Err(Fault::new(reason, "add `--method simulate`").at(flag));
+        }
+        let each = simulate::events_per_step(scenario);
+        if each.saturating_mul(u64::from(steps)) > MAX_EVENTS {
+            let reason = format!(
+                "{} of {} would be more than {MAX_EVENTS} events",
+                several(u64::from(steps), "step"),
+                several(scenario.cluster.workers(), "worker")
+            );
+            let remedy = match MAX_EVENTS / each {
+                0 => "use fewer workers".to_owned(),
+                most => format!("use at most {most}"),
+            };
+            return Err(Fault::new(reason, remedy).at(format!("--timeline-steps {steps}")));
+        }
+        Ok(())
     }
-    if let Some(path) = &flags.plot {
-        let curve = ScalingCurve::from_forecast(&forecast, &stepcast_report::format::name(scenario.name()));
-        plot::write(path, &curve.svg())?;
-        note += &plot::note(path, screen);
-    }
-    if as_json {
-        return json(&forecast);
-    }
-    let mut text = answers::forecast(scenario, *method, &forecast, screen);
-    if let Some(calibration) = &calibration {
-        text += &answers::corrections(calibration, screen);
-    }
-    if flags.explain {
-        text += &answers::assumptions(&forecast, screen);
-    }
-    Ok((text + &note).into())
+}
+
+/// A note about the file that was written.
+fn timeline_note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) -> String {
+    let viewer = match path {
+        path if is_drawing(path) => "a browser",
+        path if is_perfetto(path) => "ui.perfetto.dev",
+        _ => "ui.perfetto.dev or chrome://tracing",
+    };
+    let text = format!(
+        "The timeline of the first {} of {} is in {}; open it in {viewer}.",
+        several(steps, "step"),
+        several(scenario.cluster.workers(), "worker"),
+        name(&path.display().to_string()),
+    );
+    format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))
 }

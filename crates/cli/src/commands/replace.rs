@@ -1,16 +1,14 @@
 //! `stepcast replace`: layers whose communication cannot be hidden, and the effect of replacing them.
 
-use super::busy::busy;
-use super::json;
-use super::request::Request;
-use crate::Answer;
-use crate::args::Replace;
+use crate::answer::{Answer, Output};
 use crate::render::answers;
 use crate::render::error::in_scenario;
-use crate::render::screen::Screen;
+use crate::request::ScenarioFlags;
+use crate::signal::busy;
+use clap::Args;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
@@ -20,29 +18,49 @@ use stepcast_study::request::QUICK_START_NAME;
 /// Bytes of a file of layers, at most.
 const LONGEST: u64 = 16 << 20;
 
-pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    let request = Request::of(&flags.about)?;
-    let scenario = request.scenario()?;
-    let layers = flags.with.as_deref().map(document).transpose()?;
-    let with = layers.as_ref().map(Document::layers).transpose();
-    let with = with.map_err(|error| in_scenario(error, &[]))?;
-    let substitution = Substitution { from: flags.from.clone(), with };
-    let report = busy("replacing layers", || replace(&scenario, substitution, &never_cancelled));
-    let report = report.map_err(|refusal| match (refusal, &layers) {
-        (Refusal::Scenario(why), _) => request.refused(why),
-        (Refusal::Layers(fault), Some(layers)) => in_scenario(layers.located(fault, &[]), &[]),
-        (Refusal::Cut(fault) | Refusal::Layers(fault), _) => {
-            let complaint = fault;
-            match &flags.from {
-                Some(layer) => complaint.at(format!("--from {layer}")),
-                None => complaint.at(flags.about.scenario.as_deref().unwrap_or(QUICK_START_NAME)),
-            }
-        }
-    })?;
-    if as_json {
-        return json(&report);
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast replace vgg.toml                        convolutions in place of fully connected layers
+  stepcast replace vgg.toml --from features.30     from this layer on
+  stepcast replace vgg.toml --with head.toml       with these layers, as in [model.custom]
+  stepcast replace vgg.toml --json                 for programs
+
+The strategy has to be all-reduce. The keys of a layer are in docs/scenario.md.";
+
+/// Flags of `replace`.
+#[derive(Debug, Args)]
+pub(crate) struct Replace {
+    #[command(flatten)]
+    about: ScenarioFlags,
+
+    /// First layer to replace [default: the first fully connected layer]
+    #[arg(long, value_name = "LAYER")]
+    from: Option<String>,
+
+    /// New layers (TOML) [default: 1×1 convolutions and global average pooling]
+    #[arg(long, value_name = "FILE.toml")]
+    with: Option<PathBuf>,
+}
+
+impl Replace {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let request = self.about.request()?;
+        let scenario = request.scenario()?;
+        let layers = self.with.as_deref().map(document).transpose()?;
+        let in_layers = |fault| in_scenario(fault, |_| false);
+        let with = layers.as_ref().map(Document::layers).transpose().map_err(in_layers)?;
+        let substitution = Substitution { from: self.from.clone(), with };
+        let report = busy("replacing layers", || replace(&scenario, substitution, &never_cancelled));
+        let report = report.map_err(|refusal| match (refusal, &layers) {
+            (Refusal::Scenario(why), _) => request.refused(why),
+            (Refusal::Layers(fault), Some(layers)) => in_layers(layers.located(fault, &[])),
+            (Refusal::Cut(fault) | Refusal::Layers(fault), _) => match &self.from {
+                Some(layer) => fault.at(format!("--from {layer}")),
+                None => fault.at(self.about.scenario.as_deref().unwrap_or(QUICK_START_NAME)),
+            },
+        })?;
+        output.answer(&report, |screen| answers::replacement(&scenario, &report, screen))
     }
-    Ok(answers::replacement(&scenario, &report, screen).into())
 }
 
 /// The file with new layers.

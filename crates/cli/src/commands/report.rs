@@ -1,61 +1,93 @@
 //! `stepcast report`: a forecast as one self-contained HTML file.
 
-use super::request::Request;
-use super::{json, unexpected};
-use crate::Answer;
-use crate::args::Report;
-use crate::render::screen::Screen;
+use crate::answer::{Answer, Output, unexpected};
+use crate::request::{ScenarioFlags, SimulationFlags};
+use clap::Args;
 use serde::Serialize;
+use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_report::page;
-use stepcast_study::{Extent, Prepared};
+use stepcast_study::{ForecastOptions, MethodChoice};
 use stepcast_trace::write_text;
 
 /// The file that was written, for programs.
 #[derive(Serialize)]
-struct Written {
-    written: String,
+struct WrittenReport<'a> {
+    written: &'a str,
     bytes: usize,
 }
 
-pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    let place = || format!("-o {}", flags.output.display());
-    if flags.output.extension().is_none_or(|extension| extension != "html") {
-        let reason = "a report is an HTML file, and its name ends in .html";
-        return Err(Fault::new(reason, "use a name such as report.html").at(place()));
-    }
-    let request = Request::simulated(&flags.about, &flags.simulation)?;
-    let mut prepared = request.prepare(&flags.method)?;
-    flags.calibrate.as_deref().map(|path| request.calibrate(&mut prepared, path)).transpose()?;
-    let Prepared { scenario, method } = &prepared;
-    let forecast = request.forecast(&prepared, &Extent::default())?;
-    let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;
-    let html = page::document(scenario, *method, &forecast, inputs, &command(flags)).map_err(unexpected)?;
-    write_text(&flags.output, &html).map_err(|error| {
-        Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
-    })?;
-    let path = flags.output.display().to_string();
-    if as_json {
-        return json(&Written { written: path, bytes: html.len() });
-    }
-    Ok(screen.paragraph(0, &format!("Written to {}.", stepcast_report::format::name(&path))).into())
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast report cluster.toml -o report.html
+  stepcast report cluster.toml --set strategy.batch=64 -o batch64.html
+  stepcast report async.toml --method simulate -o async.html
+
+The file is self-contained: plots, tables, inputs and the command that reproduces it.";
+
+/// Flags of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    about: ScenarioFlags,
+
+    #[command(flatten)]
+    simulation: SimulationFlags,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    method: String,
+
+    /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
+    /// columns named after the keys of the scenario that differ between runs
+    #[arg(long, value_name = "RUNS.csv")]
+    calibrate: Option<PathBuf>,
+
+    /// The HTML file to write
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
 }
 
-/// The command that was given, for a shell.
-fn command(flags: &Report) -> String {
-    let mut words = vec!["stepcast".to_owned(), "report".to_owned()];
-    words.extend(flags.about.scenario.as_deref().map(quoted));
-    if let (None, Some(model)) = (&flags.about.scenario, &flags.about.model) {
-        words.extend(["--model".to_owned(), quoted(model)]);
+impl Report {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let path = self.output.display().to_string();
+        let place = || format!("-o {path}");
+        if self.output.extension().is_none_or(|extension| extension != "html") {
+            let reason = "a report is an HTML file, and its name ends in .html";
+            return Err(Fault::new(reason, "use a name such as report.html").at(place()));
+        }
+        let mut request = self.simulation.request(&self.about)?;
+        let (_, method) = request.prepare(&self.method)?;
+        self.calibrate.as_deref().map(|path| request.calibrate(path)).transpose()?;
+        let options = ForecastOptions { method: MethodChoice::One(method), ..ForecastOptions::default() };
+        let forecast = request.forecast(&options)?;
+        let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;
+        let html = page::document(&*request.scenario()?, method, &forecast, inputs, &self.command()?)
+            .map_err(unexpected)?;
+        write_text(&self.output, &html).map_err(|error| {
+            Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
+        })?;
+        output.answer(&WrittenReport { written: &path, bytes: html.len() }, |screen| {
+            screen.paragraph(0, &format!("Written to {}.", stepcast_report::format::name(&path)))
+        })
     }
-    for change in &flags.simulation.changes(&flags.about) {
-        words.extend(["--set".to_owned(), quoted(change)]);
+
+    /// The command that was given, for a shell.
+    fn command(&self) -> Result<String, Fault> {
+        let mut words = vec!["stepcast".to_owned(), "report".to_owned()];
+        words.extend(self.about.scenario.as_deref().map(quoted));
+        if let (None, Some(model)) = (&self.about.scenario, &self.about.model) {
+            words.extend(["--model".to_owned(), quoted(model)]);
+        }
+        for edit in self.simulation.edits(&self.about)? {
+            words.extend(["--set".to_owned(), quoted(edit.text())]);
+        }
+        if self.method != "auto" {
+            words.extend(["--method".to_owned(), quoted(&self.method)]);
+        }
+        words.extend(["-o".to_owned(), quoted(&self.output.display().to_string())]);
+        Ok(words.join(" "))
     }
-    if flags.method != "auto" {
-        words.extend(["--method".to_owned(), quoted(&flags.method)]);
-    }
-    words.extend(["-o".to_owned(), quoted(&flags.output.display().to_string())]);
-    words.join(" ")
 }
 
 /// An argument, quoted for a shell where that is needed.

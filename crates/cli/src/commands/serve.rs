@@ -1,39 +1,80 @@
 //! `stepcast serve`: the page and the API, until Ctrl-C.
 
-use crate::args::Serve;
-use crate::{Answer, End};
+use crate::answer::{Answer, End, Output};
+use clap::Args;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 use stepcast_core::fault::Fault;
 use stepcast_web::{Access, Ended, Options, Token, serve};
 
-pub(super) fn run(flags: &Serve, as_json: bool) -> Result<Answer, Fault> {
-    let options = Options { bind: flags.bind, port: flags.port, token: flags.token.clone() };
-    let ready = |address: SocketAddr| {
-        let query = flags.token.as_ref().map_or(String::new(), Token::query);
-        let link = format!("http://{address}/{query}");
-        announce(&link, as_json);
-        if flags.token.is_none() && Access::of(address.ip()) == Access::Network {
-            say(
-                "Everyone who can reach this address can use it; with --token, only those who have the link.\n",
-            );
-        }
-        if flags.open {
-            open(&link);
-        }
-    };
-    let stopping = || say("Finishing running requests; press Ctrl-C again to stop them.\n");
-    match serve(&options, ready, stopping) {
-        Ok(Ended::Finished) => Ok(String::new().into()),
-        Ok(Ended::Stopped) => {
-            say("Some requests were stopped.\n");
-            Ok(Answer { text: String::new(), end: End::Interrupted })
-        }
-        Err(error) => {
-            let remedy = "choose another port with --port, or 0 for a free one";
-            let place = format!("--bind {} --port {}", flags.bind, flags.port);
-            Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place))
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast serve                         on http://127.0.0.1:7400, for this machine only
+  stepcast serve --open                  and open it in the browser
+  stepcast serve --port 0                on any free port
+  stepcast serve --bind 192.168.1.5 --token
+                                         for everyone who has the link that this prints
+
+The API is described at /api; docs/serve.md has more. Ctrl-C gives running requests a second, and exits.";
+
+/// Flags of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Port; 0 chooses a free one
+    #[arg(long, value_name = "N", default_value_t = 7400)]
+    port: u16,
+
+    /// Address to listen on; any but the loopback address is open to the network
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    bind: IpAddr,
+
+    /// What requests have to carry; the printed link does. Without TEXT one is made up
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", value_parser = token)]
+    token: Option<Token>,
+
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+}
+
+/// A token; an empty text asks for a random one.
+fn token(text: &str) -> Result<Token, String> {
+    if text.is_empty() {
+        return Token::random().map_err(|error| error.to_string());
+    }
+    let rule = "a token has 8 to 128 letters, digits, '-', '.', '_' or '~'";
+    Token::new(text).ok_or_else(|| rule.to_owned())
+}
+
+impl Serve {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let options = Options { bind: self.bind, port: self.port, token: self.token.clone() };
+        let ready = |address: SocketAddr| {
+            let query = self.token.as_ref().map_or(String::new(), Token::query);
+            let link = format!("http://{address}/{query}");
+            announce(&link, output.json);
+            if self.token.is_none() && Access::from_address(address.ip()) == Access::Network {
+                say(
+                    "Everyone who can reach this address can use it; with --token, only those who have the link.\n",
+                );
+            }
+            if self.open {
+                open(&link);
+            }
+        };
+        let stopping = || say("Finishing running requests; press Ctrl-C again to stop them.\n");
+        match serve(&options, ready, stopping) {
+            Ok(Ended::Finished) => Ok(String::new().into()),
+            Ok(Ended::Stopped) => {
+                say("Some requests were stopped.\n");
+                Ok(Answer { text: String::new(), end: End::Interrupted })
+            }
+            Err(error) => {
+                let remedy = "choose another port with --port, or 0 for a free one";
+                let place = format!("--bind {} --port {}", self.bind, self.port);
+                Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place))
+            }
         }
     }
 }

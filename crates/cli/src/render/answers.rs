@@ -1,18 +1,15 @@
 //! Every answer as text: tables from `stepcast_report::tables` in sections, with sentences between them. Each text ends
 //! its last line.
 
-use super::screen::Screen;
-use super::table;
+use super::{Screen, table};
 use crate::words::WORDING;
-use serde_json::json;
-use std::path::Path;
 use stepcast_core::method::Method;
 use stepcast_core::model::Model;
 use stepcast_core::model::zoo::ZooModel;
 use stepcast_core::prediction::Warning;
 use stepcast_core::scenario::Scenario;
 use stepcast_fit::FitReport;
-use stepcast_report::format::{count, name, plain, several};
+use stepcast_report::format::{name, plain, several};
 use stepcast_report::sentences;
 use stepcast_report::table::Table;
 use stepcast_report::tables::{self, FirstRows, uncertainty};
@@ -43,7 +40,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Begins with the scenario in two lines, and a paragraph.
-    fn of(scenario: &Scenario, paragraph: &str, screen: &'a Screen) -> Self {
+    fn from_scenario(scenario: &Scenario, paragraph: &str, screen: &'a Screen) -> Self {
         let (title, setting) = (sentences::title(scenario), sentences::setting(scenario));
         let title: String =
             screen.paragraph(0, &title).lines().map(|line| screen.strong(line) + "\n").collect();
@@ -93,7 +90,7 @@ pub(crate) fn check(scenario: &Scenario, check: &Check, screen: &Screen) -> Stri
     let alone = "alone: the factor on the assumed figures that would explain the whole difference.";
     let suspects =
         (!suspects.rows.is_empty()).then(|| table::section(&suspects, screen) + &screen.paragraph(2, alone));
-    Sections::of(scenario, "", screen)
+    Sections::from_scenario(scenario, "", screen)
         .text([screen.paragraph(0, &tables::check::verdict(check))])
         .tables([&tables::check::steps(check)])
         .text(suspects)
@@ -109,7 +106,7 @@ pub(crate) fn comparison(scenario: &Scenario, comparison: &Comparison, screen: &
         (tables::comparison::refusals(comparison, WORDING), String::new()),
     ];
     let shown = tables.iter().filter(|(table, _)| !table.rows.is_empty());
-    Sections::of(scenario, "", screen)
+    Sections::from_scenario(scenario, "", screen)
         .text(shown.map(|(table, sentences)| table::section(table, screen) + sentences))
         .end()
 }
@@ -141,7 +138,7 @@ pub(crate) fn forecast(
         .chain(&balance)
         .map(|sentence| screen.paragraph(2, sentence))
         .collect();
-    Sections::of(scenario, &sentences::method(method), screen)
+    Sections::from_scenario(scenario, &sentences::method(method), screen)
         .tables([&tables::forecast::figures(scenario, forecast)])
         .titled("Bottleneck", &bottleneck)
         .tables(&tables::forecast::all(scenario, forecast))
@@ -172,7 +169,7 @@ pub(crate) fn fusion(
     all_messages: bool,
     screen: &Screen,
 ) -> String {
-    Sections::of(scenario, &tables::fusion::summary(report), screen)
+    Sections::from_scenario(scenario, &tables::fusion::summary(report), screen)
         .tables(&tables::fusion::all(report, all_messages))
         .warnings(&report.warnings)
         .end()
@@ -217,7 +214,7 @@ fn notes(notes: &[String], screen: &Screen) -> String {
 
 /// The fastest of the admissible conditions of a map.
 pub(crate) fn map(scenario: &Scenario, map: &Map, screen: &Screen) -> String {
-    Sections::of(scenario, &tables::map::summary(map), screen)
+    Sections::from_scenario(scenario, &tables::map::summary(map), screen)
         .tables([&tables::map::ranking(map)])
         .warnings(&map.warnings)
         .end()
@@ -262,7 +259,7 @@ pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
 
 /// Layers whose communication is exposed, and others in their place.
 pub(crate) fn replacement(scenario: &Scenario, report: &ReplacementReport, screen: &Screen) -> String {
-    Sections::of(scenario, &tables::replacement::summary(&report.before), screen)
+    Sections::from_scenario(scenario, &tables::replacement::summary(&report.before), screen)
         .tables(&tables::replacement::all(report))
         .text(report.reason.as_ref().map(|reason| screen.paragraph(0, reason)))
         .warnings(&report.warnings)
@@ -292,42 +289,4 @@ pub(crate) fn sweep(
     let rows = shown.table(variants, agreement, Some(screen.width.into()));
     let notes = shown.notes(variants, agreement, WORDING).join(" ");
     format!("{}\n{}", table::section(&rows, screen), screen.paragraph(0, &notes))
-}
-
-/// The state of a file that the rows of a sweep were written to.
-pub(crate) struct Written<'a> {
-    pub(crate) path: &'a Path,
-    /// Rows that it had before.
-    pub(crate) begun: u64,
-    pub(crate) rows: u64,
-    pub(crate) points: u64,
-    /// The methods that predict points.
-    pub(crate) methods: &'a [&'static str],
-}
-
-impl Written<'_> {
-    pub(crate) fn json(&self) -> serde_json::Result<String> {
-        let path = self.path.display().to_string();
-        let value = json!({
-            "written": path, "resumed_at": self.begun, "rows": self.rows, "points": self.points,
-            "methods": self.methods,
-        });
-        stepcast_report::json::pretty(&value)
-    }
-
-    pub(crate) fn render(&self, screen: &Screen) -> String {
-        let path = self.path.display();
-        let rows = several(self.rows, "row");
-        let text = match (self.rows >= self.points, self.rows == self.begun && self.begun > 0) {
-            (true, true) => format!("{path} was complete already: {rows}."),
-            (true, false) => format!("{path} has {rows}, one for every point."),
-            (false, _) => format!(
-                "Interrupted: {path} has {} of {rows_wanted}. The same command with --resume continues there.",
-                count(self.rows),
-                rows_wanted = several(self.points, "row"),
-            ),
-        };
-        let mixed = sentences::mixed(self.methods).map_or(String::new(), |mixed| format!(" {mixed}"));
-        screen.paragraph(0, &(text + &mixed))
-    }
 }

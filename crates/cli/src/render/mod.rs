@@ -1,11 +1,10 @@
-//! Answers and errors as text.
+//! Text for people: answers, tables, paragraphs, errors.
 //!
 //! Tables are built in `stepcast_report::tables`; here they are put into sections and printed.
 
 pub(crate) mod answers;
 pub(crate) mod error;
-pub(crate) mod screen;
+mod screen;
 pub(crate) mod table;
-pub(crate) mod validation;
 
 pub(crate) use screen::Screen;

@@ -24,13 +24,13 @@ impl Screen {
     pub(crate) const FILE: Self = Self { width: USUAL_WIDTH, colours: false, terminal: false };
 
     /// The destination of standard output.
-    pub(crate) fn of_stdout() -> Self {
+    pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
         Self::new(stdout.is_terminal(), terminal_size::terminal_size_of(&stdout))
     }
 
     /// The destination of standard error.
-    pub(crate) fn of_stderr() -> Self {
+    pub(crate) fn stderr() -> Self {
         let stderr = io::stderr();
         Self::new(stderr.is_terminal(), terminal_size::terminal_size_of(&stderr))
     }

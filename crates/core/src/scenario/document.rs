@@ -1,103 +1,77 @@
-//! Parses the text of a scenario file and locates errors in it.
+//! A scenario as given: its text or what it was made of, the edits to it, and the places of errors.
 //!
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
 
 use super::documentation::SECTIONS;
-use super::{Scenario, ScenarioFile, full_key};
+use super::{Edit, Scenario, ScenarioFile};
 use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
-use crate::text::{self, key_parts};
+use crate::text;
 use serde::Deserialize;
-use std::borrow::Cow;
 use std::ops::Range;
-use toml::de::{DeArray, DeTable, DeValue};
-use toml::{Spanned, Value};
-
-/// A value of a document, with its place.
-type Node<'a> = Spanned<DeValue<'a>>;
+use toml::de::{DeTable, DeValue};
+use toml_edit::de::from_document;
+use toml_edit::ser::to_document;
+use toml_edit::{DocumentMut, TomlError};
 
 /// Sections that may be given several times.
 const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 
-/// The text of a scenario and its name.
+/// Where a scenario comes from.
+#[derive(Debug, Clone)]
+enum Source {
+    Text(String),
+    /// Made of a profile, a model or a launch file: nobody wrote a text.
+    File(Box<ScenarioFile>),
+}
+
+/// A scenario as its user gave it, and its name.
 #[derive(Debug, Clone)]
 pub struct Document {
     name: String,
-    text: String,
-}
-
-/// A value set from outside the file: `strategy.batch=64`, or `batch=64` where it is clear whose key is meant.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Edit {
-    key: String,
-    value: Value,
-    text: String,
-}
-
-impl Edit {
-    /// Parses `key=value`. The value is TOML if it parses as such, and otherwise a string: `cluster.network=10gbe`.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let remedy = "write key=value, such as strategy.batch=64";
-        let (key, value) =
-            text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
-        let key = key.trim();
-        key_parts(key).map_err(|fault| Fault { remedy: remedy.into(), ..fault.at(shown(text)) })?;
-        let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
-        let parsed = text::parse::<toml::Table>(&format!("value = {value}")).ok();
-        let value = parsed
-            .filter(|table| table.len() == 1)
-            .and_then(|mut table| table.remove("value"))
-            .unwrap_or_else(|| Value::String(value.trim().to_owned()));
-        Ok(Self { key, value, text: text.to_owned() })
-    }
-
-    /// Sets `key` to a given value.
-    pub fn new(key: impl Into<String>, value: Value) -> Self {
-        let key = key.into();
-        let text = format!("{key}={value}");
-        Self { key, value, text }
-    }
-
-    /// The key in full.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// The value.
-    pub fn value(&self) -> &Value {
-        &self.value
-    }
-
-    /// Where the override is blamed in messages.
-    fn origin(&self) -> String {
-        shown(&self.text)
-    }
+    source: Source,
 }
 
 impl Document {
-    /// A document with a `name` for error messages.
+    /// A text with a `name` for error messages.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), source: Source::Text(text.into()) }
     }
 
-    /// The scenario after the overrides.
-    pub fn scenario(&self, overrides: &[Edit]) -> Result<Scenario, Fault> {
-        self.scenario_with(&NoFiles, overrides)
+    /// A scenario that was made of something else, such as a profile; errors show no text.
+    pub fn from_file(name: impl Into<String>, file: ScenarioFile) -> Self {
+        Self { name: name.into(), source: Source::File(Box::new(file)) }
+    }
+
+    /// Whether a user wrote the text.
+    pub fn is_written(&self) -> bool {
+        matches!(self.source, Source::Text(_))
+    }
+
+    fn text(&self) -> &str {
+        match &self.source {
+            Source::Text(text) => text,
+            Source::File(_) => "",
+        }
+    }
+
+    /// The scenario after the edits.
+    pub fn scenario(&self, edits: &[Edit]) -> Result<Scenario, Fault> {
+        self.scenario_with(&NoFiles, edits)
     }
 
     /// Like [`scenario`](Self::scenario), with the files that the scenario names taken from `files`.
-    pub fn scenario_with(&self, files: &dyn Files, overrides: &[Edit]) -> Result<Scenario, Fault> {
-        self.file(overrides)?.resolve_with(files).map_err(|fault| self.located(fault, overrides))
+    pub fn scenario_with(&self, files: &dyn Files, edits: &[Edit]) -> Result<Scenario, Fault> {
+        self.file(edits)?.resolve_with(files).map_err(|fault| self.located(fault, edits))
     }
 
     /// Like [`scenario_with`](Self::scenario_with), without checking whether the values are consistent
     /// ([`Scenario::check_together`]).
-    pub fn resolve_unchecked(&self, files: &dyn Files, overrides: &[Edit]) -> Result<Scenario, Fault> {
-        let scenario = self.file(overrides)?.resolve_unchecked(files);
-        scenario.map_err(|fault| self.located(fault, overrides))
+    pub fn resolve_unchecked(&self, files: &dyn Files, edits: &[Edit]) -> Result<Scenario, Fault> {
+        self.file(edits)?.resolve_unchecked(files).map_err(|fault| self.located(fault, edits))
     }
 
     /// The layers in a file that contains nothing else: `layers = [{ op = "relu" }]`.
@@ -107,36 +81,60 @@ impl Document {
         struct Layers {
             layers: Vec<LayerFile>,
         }
-        let file: Layers = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
+        let file: Layers = text::parse(self.text()).map_err(|error| self.explain_toml(&error))?;
         Ok(file.layers)
     }
 
-    /// Whether the text itself sets a key such as "strategy.batch".
+    /// Whether the document itself sets a key such as "strategy.batch".
     pub fn sets(&self, key: &str) -> bool {
-        let mut steps = key.split('.');
-        let first = text::parse::<toml::Table>(&self.text).ok().map(toml::Value::Table);
-        first.is_some_and(|table| steps.try_fold(&table, |value, step| value.get(step)).is_some())
+        let table = self.tree(&[]).map(DocumentMut::into_item).ok();
+        table.is_some_and(|table| key.split('.').try_fold(&table, |item, step| item.get(step)).is_some())
     }
 
-    /// The parsed file after the overrides.
-    pub fn file(&self, overrides: &[Edit]) -> Result<ScenarioFile, Fault> {
-        let mut root = text::document(&self.text).map_err(|error| self.explain_toml(&error))?;
-        self.check_tables(root.get_ref())?;
-        let mut file: ScenarioFile = text::read(root.clone()).map_err(|error| self.explain_toml(&error))?;
-        let values: Vec<String> =
-            overrides.iter().map(|change| format!("value = {}", change.value)).collect();
-        for (change, value) in overrides.iter().zip(&values) {
-            let wrong = |(reason, remedy): (String, Remedies)| {
-                Fault::in_key(change.key.as_str(), reason, remedy).at(change.origin())
-            };
-            let refused = |error: toml::de::Error| wrong(explain(error.message()));
-            let parts = key_parts(&change.key).map_err(|fault| fault.at(change.origin()))?;
-            let value = text::document(value).map_err(refused)?.get_mut().remove("value");
-            let wrong_place = |reason| wrong((reason, "check the key against the scenario".into()));
-            value.map_or(Ok(()), |value| set(root.get_mut(), &parts, &value)).map_err(wrong_place)?;
-            file = text::read(root.clone()).map_err(refused)?;
+    /// The scenario as written, after the edits: they are made one after the other, and the result is read once.
+    pub fn file(&self, edits: &[Edit]) -> Result<ScenarioFile, Fault> {
+        match (&self.source, edits) {
+            (Source::Text(text), []) => {
+                let root = text::document(text).map_err(|error| self.explain_toml(&error))?;
+                self.check_tables(root.get_ref())?;
+                text::read(root).map_err(|error| self.explain_toml(&error))
+            }
+            (Source::File(file), []) => Ok((**file).clone()),
+            _ => from_document(self.tree(edits)?).or_else(|_| self.file_or_blame(edits)),
+        }
+    }
+
+    /// Reads the document after every edit, to find the one to blame.
+    fn file_or_blame(&self, edits: &[Edit]) -> Result<ScenarioFile, Fault> {
+        let mut file = self.file(&[])?;
+        let mut tree = self.tree(&[])?;
+        for edit in edits {
+            edit.apply(&mut tree)?;
+            file = from_document(tree.clone()).map_err(|error| {
+                let (reason, remedy) = explain(error.message());
+                edit.fault(reason, remedy)
+            })?;
         }
         Ok(file)
+    }
+
+    /// The text after the edits, with its comments.
+    pub fn edited(&self, edits: &[Edit]) -> Result<String, Fault> {
+        Ok(self.tree(edits)?.to_string())
+    }
+
+    fn tree(&self, edits: &[Edit]) -> Result<DocumentMut, Fault> {
+        let mut tree = match &self.source {
+            Source::Text(text) => {
+                // The editor does not bound the levels of a text as the parser of scenarios does.
+                text::document(text).map_err(|error| self.explain_toml(&error))?;
+                text.parse().map_err(|error: TomlError| self.explained(error.message(), error.span()))?
+            }
+            Source::File(file) => to_document(file)
+                .map_err(|error| Fault::in_file(&*self.name, error.to_string(), "give it another name"))?,
+        };
+        edits.iter().try_for_each(|edit| edit.apply(&mut tree))?;
+        Ok(tree)
     }
 
     /// Refuses a list where a section is one table: `[[strategy]]`.
@@ -154,7 +152,7 @@ impl Document {
             {
                 let reason = format!("`{path}` is one table, and a list of them is given");
                 let fault = Fault::in_key(path, reason, format!("write [{path}] once, with single brackets"));
-                let span = first_line(&self.text, clamp(&self.text, value.span()));
+                let span = first_line(self.text(), clamp(self.text(), value.span()));
                 return Err(self.placed(fault, Some(span)));
             }
         }
@@ -162,29 +160,33 @@ impl Document {
     }
 
     fn explain_toml(&self, error: &toml::de::Error) -> Fault {
-        let (reason, remedy) = explain(error.message());
-        let span = error.span().unwrap_or(0..0);
-        self.placed(Fault::new(reason, remedy), Some(clamp(&self.text, span)))
+        self.explained(error.message(), error.span())
     }
 
-    /// Adds the place to the fault of a value: the override that set it, or its position in the text.
-    pub fn located(&self, fault: Fault, overrides: &[Edit]) -> Fault {
+    fn explained(&self, message: &str, span: Option<Range<usize>>) -> Fault {
+        let (reason, remedy) = explain(message);
+        self.placed(Fault::new(reason, remedy), Some(clamp(self.text(), span.unwrap_or(0..0))))
+    }
+
+    /// Adds the place to the fault of a value: the edit that set it, or its position in the text.
+    pub fn located(&self, fault: Fault, edits: &[Edit]) -> Fault {
         let keys: Vec<&str> = fault.key.steps().iter().filter_map(key_of).collect();
-        let blamed = overrides.iter().rev().find(|change| {
-            let parts = change.key.split('.').map(str::trim).filter(|part| part.parse::<usize>().is_err());
+        let blamed = edits.iter().rev().find(|edit| {
+            let parts = edit.key().split('.').map(str::trim).filter(|part| part.parse::<usize>().is_err());
             parts.zip(&keys).all(|(set, wrong)| set == *wrong)
         });
         match blamed {
-            Some(change) => fault.at(change.origin()),
+            Some(edit) => fault.at(shown(edit.text())),
             None => {
-                let span = locate(&self.text, &fault.key);
+                let span = locate(self.text(), &fault.key);
                 self.placed(fault, span)
             }
         }
     }
 
     fn placed(&self, fault: Fault, span: Option<Range<usize>>) -> Fault {
-        let excerpt = span.map(|span| Excerpt { text: self.text.as_str().into(), span });
+        let span = span.filter(|_| self.is_written());
+        let excerpt = span.map(|span| Excerpt { text: self.text().into(), span });
         Fault { place: Some(Place { origin: self.name.clone(), excerpt }), ..fault }
     }
 }
@@ -292,54 +294,6 @@ fn plain_expected(expected: &str) -> &str {
         _ if expected.starts_with("struct ") => "a table",
         _ => expected,
     }
-}
-
-/// Sets the key `parts` below `table`. If the path leads through an array of tables, the key is set in all of them;
-/// if it leads through the name of a catalog entry, the name becomes a table based on that entry.
-fn set<'a>(table: &mut DeTable<'a>, parts: &[&'a str], value: &Node<'a>) -> Result<(), String> {
-    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
-    let key = || unplaced(Cow::Borrowed(*first));
-    if rest.is_empty() {
-        table.insert(key(), value.clone());
-        return Ok(());
-    }
-    let fresh = || match *first {
-        "workers" => DeValue::Array(DeArray::from_iter([unplaced(DeValue::Table(DeTable::new()))])),
-        _ => DeValue::Table(DeTable::new()),
-    };
-    let slot = table.entry(key()).or_insert_with(|| unplaced(fresh())).get_mut();
-    if let (DeValue::String(_), "device" | "network") = (&*slot, *first) {
-        let name = std::mem::replace(slot, DeValue::Boolean(false));
-        *slot = DeValue::Table(DeTable::from_iter([(unplaced(Cow::Borrowed("base")), unplaced(name))]));
-    }
-    descend(slot, first, rest, value)
-}
-
-fn descend<'a>(slot: &mut DeValue<'a>, name: &str, rest: &[&'a str], value: &Node<'a>) -> Result<(), String> {
-    match slot {
-        DeValue::Table(inner) => set(inner, rest, value),
-        DeValue::Array(items) => match rest.split_first().map(|(index, rest)| (index.parse::<usize>(), rest))
-        {
-            Some((Ok(index), rest)) => {
-                let length = items.len();
-                let item = items
-                    .get_mut(index)
-                    .ok_or_else(|| format!("`{name}` has no element {index} of {length}"))?;
-                if rest.is_empty() {
-                    *item = value.clone();
-                    return Ok(());
-                }
-                descend(item.get_mut(), name, rest, value)
-            }
-            _ => items.iter_mut().try_for_each(|item| descend(item.get_mut(), name, rest, value)),
-        },
-        _ => Err(format!("`{name}` is a value and has no `{}` below it", rest.join("."))),
-    }
-}
-
-/// A key or value that stands nowhere in the text.
-fn unplaced<T>(inner: T) -> Spanned<T> {
-    Spanned::new(0..0, inner)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod document;
 mod documentation;
 mod echo;
+mod edit;
 mod exchanged;
 mod field;
 #[cfg(test)]
@@ -21,8 +22,9 @@ mod training;
 mod transformer_tests;
 mod uncertain;
 
-pub use document::{Document, Edit};
+pub use document::Document;
 pub use documentation::{SectionDoc, documentation, full_key};
+pub use edit::Edit;
 pub use field::{Field, Groups};
 pub use methods::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Methods,

@@ -7,12 +7,13 @@ pub use log::{Reading, read_steps};
 
 use crate::predict::calibrate::{self, MeasuredRun};
 use crate::predict::interval::assumed::{closed_form, slopes};
-use crate::predict::{Extent, Forecast, Prepared, Stopped, Watch};
+use crate::predict::{Forecast, ForecastOptions, MethodChoice, Observer, Stopped, Watch, forecast};
 use crate::request::Request;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::{Fault, Remedies};
+use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
 
@@ -104,13 +105,18 @@ const LARGEST_FACTOR: f64 = 20.0;
 /// the data set and epochs of the scenario tell.
 pub fn check(
     request: &Request,
-    prepared: &Prepared,
+    method: &'static dyn Method,
     readings: &[Reading],
     steps_left: Option<u64>,
     watch: &Watch<'_>,
 ) -> Result<Check, Stopped> {
-    let forecast =
-        request.forecast(prepared, &Extent { workers: Some(Vec::new()), worth: crate::WORTH }, watch)?;
+    let scenario = request.scenario()?;
+    let options = ForecastOptions {
+        method: MethodChoice::One(method),
+        workers: Some(Vec::new()),
+        ..ForecastOptions::default()
+    };
+    let forecast = forecast(request, &options, &Observer::watching(watch))?;
     let left_out = ((readings.len() as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP);
     let kept = readings[left_out..].iter();
     let mut times: Vec<Seconds> =
@@ -124,10 +130,10 @@ pub fn check(
         [_, longest] if measured > longest => Verdict::Slower,
         _ => Verdict::AsForecast,
     };
-    let runs = [MeasuredRun::of_step(measured)];
+    let runs = [MeasuredRun::from_step(measured)];
     let priors = calibrate::calibrate(request, &runs)?.priors;
-    let corrected = Scenario { priors, ..prepared.scenario.clone() };
-    let corrected = prepared.method.predict_watched(&corrected, watch)?.iteration;
+    let corrected = Scenario { priors, ..scenario.as_ref().clone() };
+    let corrected = method.predict_watched(&corrected, watch)?.iteration;
     let total = forecast.training.as_ref().map(|training| (training.total / iteration).ceil() as u64);
     let steps = steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
     Ok(Check {
@@ -138,7 +144,7 @@ pub fn check(
         forecast: iteration,
         interval,
         ratio: measured / iteration,
-        suspects: suspects(prepared, (measured / iteration).ln())?,
+        suspects: suspects(&scenario, method, (measured / iteration).ln())?,
         corrected,
         // What was measured tells more about the rest than any model.
         rest: steps.map(|steps| Rest { steps, time: measured * steps as f64 }),
@@ -161,9 +167,12 @@ fn step_time(reading: &Reading, forecast: &Forecast) -> Result<Seconds, Fault> {
 }
 
 /// The assumptions on which a step depends, and the factors that would explain `difference`, a logarithm.
-fn suspects(prepared: &Prepared, difference: f64) -> Result<Vec<Suspect>, Stopped> {
-    let Prepared { scenario, method } = prepared;
-    let Some(twin) = closed_form(scenario, *method) else { return Ok(Vec::new()) };
+fn suspects(
+    scenario: &Scenario,
+    method: &'static dyn Method,
+    difference: f64,
+) -> Result<Vec<Suspect>, Stopped> {
+    let Some(twin) = closed_form(scenario, method) else { return Ok(Vec::new()) };
     let slopes = slopes(scenario, twin)?;
     let variance = scenario.priors.variance(&slopes);
     let mut suspects: Vec<Suspect> = scenario
@@ -189,20 +198,20 @@ fn suspects(prepared: &Prepared, difference: f64) -> Result<Vec<Suspect>, Stoppe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::predict::{MethodChoice, unwatched};
+    use crate::predict::unwatched;
 
     fn checked(slowness: f64) -> Check {
         let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\nbatch = 32\n\
                     [[cluster.workers]]\ncount = 16\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster.network]\n\
                     bandwidth = \"10 Gbit/s\"\nrented = false\n[data]\nsamples = 1281167\nepochs = 1";
         let request = Request::from_reader("job.toml", text.as_bytes(), Vec::new()).unwrap();
-        let prepared = request.prepare(MethodChoice::Auto).unwrap();
-        let forecast = prepared.method.predict(&prepared.scenario).unwrap().iteration;
+        let method = request.method(MethodChoice::Auto).unwrap();
+        let forecast = method.predict(&request.scenario().unwrap()).unwrap().iteration;
         let mut readings = vec![Reading::Step(forecast * (10.0 * slowness)); 3];
         readings.extend(
             [0.99, 1.0, 1.01].repeat(9).iter().map(|vary| Reading::Step(forecast * (slowness * vary))),
         );
-        check(&request, &prepared, &readings, None, &unwatched).unwrap()
+        check(&request, method, &readings, None, &unwatched).unwrap()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! range (Oyama 2016, section 4.3).
 
 use crate::cost;
-use crate::predict::memory;
+use crate::predict::training;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -148,7 +148,7 @@ impl Map {
         };
         let per_node = scenario.cluster.workers_per_node().min(group.count);
         let nodes = extent.nodes.unwrap_or_else(|| (1..=(group.count / per_node).min(USUAL_NODES)).collect());
-        let fitting = memory::largest_batch(scenario);
+        let fitting = training::largest_batch(scenario);
         let batches = match extent.batches {
             Some(batches) => batches,
             None => (1..=fitting.unwrap_or(USUAL_BATCHES).min(USUAL_BATCHES)).collect(),
@@ -325,8 +325,8 @@ mod tests {
         assert_eq!(map.nodes, (1..=8).collect::<Vec<_>>());
         let largest = *map.batches.last().unwrap();
         let memory = scenario(&[]).cluster.groups[0].device.memory;
-        assert!(memory::needed(&scenario(&[]), largest) <= memory);
-        assert!(memory::needed(&scenario(&[]), largest + 1) > memory);
+        assert!(training::needed(&scenario(&[]), largest) <= memory);
+        assert!(training::needed(&scenario(&[]), largest + 1) > memory);
         let small = scenario(&["cluster.workers.0.device={base=\"tesla-k80\", memory=\"100 MB\"}"]);
         assert_eq!(Map::new(&small, &Oyama2016, Extent::default()).unwrap_err().key, "cluster.workers");
     }

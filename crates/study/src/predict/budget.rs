@@ -1,8 +1,14 @@
-//! How the parts of a forecast share the budget of a simulation.
+//! What the parts of a forecast may cost, decided before they begin: shares of the budget of a simulation, and the closed
+//! forms that the budget pays for. One of these goes through every layer once for each group of workers, and a forecast
+//! asks for hundreds.
 
-use crate::simulate::BUDGET;
+use super::interval::Intervals;
+use super::{scaling, slack};
+use crate::cost::pass;
+use crate::simulate::{BUDGET, EXCESS, is_affordable};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
+use stepcast_core::prediction::Warning;
 use stepcast_core::scenario::Scenario;
 
 /// Part of the budget for the figure that is asked for.
@@ -71,15 +77,100 @@ pub(super) fn input(scenario: &Scenario, inputs: usize) -> Scenario {
     part(scenario, INPUTS, 2 * inputs)
 }
 
+/// Predictions of the bandwidth that balances a step.
+pub(super) const BALANCE: u64 = 42;
+
+/// Predictions of all changes that might help, about.
+const CHANGES: u64 = 16;
+
+/// The parts of a forecast beside its first figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Granted {
+    /// The interval of the first figure.
+    pub(super) interval: bool,
+    /// Changes that might help.
+    pub(super) what_if: bool,
+    /// Other numbers of workers.
+    pub(super) scaling: bool,
+    /// Their intervals.
+    pub(super) intervals: bool,
+    /// The bandwidth that balances a step.
+    pub(super) balance: bool,
+    /// The number of workers beyond which more are not worth it.
+    pub(super) saturation: bool,
+    /// The slack of workers.
+    pub(super) slack: bool,
+}
+
+impl Granted {
+    /// The parts that the budget of `scenario` pays for, the most useful first, where the table has so many `points`.
+    pub(super) fn affordable(
+        scenario: &Scenario,
+        method: &dyn Method,
+        intervals: &Intervals<'_>,
+        points: usize,
+    ) -> Self {
+        let mut left = scenario.methods.simulate.budget / pass(scenario);
+        let mut pays = |predictions: u64| {
+            let enough = predictions <= left;
+            left -= if enough { predictions } else { 0 };
+            enough
+        };
+        let (quick, points) = (u64::from(method.is_quick()), points as u64);
+        let constants: usize = scenario.priors.groups.iter().map(|group| group.constants.len()).sum();
+        let interval = intervals.predictions(scenario) + constants as u64;
+        let simulates = |part: Scenario| method.is_quick() || is_affordable(&part);
+        let scaling = pays(points * quick) && simulates(scaling(scenario, points as usize));
+        Self {
+            // Worth as much as the first figure of a simulation.
+            interval: interval * quick * pass(scenario)
+                <= scenario.methods.simulate.budget.saturating_mul(EXCESS),
+            scaling,
+            what_if: pays(CHANGES * quick) && simulates(what_if(scenario)),
+            intervals: scaling && pays(points.saturating_mul(intervals.predictions(scenario))),
+            balance: pays(BALANCE * quick),
+            saturation: scaling && pays(scaling::tried() * quick),
+            slack: pays(slack::predictions(scenario) * quick),
+        }
+    }
+
+    /// What is left out, in words.
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let parts = [
+            (self.interval, "the interval"),
+            (self.scaling, "other numbers of workers"),
+            (self.what_if, "changes that might help"),
+            (self.intervals, "intervals of other numbers of workers"),
+            (self.balance, "the bandwidth that balances a step"),
+            (self.saturation, "the number of workers beyond which more are not worth it"),
+            (self.slack, "the slack of workers"),
+        ];
+        let left_out: Vec<&str> =
+            parts.iter().filter(|(granted, _)| !granted).map(|(_, part)| *part).collect();
+        (!left_out.is_empty()).then(|| Warning {
+            code: "left-out",
+            message: format!(
+                "too many layers and groups for the budget: {} left out; use a larger `methods.simulate.budget`",
+                left_out.join(", ")
+            ),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::predict::methods::find;
+    use crate::predict::methods::{choose, find};
+    use crate::predict::{Forecast, Observer, WORTH, usual_workers};
     use crate::request::Request;
+    use std::fmt::Write;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use stepcast_core::prediction::Prediction;
+    use stepcast_core::scenario::Document;
 
     #[test]
     fn long_tables_of_simulations_ask_for_a_budget() {
-        let mut scenario = Request::quick_start(Vec::new()).scenario().unwrap();
+        let mut scenario = Request::quick_start(Vec::new()).scenario().unwrap().as_ref().clone();
         let check = |scenario: &Scenario, method: &str, points| {
             check_scaling(scenario, find(method).unwrap(), points).map_err(|fault| fault.key)
         };
@@ -90,5 +181,81 @@ mod tests {
         assert_eq!(check(&scenario, "simulate", 2000), Ok(()));
         scenario.methods.simulate.budget = 1000;
         assert_eq!(check(&scenario, "simulate", FEW), Ok(()));
+    }
+
+    /// Counts the layers that a closed form goes through.
+    struct Counted(&'static dyn Method, AtomicU64);
+
+    impl Method for Counted {
+        fn name(&self) -> &'static str {
+            self.0.name()
+        }
+
+        fn summary(&self) -> &'static str {
+            self.0.summary()
+        }
+
+        fn source(&self) -> &'static str {
+            self.0.source()
+        }
+
+        fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+            self.0.applies(scenario)
+        }
+
+        fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+            self.1.fetch_add(pass(scenario), Ordering::Relaxed);
+            self.0.predict(scenario)
+        }
+    }
+
+    fn deep(layers: usize, groups: usize, budget: u64) -> Scenario {
+        let mut text = format!("methods.simulate.budget = {budget}\nstrategy.batch = 8\n");
+        for group in 0..groups {
+            let _ = writeln!(text, "[[cluster.workers]]\ncount = 2\nspeed = {}", 1.0 + group as f64);
+        }
+        text += "[model.custom]\nname = \"deep\"\ninput = [16]\nlayers = [\n";
+        text += &"{ op = \"linear\", out = 16 },\n".repeat(layers);
+        Document::new("test", text + "]\n").scenario(&[]).unwrap()
+    }
+
+    fn forecast(scenario: &Scenario) -> (Forecast, u64) {
+        let method = Counted(choose(scenario).unwrap(), AtomicU64::new(0));
+        let workers = usual_workers(scenario, &method);
+        let forecast = Forecast::new(scenario, &method, &workers, WORTH, &Observer::none()).unwrap();
+        (forecast, method.1.into_inner())
+    }
+
+    fn left_out(forecast: &Forecast) -> Option<&str> {
+        let warnings = &forecast.prediction.warnings;
+        warnings.iter().find(|warning| warning.code == "left-out").map(|warning| warning.message.as_str())
+    }
+
+    /// However many layers and groups there are: the first figure, its interval and what the budget pays for.
+    #[test]
+    fn the_work_of_a_forecast_is_bounded() {
+        for (layers, groups) in [(50, 1), (400, 1), (50, 8)] {
+            let scenario = deep(layers, groups, 10_000);
+            let (forecast, work) = forecast(&scenario);
+            // One figure and its interval: two predictions for each group of priors and one for each of its constants.
+            let priors = &scenario.priors.groups;
+            let constants: usize = priors.iter().map(|group| 1 + group.constants.len()).sum();
+            let least = (1 + 2 * (priors.len() + 2) + constants) as u64 * pass(&scenario);
+            assert!(work <= least + 10_000, "{layers} layers, {groups} groups: {work} > {least} + 10000");
+            assert!(
+                left_out(&forecast).is_some_and(|text| text.contains("simulate.budget")),
+                "{forecast:#?}"
+            );
+        }
+    }
+
+    /// Twice the layers, twice the work, with nothing left out.
+    #[test]
+    fn the_work_of_a_forecast_is_linear_in_the_layers() {
+        let [(once, few), (twice, many)] = [100, 200].map(|layers| forecast(&deep(layers, 1, 10_000_000)));
+        assert_eq!((left_out(&once), left_out(&twice)), (None, None));
+        assert!(many as f64 <= 2.2 * few as f64, "{few} {many}");
+        assert!(!twice.scaling.is_empty() && !twice.advice.what_if.is_empty());
+        assert!(twice.scaling.iter().all(|point| point.interval_samples_per_s.is_some()));
     }
 }

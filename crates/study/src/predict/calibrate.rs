@@ -30,7 +30,7 @@ pub struct MeasuredRun {
 
 impl MeasuredRun {
     /// A step of the scenario as it is.
-    pub fn of_step(time: Seconds) -> Self {
+    pub fn from_step(time: Seconds) -> Self {
         Self { overrides: Vec::new(), measured: Measured::Step(time), place: "measured steps".to_owned() }
     }
 }
@@ -240,7 +240,7 @@ mod tests {
             &format!("cluster.workers.count,step-time\n8,{} s\n", 1.3 * step_of_8(&request)),
         );
         let calibration = calibrate(&request, &runs.unwrap()).unwrap();
-        let corrected = Scenario { priors: calibration.priors.clone(), ..scenario.clone() };
+        let corrected = Scenario { priors: calibration.priors.clone(), ..scenario.as_ref().clone() };
         let ratio = step(&corrected) / assumed;
         assert!(ratio > 1.05 && ratio < 1.3, "{ratio}");
         let slopes = slopes(&scenario, methods::choose(&scenario).unwrap()).unwrap();
@@ -264,7 +264,7 @@ mod tests {
         let measured = 1.5 * step(&request.changed([batch]).scenario().unwrap());
         let runs = read_runs("runs.csv", &format!("strategy.batch,step-time\n32,{measured} s\n"));
         let calibration = calibrate(&request, &runs.unwrap()).unwrap();
-        let corrected = Scenario { priors: calibration.priors.clone(), ..scenario.clone() };
+        let corrected = Scenario { priors: calibration.priors.clone(), ..scenario.as_ref().clone() };
         let ratio = step(&corrected) / step(&scenario);
         assert!(ratio > 1.2 && ratio < 1.5, "{ratio}");
         let deviation =

@@ -3,7 +3,7 @@
 use crate::cost::pass;
 use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::budget::COMPARED;
-use crate::predict::prepared::Watched;
+use crate::predict::forecast::Watched;
 use crate::predict::{budget, methods};
 use crate::simulate::BUDGET;
 use schemars::JsonSchema;
@@ -102,7 +102,7 @@ pub struct Effects {
 impl Effects {
     /// Predicts the scenario without start-up costs and with links that take no time, both also for the smallest
     /// cluster that communicates.
-    fn of(scenario: &Scenario, method: &dyn Method, step: Seconds) -> Option<Self> {
+    fn find(scenario: &Scenario, method: &dyn Method, step: Seconds) -> Option<Self> {
         let smallest = match scenario.strategy.architecture {
             Architecture::ParameterServer => 1,
             Architecture::AllReduce => 2,
@@ -151,7 +151,7 @@ pub struct Refusal {
 }
 
 impl MethodFigures {
-    fn of(prediction: &Prediction, effects: Option<Effects>) -> Self {
+    fn from_prediction(prediction: &Prediction, effects: Option<Effects>) -> Self {
         Self {
             iteration: prediction.iteration,
             throughput: prediction.throughput,
@@ -169,12 +169,12 @@ impl From<Fault> for Refusal {
 }
 
 impl MethodRow {
-    fn of(scenario: &Scenario, method: &dyn Method, explained: bool) -> Self {
+    fn predict(scenario: &Scenario, method: &dyn Method, explained: bool) -> Self {
         let answer = match method.predict(scenario) {
             Ok(prediction) => {
                 let effects =
-                    explained.then(|| Effects::of(scenario, method, prediction.iteration)).flatten();
-                Answer::Predicted(MethodFigures::of(&prediction, effects))
+                    explained.then(|| Effects::find(scenario, method, prediction.iteration)).flatten();
+                Answer::Predicted(MethodFigures::from_prediction(&prediction, effects))
             }
             Err(why) => Answer::Refused(why.into()),
         };
@@ -186,8 +186,8 @@ impl Comparison {
     /// Predicts the scenario with every method; all simulations share its budget.
     pub fn new(scenario: &Scenario) -> Self {
         let (brief, explained) = (budget::compared(scenario), explained(scenario));
-        let row = |method: &&'static dyn Method| MethodRow::of(&brief, *method, explained);
-        Self::of(scenario, methods::all().iter().map(row).collect())
+        let row = |method: &&'static dyn Method| MethodRow::predict(&brief, *method, explained);
+        Self::from_rows(scenario, methods::all().iter().map(row).collect())
     }
 
     /// The same; `part` receives the rows so far after each method, the quick ones first, and `watch` may cancel.
@@ -202,17 +202,17 @@ impl Comparison {
         order.sort_by_key(|place| !methods::all()[*place].is_quick());
         for place in order {
             let method = Watched::new(methods::all()[place], watch);
-            let row = MethodRow::of(&brief, &method, explained);
+            let row = MethodRow::predict(&brief, &method, explained);
             if method.is_cancelled() {
                 return Err(Stopped::Cancelled);
             }
             done[place] = Some(row);
-            part(&Self::of(scenario, done.iter().flatten().cloned().collect()));
+            part(&Self::from_rows(scenario, done.iter().flatten().cloned().collect()));
         }
-        Ok(Self::of(scenario, done.into_iter().flatten().collect()))
+        Ok(Self::from_rows(scenario, done.into_iter().flatten().collect()))
     }
 
-    fn of(scenario: &Scenario, rows: Vec<MethodRow>) -> Self {
+    fn from_rows(scenario: &Scenario, rows: Vec<MethodRow>) -> Self {
         let chosen = methods::choose(scenario).ok().map(|method| method.name());
         let mut differences = differences(&rows, chosen);
         if !explained(scenario) {

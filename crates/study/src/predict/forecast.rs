@@ -1,15 +1,19 @@
-//! A forecast: the prediction with the scenario, its reasons and the scaling curve.
+//! A forecast, and the one function that makes it: the prediction with the scenario, its reasons and the scaling curve.
 
 use crate::predict::advice::{self, Advice};
-use crate::predict::allowance::Granted;
+use crate::predict::budget::{self, Granted};
 use crate::predict::interval::{Interval, Intervals};
-use crate::predict::scaling::{self, ScalingPoint};
-use crate::predict::slack;
-use crate::predict::{budget, training};
+use crate::predict::methods::MethodChoice;
+use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
+use crate::predict::{slack, training};
+use crate::request::{Request, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::method::{Method, Progress, Stopped, Watch};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::{Method, Progress, Stopped, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -59,34 +63,77 @@ pub struct Forecast {
     pub training: Option<Training>,
 }
 
-impl Forecast {
-    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more workers are worth
-    /// it if they gain at least `worth` in throughput.
-    pub fn new(
-        scenario: &Scenario,
-        method: &dyn Method,
-        workers: &[u32],
-        worth: f64,
-        watch: &Watch<'_>,
-    ) -> Result<Self, Stopped> {
-        Self::in_parts(scenario, method, workers, worth, watch, &|_| ())
+/// What a forecast is about, beside its request.
+#[derive(Clone)]
+pub struct ForecastOptions {
+    /// The method.
+    pub method: MethodChoice,
+    /// Numbers of workers of the scaling table; the [usual ones](usual_workers) where none are given.
+    pub workers: Option<Vec<u32>>,
+    /// The gain in throughput above which more workers are worth it.
+    pub worth: f64,
+}
+
+impl Default for ForecastOptions {
+    fn default() -> Self {
+        Self { method: MethodChoice::Auto, workers: None, worth: WORTH }
+    }
+}
+
+/// Follows a forecast.
+#[derive(Clone, Copy)]
+pub struct Observer<'a> {
+    /// Hears of every prediction, and may cancel the work.
+    pub progress: &'a Watch<'a>,
+    /// Receives the forecast as soon as the prediction is known, and again with the scaling curve, both times without the
+    /// changes that would help.
+    pub part: &'a dyn Fn(&Forecast),
+}
+
+impl<'a> Observer<'a> {
+    /// Follows predictions alone.
+    pub fn watching(progress: &'a Watch<'a>) -> Self {
+        Self { progress, part: &|_| () }
     }
 
-    /// The same; `part` receives the forecast as soon as the prediction is known, and again with the scaling curve, both
-    /// times without the changes that would help.
-    pub fn in_parts(
+    /// Nobody looks.
+    pub fn none() -> Self {
+        Self::watching(&unwatched)
+    }
+}
+
+/// Answers a request: resolves its scenario, chooses the method and makes the forecast.
+pub fn forecast<F: Source>(
+    request: &Request<F>,
+    options: &ForecastOptions,
+    observer: &Observer<'_>,
+) -> Result<Forecast, Stopped> {
+    let scenario = request.scenario()?;
+    let method = request.method(options.method)?;
+    let watched = Watched::new(method, observer.progress);
+    let workers = options.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
+    let forecast = Forecast::new(&scenario, &watched, &workers, options.worth, observer);
+    match forecast {
+        _ if watched.is_cancelled() => Err(Stopped::Cancelled),
+        Err(Stopped::Fault(refusal)) => Err(Stopped::Fault(request.refused(refusal))),
+        forecast => forecast,
+    }
+}
+
+impl Forecast {
+    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`.
+    pub(super) fn new(
         scenario: &Scenario,
         method: &dyn Method,
         workers: &[u32],
         worth: f64,
-        watch: &Watch<'_>,
-        part: &dyn Fn(&Self),
+        observer: &Observer<'_>,
     ) -> Result<Self, Stopped> {
-        let given = scenario;
-        budget::check_scaling(given, method, workers.len())?;
-        let mut prediction = method.predict_watched(&budget::headline(given), watch)?;
+        let watch = observer.progress;
+        budget::check_scaling(scenario, method, workers.len())?;
+        let mut prediction = method.predict_watched(&budget::headline(scenario), watch)?;
         let intervals = Intervals::new(scenario, method);
-        let granted = Granted::of(scenario, method, &intervals, workers.len());
+        let granted = Granted::affordable(scenario, method, &intervals, workers.len());
         prediction.warnings.extend(granted.warning());
         if granted.slack {
             slack::fill(scenario, method, &mut prediction)?;
@@ -102,7 +149,7 @@ impl Forecast {
             interval
         });
         let mut forecast = Self {
-            scenario: given.to_file(),
+            scenario: scenario.to_file(),
             interval,
             advice: advice::explain(scenario, method, &prediction, granted.balance, &|| {
                 watch(Progress::Working)
@@ -110,19 +157,19 @@ impl Forecast {
             scaling: Vec::new(),
             saturates_at: None,
             worth,
-            training: of_data(scenario, &prediction),
+            training: Training::new(scenario, &prediction),
             prediction,
         };
-        part(&forecast);
+        (observer.part)(&forecast);
         if scenario.strategy.architecture != Architecture::StandAlone && granted.scaling {
-            let brief = budget::scaling(given, workers.len());
+            let brief = budget::scaling(scenario, workers.len());
             let intervals = granted.intervals.then_some(&intervals);
             forecast.scaling = scaling::scaling(&brief, method, intervals, workers, &forecast.prediction)?;
         }
         if granted.saturation {
             forecast.saturates_at = scaling::saturation(scenario, method, &forecast.scaling, worth);
         }
-        part(&forecast);
+        (observer.part)(&forecast);
         if granted.what_if {
             forecast.advice.try_changes(scenario, method, &forecast.prediction);
         }
@@ -130,10 +177,96 @@ impl Forecast {
     }
 }
 
-fn of_data(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
-    let data = scenario.data?;
-    let epoch = training::epoch(scenario, prediction)?;
-    let total = epoch * data.epochs as f64;
-    let cost = scenario.hourly_cost().map(|hourly| hourly * (total / Seconds::new(3600.0)));
-    Some(Training { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
+impl Training {
+    fn new(scenario: &Scenario, prediction: &Prediction) -> Option<Self> {
+        let data = scenario.data?;
+        let epoch = training::epoch(scenario, prediction)?;
+        let total = epoch * data.epochs as f64;
+        let cost = scenario.hourly_cost().map(|hourly| hourly * (total / Seconds::new(3600.0)));
+        Some(Self { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
+    }
+}
+
+/// A method that reports every prediction and stops once it is cancelled.
+pub(crate) struct Watched<'a> {
+    method: &'static dyn Method,
+    watch: &'a Watch<'a>,
+    cancelled: AtomicBool,
+}
+
+impl<'a> Watched<'a> {
+    pub(crate) fn new(method: &'static dyn Method, watch: &'a Watch<'a>) -> Self {
+        Self { method, watch, cancelled: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl Method for Watched<'_> {
+    fn name(&self) -> &'static str {
+        self.method.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.method.summary()
+    }
+
+    fn source(&self) -> &'static str {
+        self.method.source()
+    }
+
+    fn is_quick(&self) -> bool {
+        self.method.is_quick()
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        self.method.applies(scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        // Only the figure that is asked for is worth showing before it is final.
+        let quietly = |progress: Progress<'_>| match progress {
+            Progress::Estimate(_) => (self.watch)(Progress::Working),
+            _ => (self.watch)(progress),
+        };
+        self.predict_watched(scenario, &quietly).map_err(Fault::from)
+    }
+
+    fn predict_watched(&self, scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
+        let watch = |progress: Progress<'_>| {
+            let flow =
+                if self.cancelled.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { watch(progress) };
+            if flow.is_break() {
+                self.cancelled.store(true, Ordering::Relaxed);
+            }
+            flow
+        };
+        let prediction = self.method.predict_watched(scenario, &watch)?;
+        match watch(Progress::Predicted(&prediction)) {
+            ControlFlow::Continue(()) => Ok(prediction),
+            ControlFlow::Break(()) => Err(Stopped::Cancelled),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_observer_hears_of_predictions_and_ends_the_work() {
+        let request = Request::quick_start(Vec::new());
+        let heard = std::sync::Mutex::new(0);
+        let count = |progress: Progress<'_>| {
+            *heard.lock().unwrap() += usize::from(matches!(progress, Progress::Predicted(_)));
+            ControlFlow::Continue(())
+        };
+        let ask = |observer| forecast(&request, &ForecastOptions::default(), &observer);
+        let observed = ask(Observer::watching(&count)).unwrap();
+        assert_eq!(observed, ask(Observer::none()).unwrap());
+        assert!(*heard.lock().unwrap() > observed.scaling.len());
+        assert_eq!(ask(Observer::watching(&|_| ControlFlow::Break(()))), Err(Stopped::Cancelled));
+    }
 }

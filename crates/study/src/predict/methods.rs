@@ -43,11 +43,13 @@ impl MethodSet {
 
     /// The methods that model a scenario.
     pub(crate) fn of(scenario: &Scenario) -> Self {
-        let modelled = |(place, method): (usize, &&'static dyn Method)| match method.applies(scenario) {
-            Ok(()) => 1 << place,
-            Err(_) => 0,
-        };
-        Self(all().iter().enumerate().map(modelled).fold(0, |set, bit| set | bit))
+        Self::every().filtered(|method| method.applies(scenario).is_ok())
+    }
+
+    /// The methods of the set that `keep` approves.
+    fn filtered(self, keep: impl Fn(&dyn Method) -> bool) -> Self {
+        let kept = (0..all().len()).filter(|place| self.0 & (1 << place) != 0 && keep(all()[*place]));
+        Self(kept.fold(0, |set, place| set | 1 << place))
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -71,8 +73,7 @@ impl MethodSet {
 
     /// The methods of the set that are not rough.
     pub(crate) fn without_rough(self) -> Self {
-        let rough = all().iter().enumerate().filter(|(_, method)| method.is_rough());
-        Self(rough.fold(self.0, |set, (place, _)| set & !(1 << place)))
+        self.filtered(|method| !method.is_rough())
     }
 
     /// The methods, in order of preference.

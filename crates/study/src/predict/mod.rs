@@ -1,23 +1,19 @@
 //! The forecast of one scenario: the choice of a method, the prediction, its reasons and its uncertainty.
 
 mod advice;
-mod allowance;
 mod budget;
 pub mod calibrate;
 pub mod compare;
 mod forecast;
 pub mod interval;
 pub mod layout;
-pub(crate) mod memory;
 pub mod methods;
-mod prepared;
 mod scaling;
 mod slack;
 pub(crate) mod training;
 
 pub use advice::{Advice, Alone, Change, CriticalPath, Share, WhatIf, changes};
-pub use forecast::{Forecast, Training};
+pub use forecast::{Forecast, ForecastOptions, Observer, Training, forecast};
 pub use methods::MethodChoice;
-pub use prepared::{Extent, Prepared, predict};
 pub use scaling::{ScalingPoint, WORTH, usual_workers};
 pub use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch, never_cancelled, unwatched};

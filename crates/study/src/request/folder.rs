@@ -48,7 +48,7 @@ impl Folder {
     }
 
     /// A source with only the kept files.
-    pub fn of_kept(kept: Kept) -> Self {
+    pub fn from_kept(kept: Kept) -> Self {
         Self { kept: Mutex::new(kept), ..Self::default() }
     }
 

@@ -9,13 +9,16 @@ pub use folder::{Folder, Kept};
 pub use usual::{Links, is_onnx, is_transformer, links};
 
 use crate::explore::sweep::{Axis, Variants, VaryError};
-use crate::predict::{Extent, Forecast, MethodChoice, Prepared, Stopped, Watch};
+use crate::predict::MethodChoice;
 use folder::MAX_FILE;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use stepcast_core::fault::{Fault, Note, Remedy};
 use stepcast_core::files::Files;
+use stepcast_core::method::Method;
+use stepcast_core::prior::Priors;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, StrategySection, Synchronisation};
@@ -27,7 +30,8 @@ const MAX_CONFIG: u64 = 1 << 20;
 pub const QUICK_START_NAME: &str = "quickstart.toml (built in)";
 
 /// Neither a profile nor an empty scenario says how gradients are summed; requests about fusion use all-reduce.
-pub const ALL_REDUCE: [&str; 2] = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
+pub const ALL_REDUCE: [(&str, &str); 2] =
+    [("strategy.architecture", "all-reduce"), ("strategy.synchronisation", "bsp")];
 
 /// The source of the files of a request.
 pub trait Source: Files + Sync {
@@ -37,69 +41,53 @@ pub trait Source: Files + Sync {
     }
 }
 
-/// A scenario, overrides, and the files that it names.
+/// A scenario, edits of it, and the files that it names; it is resolved once.
 #[derive(Debug)]
 pub struct Request<F = Folder> {
     document: Document,
     files: F,
     /// Whether the request has a profile in place of a scenario.
     only_profile: bool,
-    /// Whether the document was made of a profile or a model: positions in it are then meaningless.
-    unwritten: bool,
-    overrides: Vec<Edit>,
+    edits: Vec<Edit>,
+    resolved: OnceLock<Arc<Scenario>>,
 }
 
 impl<F: Source> Request<F> {
-    /// A request for a document, the files that it names, and overrides.
-    pub fn new(document: Document, files: F, overrides: Vec<Edit>) -> Self {
-        Self { document, files, only_profile: false, unwritten: false, overrides }
+    /// A request for a document, the files that it names, and edits.
+    pub fn new(document: Document, files: F, edits: Vec<Edit>) -> Self {
+        Self { document, files, only_profile: false, edits, resolved: OnceLock::new() }
     }
 
-    /// The scenario as written, with overrides applied and defaults left out.
+    /// The scenario as written, with edits made and defaults left out.
     pub fn file(&self) -> Result<ScenarioFile, Fault> {
-        self.document.file(&self.overrides)
+        self.document.file(&self.edits)
     }
 
     /// The resolved scenario, or its error.
-    pub fn scenario(&self) -> Result<Scenario, Fault> {
-        let scenario = self.document.scenario_with(&self.files, &self.overrides);
-        scenario.map_err(|fault| self.explained(fault))
+    pub fn scenario(&self) -> Result<Arc<Scenario>, Fault> {
+        if let Some(scenario) = self.resolved.get() {
+            return Ok(Arc::clone(scenario));
+        }
+        let scenario = self.document.scenario_with(&self.files, &self.edits);
+        let scenario = Arc::new(scenario.map_err(|fault| self.explained(fault))?);
+        Ok(Arc::clone(self.resolved.get_or_init(|| scenario)))
     }
 
-    /// The scenario and the method that predicts it.
-    pub fn prepare(&self, choice: MethodChoice) -> Result<Prepared, Fault> {
-        let scenario = self.scenario()?;
-        let method = choice.method(&scenario).map_err(|refusal| self.refused(refusal))?;
-        Ok(Prepared { scenario, method })
+    /// Puts corrected priors in place of those of the scenario.
+    pub fn correct(&mut self, priors: Arc<Priors>) -> Result<(), Fault> {
+        let corrected = Scenario { priors, ..self.scenario()?.as_ref().clone() };
+        self.resolved = OnceLock::from(Arc::new(corrected));
+        Ok(())
     }
 
-    /// The forecast of a prepared request; `watch` receives every prediction and may cancel the work.
-    pub fn forecast(
-        &self,
-        prepared: &Prepared,
-        extent: &Extent,
-        watch: &Watch<'_>,
-    ) -> Result<Forecast, Stopped> {
-        self.forecast_in_parts(prepared, extent, watch, &|_| ())
-    }
-
-    /// The same; `part` receives what is known of it [so far](Forecast::in_parts).
-    pub fn forecast_in_parts(
-        &self,
-        prepared: &Prepared,
-        extent: &Extent,
-        watch: &Watch<'_>,
-        part: &dyn Fn(&Forecast),
-    ) -> Result<Forecast, Stopped> {
-        prepared.forecast_in_parts(extent, watch, part).map_err(|stopped| match stopped {
-            Stopped::Fault(refusal) => Stopped::Fault(self.refused(refusal)),
-            Stopped::Cancelled => Stopped::Cancelled,
-        })
+    /// The method that predicts the scenario.
+    pub fn method(&self, choice: MethodChoice) -> Result<&'static dyn Method, Fault> {
+        choice.method(&*self.scenario()?).map_err(|refusal| self.refused(refusal))
     }
 
     /// The scenario at every combination of the axes' values.
     pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
-        Variants::new(&self.document, &self.files, &self.overrides, axes).map_err(|error| match error {
+        Variants::new(&self.document, &self.files, &self.edits, axes).map_err(|error| match error {
             VaryError::Document(fault) => VaryError::Document(self.explained(fault)),
             error @ VaryError::Axis { .. } => error,
         })
@@ -107,47 +95,38 @@ impl<F: Source> Request<F> {
 
     /// A method's refusal, with the position of the refused key.
     pub fn refused(&self, refusal: Fault) -> Fault {
-        self.placed(self.document.located(refusal, &self.overrides))
+        self.document.located(refusal, &self.edits)
     }
 
     /// For a profile alone, replaces the error by that of the profile, which has the position in that file.
     fn explained(&self, fault: Fault) -> Fault {
-        let failed = self.files.take_fault().filter(|_| self.unwritten);
-        failed.unwrap_or_else(|| self.placed(fault))
-    }
-
-    /// Removes the excerpt of a document that the user did not write.
-    fn placed(&self, mut fault: Fault) -> Fault {
-        if let Some(place) = fault.place.as_mut().filter(|_| self.unwritten) {
-            place.excerpt = None;
-        }
-        fault
+        self.files.take_fault().filter(|_| !self.document.is_written()).unwrap_or(fault)
     }
 }
 
 impl Request {
     /// The built-in scenario.
-    pub fn quick_start(overrides: Vec<Edit>) -> Self {
+    pub fn quick_start(edits: Vec<Edit>) -> Self {
         let folder = Folder::new(Path::new("").to_owned());
-        Self::new(Document::new(QUICK_START_NAME, stepcast_examples::QUICK_START), folder, overrides)
+        Self::new(Document::new(QUICK_START_NAME, stepcast_examples::QUICK_START), folder, edits)
     }
 
     /// The scenario, profile, model or launch file at `path`, told apart by their content. Files that a scenario names are relative to its folder.
-    pub fn open(path: &str, overrides: Vec<Edit>) -> Result<Self, Fault> {
+    pub fn open(path: &str, edits: Vec<Edit>) -> Result<Self, Fault> {
         if is_profile(path) {
             if let Some(text) = small_json(path) {
-                if let Some(request) = Self::of_launch(path, &text, &overrides)? {
+                if let Some(request) = Self::from_launch(path, &text, &edits)? {
                     return Ok(request);
                 }
                 if launch::is_config(&text) {
-                    return Self::of_model(path, overrides);
+                    return Self::from_model(path, edits);
                 }
             }
             let files = Folder::new(Path::new("").to_owned());
-            return Self::of_file(path, files, overrides);
+            return Self::from_profile_file(path, files, edits);
         }
         if is_onnx(path) {
-            return Self::of_model(path, overrides);
+            return Self::from_model(path, edits);
         }
         let cannot = |error: io::Error| {
             let remedy = [Remedy::advice("check the path"), Remedy::RunQuickStart];
@@ -157,53 +136,52 @@ impl Request {
             return Err(Fault::in_file(path, "the scenario is a directory", "name a file in it"));
         }
         let text = text(path, File::open(path).map_err(cannot)?)?;
-        if let Some(request) = Self::of_launch(path, &text, &overrides)? {
+        if let Some(request) = Self::from_launch(path, &text, &edits)? {
             return Ok(request);
         }
         let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Self::new(Document::new(path, text), Folder::new(folder), overrides))
+        Ok(Self::new(Document::new(path, text), Folder::new(folder), edits))
     }
 
     /// The scenario read from `reader`, called `name` in errors; files are relative to the working directory.
-    pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Edit>) -> Result<Self, Fault> {
+    pub fn from_reader(name: &str, reader: impl Read, edits: Vec<Edit>) -> Result<Self, Fault> {
         let text = text(name, reader)?;
-        if let Some(request) = Self::of_launch(name, &text, &overrides)? {
+        if let Some(request) = Self::from_launch(name, &text, &edits)? {
             return Ok(request);
         }
         let document = Document::new(name, text);
-        Ok(Self::new(document, Folder::new(Path::new("").to_owned()), overrides))
+        Ok(Self::new(document, Folder::new(Path::new("").to_owned()), edits))
     }
 
     /// A profile alone, as if it were at `path`.
-    pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Edit>) -> Result<Self, Fault> {
-        Self::of_file(path, Folder::default().with_profile(path, profile), overrides)
+    pub fn from_profile(path: &str, profile: Profile, edits: Vec<Edit>) -> Result<Self, Fault> {
+        Self::from_profile_file(path, Folder::default().with_profile(path, profile), edits)
     }
 
     /// The profile at `path` among `files` alone.
-    fn of_file(path: &str, files: Folder, overrides: Vec<Edit>) -> Result<Self, Fault> {
+    fn from_profile_file(path: &str, files: Folder, edits: Vec<Edit>) -> Result<Self, Fault> {
         let profile = files.profile(path).map_err(|fault| files.take_fault().unwrap_or(fault))?;
-        let document = document_of_profile(path, &profile)?;
-        Ok(Self { document, files, only_profile: true, unwritten: true, overrides })
+        let document = document_from_profile(path, &profile);
+        Ok(Self { only_profile: true, ..Self::new(document, files, edits) })
     }
 
-    /// The same request with further overrides; files are read again.
-    pub fn changed(&self, overrides: impl IntoIterator<Item = Edit>) -> Self {
+    /// The same request with further edits; files are read again.
+    pub fn changed(&self, edits: impl IntoIterator<Item = Edit>) -> Self {
         let files = match self.files.path() {
             Some(path) => Folder::new(path.to_owned()),
-            None => Folder::of_kept(self.files.kept()),
+            None => Folder::from_kept(self.files.kept()),
         };
-        let overrides = self.overrides.iter().cloned().chain(overrides).collect();
-        Self { document: self.document.clone(), files, overrides, ..*self }
+        let edits = self.edits.iter().cloned().chain(edits).collect();
+        Self { only_profile: self.only_profile, ..Self::new(self.document.clone(), files, edits) }
     }
 
-    /// The request for a study of fusion: a profile alone is trained by all-reduce unless overrides say otherwise.
-    pub fn about_fusion(&self) -> Result<Self, Fault> {
+    /// The request for a study of fusion: a profile alone is trained by all-reduce unless edits say otherwise.
+    pub fn about_fusion(&self) -> Self {
         let mut request = self.changed([]);
         if self.only_profile {
-            let usual: Result<Vec<Edit>, _> = ALL_REDUCE.iter().map(|text| Edit::parse(text)).collect();
-            request.overrides.splice(0..0, usual?);
+            request.edits.splice(0..0, ALL_REDUCE.map(|(key, value)| Edit::set(key, value)));
         }
-        Ok(request)
+        request
     }
 
     /// Notes of importers about files that were read since the last call.
@@ -239,7 +217,7 @@ pub fn is_profile(path: &str) -> bool {
 
 /// A scenario with only a profile: asynchronous training with a parameter server where the profile has operations of
 /// one, and otherwise all workers sum their gradients, as with PyTorch.
-fn document_of_profile(path: &str, profile: &Profile) -> Result<Document, Fault> {
+fn document_from_profile(path: &str, profile: &Profile) -> Document {
     let served = profile.operations.iter().any(|operation| operation.resource == Resource::Server);
     let (architecture, synchronisation) = match served {
         true => (Architecture::ParameterServer, Synchronisation::Async),
@@ -254,9 +232,7 @@ fn document_of_profile(path: &str, profile: &Profile) -> Result<Document, Fault>
         },
         ..ScenarioFile::default()
     };
-    let text = toml::to_string(&file)
-        .map_err(|error| Fault::in_file(path, error.to_string(), "give the file another name"))?;
-    Ok(Document::new(path, text))
+    Document::from_file(path, file)
 }
 
 fn text(name: &str, reader: impl Read) -> Result<String, Fault> {

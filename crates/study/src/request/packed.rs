@@ -35,7 +35,7 @@ impl Request {
             scenario: toml::to_string(&self.file()?).map_err(|error| cannot(error.to_string()))?,
             files: self.files.kept(),
             only_profile: self.only_profile,
-            unwritten: self.unwritten,
+            unwritten: !self.document.is_written(),
         };
         serde_json::to_string(&packed).map_err(|error| cannot(error.to_string()))
     }
@@ -56,13 +56,13 @@ impl Request {
             return Err(Fault::in_file("packed scenario", reason, remedy));
         }
         let packed: Packed = serde_json::from_str(text).map_err(damaged)?;
-        Ok(Self {
-            document: Document::new("packed scenario", packed.scenario),
-            files: Folder::of_kept(packed.files),
-            only_profile: packed.only_profile,
-            unwritten: packed.unwritten,
-            overrides: Vec::new(),
-        })
+        let document = Document::new("packed scenario", packed.scenario);
+        let document = match packed.unwritten {
+            true => Document::from_file("packed scenario", document.file(&[])?),
+            false => document,
+        };
+        let request = Self::new(document, Folder::from_kept(packed.files), Vec::new());
+        Ok(Self { only_profile: packed.only_profile, ..request })
     }
 }
 

@@ -59,20 +59,21 @@ pub fn links(device: &str, each: u32) -> Option<Links> {
     })
 }
 
-/// What is assumed of the machines of several workers where nothing says which of them share one: changes to the scenario,
+/// What is assumed of the machines of several workers where nothing says which of them share one: edits of the scenario,
 /// and a note.
-fn assumed_machines(plain: &Request, overrides: &[Edit]) -> Option<(Vec<String>, Note)> {
-    let given = |key: &str| overrides.iter().rfind(|change| change.key().starts_with(key));
-    let workers = plain.scenario().ok()?.cluster.workers();
+fn assumed_machines(plain: &Request, edits: &[Edit]) -> Option<(Vec<Edit>, Note)> {
+    let given = |key: &str| edits.iter().rfind(|edit| edit.key().starts_with(key));
+    let scenario = plain.scenario().ok()?;
+    let workers = scenario.cluster.workers();
     if workers < 2 || LAYOUT.iter().any(|key| given(key).is_some()) {
         return None;
     }
     let network = given("cluster.network");
-    let device = given("cluster.workers.device").and_then(|change| change.value().as_str());
+    let device = given("cluster.workers.device").and_then(|edit| edit.value()?.as_str());
     let machine = device.and_then(machine_with).filter(|machine| joins_devices(machine));
     // A network joins several machines: so few workers would not need it if they shared one.
     let Some(machine) = machine.filter(|own| network.is_none() || workers > u64::from(own.gpus)) else {
-        let on = &plain.scenario().ok()?.cluster.network.name;
+        let on = &scenario.cluster.network.name;
         let text = format!("No machine is given: each of the {workers} workers is one of its own on {on}");
         let together = Remedy::GiveOption {
             option: RequestOption::Workers,
@@ -83,11 +84,13 @@ fn assumed_machines(plain: &Request, overrides: &[Edit]) -> Option<(Vec<String>,
         return Some((Vec::new(), Note { text, remedy: [together, network].into() }));
     };
     let each = workers.min(machine.gpus.into());
-    let mut changes =
-        vec![format!("cluster.nodes.workers={each}"), format!("cluster.nodes.network={}", machine.within)];
+    let mut assumed = vec![
+        Edit::set("cluster.nodes.workers", each as i64),
+        Edit::set("cluster.nodes.network", machine.within.as_str()),
+    ];
     if network.is_none() {
-        changes.push(format!("cluster.network={}", machine.network));
-        changes.push(format!("cluster.nodes.ports={}", machine.ports));
+        assumed.push(Edit::set("cluster.network", machine.network.as_str()));
+        assumed.push(Edit::set("cluster.nodes.ports", machine.ports));
     }
     let taken = match workers.div_ceil(each) {
         1 if each == u64::from(machine.gpus) => format!("are taken as one {}", machine.name),
@@ -101,32 +104,27 @@ fn assumed_machines(plain: &Request, overrides: &[Edit]) -> Option<(Vec<String>,
     };
     let machine = Remedy::option_to(RequestOption::Machine, "to name another");
     let text = format!("No machine is given: the {workers} workers {taken}");
-    Some((changes, Note { text, remedy: [apart, machine].into() }))
+    Some((assumed, Note { text, remedy: [apart, machine].into() }))
 }
 
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`, trained by all-reduce. A transformer gets the
     /// first of the usual plans that fits into memory, and a note says so.
-    pub fn of_model(model: &str, mut overrides: Vec<Edit>) -> Result<Self, Fault> {
-        let request = |plan: Option<PlanSection>, overrides: &[Edit]| -> Result<Self, Fault> {
-            let files = Folder::new(Path::new("").to_owned());
-            Ok(Self { unwritten: true, ..Self::new(document(model, plan)?, files, overrides.to_vec()) })
+    pub fn from_model(model: &str, mut edits: Vec<Edit>) -> Result<Self, Fault> {
+        let request = |plan: Option<PlanSection>, edits: &[Edit]| {
+            Self::new(document(model, plan), Folder::new(Path::new("").to_owned()), edits.to_vec())
         };
-        let mut plain = request(None, &overrides)?;
-        let (assumed, note) = assumed_machines(&plain, &overrides).unzip();
-        let assumed = assumed.unwrap_or_default();
-        if !assumed.is_empty() {
-            let assumed: Result<Vec<Edit>, Fault> =
-                assumed.iter().map(|change| Edit::parse(change)).collect();
-            overrides.splice(0..0, assumed?);
-            plain = request(None, &overrides)?;
+        let mut plain = request(None, &edits);
+        let (assumed, note) = assumed_machines(&plain, &edits).unzip();
+        if let Some(assumed) = assumed.filter(|assumed| !assumed.is_empty()) {
+            edits.splice(0..0, assumed);
+            plain = request(None, &edits);
         }
         if let Some(note) = &note {
             plain.files.note(note.clone());
         }
-        let divides =
-            |change: &Edit| change.key().starts_with("strategy.plan") && !BATCHES.contains(&change.key());
-        if !is_transformer(model) || overrides.iter().any(divides) {
+        let divides = |edit: &Edit| edit.key().starts_with("strategy.plan") && !BATCHES.contains(&edit.key());
+        if !is_transformer(model) || edits.iter().any(divides) {
             return Ok(plain);
         }
         let Ok(scenario) = plain.scenario() else { return Ok(plain) };
@@ -134,7 +132,7 @@ impl Request {
         let node = u64::from(scenario.cluster.workers_per_node()).min(workers);
         let mut chosen = None;
         for (plan, words) in usual_plans(workers, node) {
-            let planned = request(Some(plan), &overrides)?;
+            let planned = request(Some(plan), &edits);
             let Some(fits) = planned.fits() else { continue };
             chosen = Some((planned, words, fits));
             if fits {
@@ -152,8 +150,8 @@ impl Request {
 
     /// Whether the plan fits into memory; none if it cannot be predicted.
     fn fits(&self) -> Option<bool> {
-        let prepared = self.prepare(MethodChoice::Auto).ok()?;
-        let report = prepared.method.predict(&prepared.scenario).ok()?.transformer?;
+        let method = self.method(MethodChoice::Auto).ok()?;
+        let report = method.predict(&*self.scenario().ok()?).ok()?.transformer?;
         Some(report.memory.verdict != Verdict::DoesNotFit)
     }
 }
@@ -194,7 +192,7 @@ fn usual_plans(workers: u64, node: u64) -> Vec<(PlanSection, String)> {
 }
 
 /// The scenario of a model alone.
-pub(super) fn document(model: &str, plan: Option<PlanSection>) -> Result<Document, Fault> {
+fn document(model: &str, plan: Option<PlanSection>) -> Document {
     let name = Some(model.to_owned());
     let section = match model {
         _ if is_onnx(model) => ModelSection { onnx: name, ..ModelSection::default() },
@@ -208,9 +206,7 @@ pub(super) fn document(model: &str, plan: Option<PlanSection>) -> Result<Documen
         ..StrategySection::default()
     };
     let file = ScenarioFile { model: section, strategy, ..ScenarioFile::default() };
-    let text = toml::to_string(&file)
-        .map_err(|error| Fault::in_file(model, error.to_string(), "give the model another name"))?;
-    Ok(Document::new(model, text))
+    Document::from_file(model, file)
 }
 
 #[cfg(test)]
@@ -219,7 +215,7 @@ mod tests {
 
     fn request(model: &str, changes: &[&str]) -> Request {
         let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
-        Request::of_model(model, changes).unwrap()
+        Request::from_model(model, changes).unwrap()
     }
 
     fn note_texts(notes: &[Note]) -> String {
@@ -230,17 +226,17 @@ mod tests {
     fn a_large_transformer_is_split_until_it_fits() {
         let cluster = ["cluster.machine=dgx-h100", "cluster.machines=8"];
         let small = request("gpt2", &cluster);
-        assert_eq!(small.scenario().unwrap().strategy.plan.unwrap().sharding, Sharding::None);
+        assert_eq!(small.scenario().unwrap().strategy.plan.as_ref().unwrap().sharding, Sharding::None);
         let large = request("llama3-70b", &cluster);
         assert_eq!(large.fits(), Some(true));
-        assert_ne!(large.scenario().unwrap().strategy.plan.unwrap().sharding, Sharding::None);
+        assert_ne!(large.scenario().unwrap().strategy.plan.as_ref().unwrap().sharding, Sharding::None);
         assert!(large.take_notes()[0].text.starts_with("No plan is given: "));
     }
 
     #[test]
     fn a_given_plan_is_kept() {
         let request = request("llama3-8b", &["cluster.machine=dgx-h100", "strategy.plan.tensor=2"]);
-        assert_eq!(request.scenario().unwrap().strategy.plan.unwrap().tensor, 2);
+        assert_eq!(request.scenario().unwrap().strategy.plan.as_ref().unwrap().tensor, 2);
         assert!(request.take_notes().is_empty());
     }
 
@@ -263,7 +259,7 @@ mod tests {
 
     #[test]
     fn devices_of_whole_machines_share_them() {
-        let cluster = |changes: &[&str]| request("llama3-8b", changes).scenario().unwrap().cluster;
+        let cluster = |changes: &[&str]| request("llama3-8b", changes).scenario().unwrap().cluster.clone();
         let h100 = "cluster.workers.device=h100";
         let one = cluster(&[h100, "cluster.workers.count=8"]);
         assert_eq!(one.workers_per_node(), 8);

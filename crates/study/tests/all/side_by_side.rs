@@ -180,7 +180,8 @@ fn scenario(file: &Path, changes: &[&str]) -> Scenario {
     let all = fixed.iter().map(String::as_str).chain(free).chain(changes.iter().copied());
     let overrides =
         all.filter(|change| *change != BUCKETS).map(|change| Edit::parse(change).unwrap()).collect();
-    let mut scenario = Request::open(file.to_str().unwrap(), overrides).unwrap().scenario().unwrap();
+    let request = Request::open(file.to_str().unwrap(), overrides).unwrap();
+    let mut scenario = request.scenario().unwrap().as_ref().clone();
     if changes.contains(&BUCKETS) {
         scenario.strategy.exchange.fusion = Fusion::Buckets([1, 2, 3].into());
     }

@@ -6,11 +6,11 @@ use proptest::test_runner::{RngSeed, TestRunner};
 use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
-use stepcast_core::scenario::{Document, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_sim::jitter_factors;
 use stepcast_study::predict::methods;
 use stepcast_study::simulate::Simulate;
-use stepcast_study::{Extent, Prepared, unwatched};
+use stepcast_study::{ForecastOptions, MethodChoice, Observer, Request, forecast};
 
 /// Three layers on devices of 1 Tflop/s, so that a sample takes 12 µs at full efficiency.
 const MODEL: &str = "[model.custom]\nname = \"three\"\ninput = [1000]\nlayers = [\
@@ -173,9 +173,12 @@ impl Cluster {
             self.strategy,
             self.transport
         );
-        let prepared = Prepared { scenario: scenario(&text), method: methods::find("simulate").unwrap() };
-        let extent = Extent { workers: Some(Vec::new()), ..Extent::default() };
-        let forecast = prepared.forecast(&extent, &unwatched).unwrap();
+        let method = MethodChoice::named("simulate").unwrap();
+        let options = ForecastOptions { method, workers: Some(Vec::new()), ..ForecastOptions::default() };
+        let text = format!("{MODEL}{text}");
+        let free = vec![Edit::set("cluster.servers.software", "none")];
+        let request = Request::from_reader("test", text.as_bytes(), free).unwrap();
+        let forecast = forecast(&request, &options, &Observer::none()).unwrap();
         let interval = forecast.interval.unwrap().throughput_samples_per_s.map(|rate| rate.get());
         (forecast.prediction, interval)
     }

@@ -58,12 +58,12 @@ pub(super) async fn models() -> Response {
 }
 
 pub(super) async fn devices() -> Result<Response, Problem> {
-    let devices = catalog::devices().map_err(|error| Problem::fault(error.to_string()))?;
+    let devices = catalog::devices().map_err(Problem::fault)?;
     Ok(Json(devices).into_response())
 }
 
 pub(super) async fn networks() -> Result<Response, Problem> {
-    let networks = catalog::networks().map_err(|error| Problem::fault(error.to_string()))?;
+    let networks = catalog::networks().map_err(Problem::fault)?;
     Ok(Json(networks).into_response())
 }
 

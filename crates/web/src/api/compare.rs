@@ -3,9 +3,8 @@
 use super::accepts;
 use crate::Shared;
 use crate::events::{self, Events};
-use crate::input::Input;
 use crate::problem::Problem;
-use crate::request::ScenarioBody;
+use crate::request::{Input, ScenarioBody};
 use crate::study::as_written;
 use crate::work::{self, Work};
 use axum::extract::State;
@@ -25,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 /// The events of a comparison, one per line.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event {
+#[schemars(rename = "Event")]
+pub(crate) enum ComparisonEvent {
     /// Another method has answered.
     Progress {
         /// Methods that have answered.
@@ -56,11 +56,10 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn of(comparison: &Comparison) -> Result<Self, Problem> {
+    fn from_comparison(comparison: &Comparison) -> Result<Self, Problem> {
         let tables = [predictions(comparison), effects(comparison), refusals(comparison, NEUTRAL)];
         let html = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section);
-        let html: Vec<String> =
-            html.collect::<Result<_, _>>().map_err(|error| Problem::fault(error.to_string()))?;
+        let html: Vec<String> = html.collect::<Result<_, _>>().map_err(Problem::fault)?;
         let predicted = comparison.rows.iter().filter(|row| matches!(row.answer, Answer::Predicted(_)));
         let methods = predicted.map(|row| row.method).collect();
         Ok(Self { methods, html })
@@ -72,18 +71,22 @@ fn compared(
     token: &CancellationToken,
     part: &mut dyn FnMut(&Comparison),
 ) -> Result<Comparison, Problem> {
-    let watch = |_: stepcast_study::Progress<'_>| work::wanted(token);
+    let watch = |_: stepcast_study::Progress<'_>| work::check(token);
     Ok(Comparison::watched(scenario, &watch, part)?)
 }
 
 fn aloud(scenario: &Scenario, events: &Events) -> Result<(), Problem> {
     let comparison = compared(scenario, events.token(), &mut |so_far| {
-        if let Ok(tables) = Tables::of(so_far) {
-            events.send(&Event::Progress { done: so_far.rows.len(), of: methods::all().len(), tables });
+        if let Ok(tables) = Tables::from_comparison(so_far) {
+            events.send(&ComparisonEvent::Progress {
+                done: so_far.rows.len(),
+                of: methods::all().len(),
+                tables,
+            });
         }
     })?;
-    let tables = Tables::of(&comparison)?;
-    events.send(&Event::Compared { comparison: Box::new(comparison), tables });
+    let tables = Tables::from_comparison(&comparison)?;
+    events.send(&ComparisonEvent::Compared { comparison: Box::new(comparison), tables });
     Ok(())
 }
 

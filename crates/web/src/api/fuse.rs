@@ -1,11 +1,12 @@
 //! Which gradients to send together.
 
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stepcast_core::scenario::Scenario;
 use stepcast_report::format::name;
 use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_report::tables::fusion as tables;
@@ -13,18 +14,19 @@ use stepcast_study::fuse::{Family, FusionReport, Line, fuse_while};
 
 /// The fusion request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct FuseRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
 }
 
-impl Study for Body {
+impl Study for FuseRequest {
     type Report = FusionReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(FusionReport, Shown), Problem> {
         let request = self.asked.request(job.shared)?;
         let scenario = request.scenario()?;
-        let report = fuse_while(&scenario, &|| job.wanted()).map_err(|why| request.refused(why))?;
+        let report = fuse_while(&scenario, &|| job.check()).map_err(|why| request.refused(why))?;
         let shown = job.show(|| {
             let mut shown = Shown::new(&tables::summary(&report));
             shown.plot("fusion", FusionComparison::from_report(&report, &name(scenario.name())).svg());
@@ -34,7 +36,7 @@ impl Study for Body {
             let rows = tables::rule_rows(&report);
             let usable = |line: &&&Line| line.family != Family::Own;
             for line in rows.iter().filter(usable) {
-                let mut to = scenario.clone();
+                let mut to = Scenario::clone(&scenario);
                 to.strategy.exchange.fusion = line.fusion().clone();
                 if let Some(number) = number(line) {
                     let edits = edits(job.shared, &self.asked, &from, &to.to_file());

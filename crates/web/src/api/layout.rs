@@ -24,7 +24,8 @@ const NARROW: f64 = 460.0;
 
 /// The request for a layout.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct LayoutRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// What colours of ranks stand for; by default the stage, or what else there is more than one of.
@@ -32,7 +33,7 @@ pub(crate) struct Body {
     role: Option<Role>,
 }
 
-impl Study for Body {
+impl Study for LayoutRequest {
     type Report = Layout;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(Layout, Shown), Problem> {
@@ -44,7 +45,7 @@ impl Study for Body {
     }
 }
 
-impl Body {
+impl LayoutRequest {
     fn shown(
         &self,
         scenario: &Scenario,
@@ -60,7 +61,7 @@ impl Body {
         shown.plot("memory", StageMemory::from_report(&layout.split, &called).svg_of(NARROW));
         if simulate::events_per_step(scenario) <= MOST_EVENTS {
             // A plan that cannot be simulated has no pipeline to show; its forecast says why.
-            if let Ok(recording) = simulate::timeline(scenario, 1, &|| work::wanted(token)) {
+            if let Ok(recording) = simulate::timeline(scenario, 1, &|| work::check(token)) {
                 shown.plot("pipeline", Gantt::from_pipeline(&recording, &called).svg());
             }
         } else {

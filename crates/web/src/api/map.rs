@@ -1,6 +1,6 @@
 //! Epoch time and minibatch over nodes and batches.
 
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, method_choice};
 use crate::study::{Job, Shown, Study};
@@ -11,7 +11,6 @@ use stepcast_core::scenario::Scenario;
 use stepcast_report::condition_map;
 use stepcast_report::format::{self, name};
 use stepcast_report::tables::map as tables;
-use stepcast_study::Prepared;
 use stepcast_study::explore::map::{Cell, Extent, Map};
 use stepcast_study::explore::numbers::numbers;
 
@@ -20,7 +19,8 @@ const MOST: usize = 1 << 16;
 
 /// The map request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct MapRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// Numbers of nodes: "1..16" or "1,2,4"; by default up to those of the cluster.
@@ -37,7 +37,7 @@ pub(crate) struct Body {
     method: Option<String>,
 }
 
-impl Study for Body {
+impl Study for MapRequest {
     type Report = Map;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(Map, Shown), Problem> {
@@ -52,7 +52,8 @@ impl Study for Body {
             return Err(Problem::invalid("nodes", reason, "give fewer nodes or batches, such as 1,2,4,8"));
         }
         let request = self.asked.request(job.shared)?;
-        let Prepared { scenario, method } = request.prepare(method_choice(self.method.as_deref())?)?;
+        let choice = method_choice(self.method.as_deref())?;
+        let (scenario, method) = (request.scenario()?, request.method(choice)?);
         let map = Map::watched(&scenario, method, extent, &mut |done, of| {
             job.progress(done, Some(of), "conditions", || None)
         })

@@ -1,7 +1,7 @@
 //! The best way to split a transformer.
 
 use super::map::several;
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
@@ -16,7 +16,8 @@ use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, applied,
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct PlanRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The objective to minimise: time or cost; by default time.
@@ -45,7 +46,7 @@ pub(crate) struct Body {
     may_fit: bool,
 }
 
-impl Study for Body {
+impl Study for PlanRequest {
     type Report = PlanReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(PlanReport, Shown), Problem> {
@@ -70,12 +71,12 @@ impl Study for Body {
         let scenario = request.scenario()?;
         let watch = &mut |plans| job.progress(plans, None, "plans", || None);
         let report = plan(&scenario, aim.unwrap_or_default(), watch).map_err(|why| request.refused(why))?;
-        let shown = job.show(|| self.shown(job, &written, &with(Vec::new())?.scenario()?, &report))?;
+        let shown = job.show(|| self.shown(job, &written, &*with(Vec::new())?.scenario()?, &report))?;
         Ok((report, shown))
     }
 }
 
-impl Body {
+impl PlanRequest {
     /// `open` is the scenario as it is `written`, with a plan in any case.
     fn shown(
         &self,

@@ -2,12 +2,10 @@
 
 use super::accepts;
 use crate::Shared;
-use crate::apply::edits;
-use crate::edit::Change;
+use crate::edit::{Change, edits};
 use crate::events::{self, Events};
-use crate::input::Input;
 use crate::problem::Problem;
-use crate::request::{ScenarioBody, Uploaded, method_choice};
+use crate::request::{Input, ScenarioBody, Uploaded, method_choice};
 use crate::study::as_written;
 use crate::work::{self, Work};
 use axum::extract::State;
@@ -18,11 +16,14 @@ use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_report::page;
 use stepcast_study::predict::changes;
-use stepcast_study::{Extent, Forecast, Prepared, Progress, Request, WhatIf};
+use stepcast_study::{
+    Forecast, ForecastOptions, MethodChoice, Observer, Progress, Request, WhatIf, forecast, usual_workers,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Most rows of a scaling table.
@@ -36,7 +37,8 @@ const BESIDE: usize = 5;
 
 /// The forecast request.
 #[derive(Clone, Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct PredictRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The method; by default the first that applies.
@@ -51,7 +53,8 @@ pub(crate) struct Body {
 #[serde_as]
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event {
+#[schemars(rename = "Event")]
+pub(crate) enum ForecastEvent {
     /// The method has started.
     Begun {
         /// Its name.
@@ -70,14 +73,15 @@ pub(crate) enum Event {
         throughput_samples_per_s: SamplesPerSec,
     },
     /// The forecast so far: first the figures, then also the scaling curve.
-    Part(Box<Answer>),
+    Part(Box<ForecastAnswer>),
     /// The complete forecast.
-    Answer(Box<Answer>),
+    Answer(Box<ForecastAnswer>),
 }
 
 /// A forecast as data, as HTML and in brief.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Answer {
+#[schemars(rename = "Answer")]
+pub(crate) struct ForecastAnswer {
     /// The same as `stepcast predict --json`.
     forecast: Forecast,
     /// Figures, plots and tables as an HTML fragment.
@@ -93,18 +97,20 @@ struct Apply {
     scaling: Vec<Vec<Change>>,
 }
 
-struct Job {
+struct ForecastJob {
     shared: Arc<Shared>,
     asked: ScenarioBody,
     request: Request<Uploaded>,
-    prepared: Prepared,
-    extent: Extent,
+    scenario: Arc<Scenario>,
+    method: &'static dyn Method,
+    workers: Vec<u32>,
 }
 
-impl Job {
-    fn new(shared: &Arc<Shared>, body: &Body) -> Result<Self, Problem> {
+impl ForecastJob {
+    fn new(shared: &Arc<Shared>, body: &PredictRequest) -> Result<Self, Problem> {
         let request = body.asked.request(shared)?;
-        let prepared = request.prepare(method_choice(body.method.as_deref())?)?;
+        let choice = method_choice(body.method.as_deref())?;
+        let (scenario, method) = (request.scenario()?, request.method(choice)?);
         if let Some(workers) = &body.workers {
             if workers.len() > MOST_POINTS {
                 let reason = format!("{} numbers of workers are too many", workers.len());
@@ -116,18 +122,14 @@ impl Job {
                 return Err(Problem::invalid("workers", reason, "name numbers within"));
             }
         }
-        let workers = Some(prepared.workers(&Extent { workers: body.workers.clone(), ..Extent::default() }));
+        let workers = body.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
         let (shared, asked) = (Arc::clone(shared), body.asked.clone());
-        Ok(Self { shared, asked, request, prepared, extent: Extent { workers, ..Extent::default() } })
-    }
-
-    fn points(&self) -> &[u32] {
-        self.extent.workers.as_deref().unwrap_or_default()
+        Ok(Self { shared, asked, request, scenario, method, workers })
     }
 
     fn is_quick(&self) -> bool {
-        let largest = self.points().iter().copied().map(u64::from).max().unwrap_or(0);
-        self.prepared.method.is_quick() && largest.max(self.prepared.scenario.cluster.workers()) <= LARGE
+        let largest = self.workers.iter().copied().map(u64::from).max().unwrap_or(0);
+        self.method.is_quick() && largest.max(self.scenario.cluster.workers()) <= LARGE
     }
 
     fn forecast(
@@ -138,16 +140,21 @@ impl Job {
     ) -> Result<Forecast, Problem> {
         let watch = |progress: Progress<'_>| {
             report(progress);
-            work::wanted(token)
+            work::check(token)
         };
-        Ok(self.request.forecast_in_parts(&self.prepared, &self.extent, &watch, part)?)
+        let options = ForecastOptions {
+            method: MethodChoice::One(self.method),
+            workers: Some(self.workers.clone()),
+            ..ForecastOptions::default()
+        };
+        Ok(forecast(&self.request, &options, &Observer { progress: &watch, part })?)
     }
 
     /// Sends the forecast, and every prediction before it, as events.
     fn stream(&self, events: &Events) -> Result<(), Problem> {
-        events.send(&Event::Begun { method: self.prepared.method.name() });
-        let (done, of) = (AtomicUsize::new(0), self.points().len() + BESIDE);
-        let quick = self.prepared.method.is_quick();
+        events.send(&ForecastEvent::Begun { method: self.method.name() });
+        let (done, of) = (AtomicUsize::new(0), self.workers.len() + BESIDE);
+        let quick = self.method.is_quick();
         let report = |progress: Progress<'_>| {
             let (done, prediction) = match progress {
                 Progress::Working => return,
@@ -155,7 +162,7 @@ impl Job {
                 Progress::Predicted(prediction) => (1 + done.fetch_add(1, Ordering::Relaxed), prediction),
             };
             if !quick {
-                events.send(&Event::Progress {
+                events.send(&ForecastEvent::Progress {
                     done: done.min(of),
                     of,
                     workers: prediction.workers,
@@ -165,25 +172,24 @@ impl Job {
         };
         let part = |so_far: &Forecast| {
             if !quick && let Ok(answer) = self.answer(so_far.clone(), Apply::default()) {
-                events.send(&Event::Part(Box::new(answer)));
+                events.send(&ForecastEvent::Part(Box::new(answer)));
             }
         };
         let forecast = self.forecast(events.token(), report, &part)?;
         let apply = self.apply(&forecast);
-        events.send(&Event::Answer(Box::new(self.answer(forecast, apply)?)));
+        events.send(&ForecastEvent::Answer(Box::new(self.answer(forecast, apply)?)));
         Ok(())
     }
 
-    fn answer(&self, forecast: Forecast, apply: Apply) -> Result<Answer, Problem> {
-        let plots = page::narrow_plots(&self.prepared.scenario, self.prepared.method, &forecast);
-        let html = page::part(&self.prepared.scenario, self.prepared.method, &forecast, &plots)
-            .map_err(|error| Problem::fault(error.to_string()))?;
-        Ok(Answer { forecast, html, apply })
+    fn answer(&self, forecast: Forecast, apply: Apply) -> Result<ForecastAnswer, Problem> {
+        let plots = page::narrow_plots(&self.scenario, self.method, &forecast);
+        let html = page::part(&self.scenario, self.method, &forecast, &plots).map_err(Problem::fault)?;
+        Ok(ForecastAnswer { forecast, html, apply })
     }
 
     /// The edits that make the scenario what each row of the tables predicts.
     fn apply(&self, forecast: &Forecast) -> Apply {
-        let scenario = &self.prepared.scenario;
+        let scenario = &self.scenario;
         let from = scenario.to_file();
         let edits = |to: &Scenario| edits(&self.shared, &self.asked, &from, &to.to_file());
         let changes = changes(scenario);
@@ -205,22 +211,19 @@ impl Job {
 
     /// The report, with the command that makes it from a file with this text.
     fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
-        let fault = |error: &dyn std::fmt::Display| Problem::fault(error.to_string());
-        let inputs = toml::to_string(&forecast.scenario).map_err(|error| fault(&error))?;
-        let command =
-            format!("stepcast report scenario.toml --method {} -o report.html", self.prepared.method.name());
-        page::document(&self.prepared.scenario, self.prepared.method, forecast, inputs, &command)
-            .map_err(|error| fault(&error))
+        let inputs = toml::to_string(&forecast.scenario).map_err(Problem::fault)?;
+        let command = format!("stepcast report scenario.toml --method {} -o report.html", self.method.name());
+        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(Problem::fault)
     }
 }
 
 pub(super) async fn predict(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    Input(body): Input<Body>,
+    Input(body): Input<PredictRequest>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
-    let job = shared.work.quick().run(move |_| Job::new(&kept, &body)).await?;
+    let job = shared.work.quick().run(move |_| ForecastJob::new(&kept, &body)).await?;
     let queue = if job.is_quick() { Work::quick } else { Work::heavy };
     if accepts(&headers, events::CONTENT_TYPE) {
         return Ok(events::respond(shared, queue, move |events| job.stream(events)));
@@ -229,7 +232,7 @@ pub(super) async fn predict(
     let done = queue(&shared.work).run(move |token| {
         let forecast = job.forecast(token, |_| (), &|_| ())?;
         Ok(if drawing {
-            let plot = page::plots(&job.prepared.scenario, job.prepared.method, &forecast).into_iter().next();
+            let plot = page::plots(&job.scenario, job.method, &forecast).into_iter().next();
             ([(header::CONTENT_TYPE, "image/svg+xml")], plot.map(|plot| plot.svg).unwrap_or_default())
                 .into_response()
         } else if document {

@@ -1,6 +1,6 @@
 //! Layers whose communication cannot be hidden, and others in their place.
 
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
@@ -13,7 +13,8 @@ use stepcast_study::replace::{Refusal, ReplacementReport, Substitution, replace}
 
 /// The request to replace layers.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct ReplaceRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The first layer to replace; by default the first fully connected one.
@@ -24,7 +25,7 @@ pub(crate) struct Body {
     with: Option<String>,
 }
 
-impl Study for Body {
+impl Study for ReplaceRequest {
     type Report = ReplacementReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(ReplacementReport, Shown), Problem> {
@@ -35,7 +36,7 @@ impl Study for Body {
         let wrong = |fault: Fault| Problem::invalid("with", fault.reason, fault.remedy);
         let with = layers.transpose().map_err(wrong)?;
         let substitution = Substitution { from: self.from.clone(), with };
-        let report = replace(&scenario, substitution, &|| job.wanted()).map_err(|refusal| match refusal {
+        let report = replace(&scenario, substitution, &|| job.check()).map_err(|refusal| match refusal {
             Refusal::Scenario(why) => request.refused(why).into(),
             Refusal::Cut(fault) => Problem::from(fault).at("from"),
             Refusal::Layers(fault) => wrong(fault),

@@ -1,11 +1,9 @@
 //! Editing and checking the text of a scenario, with information that needs no prediction.
 
 use crate::Shared;
-use crate::edit::{Change, edited};
-use crate::input::Input;
-use crate::place::key_at;
+use crate::edit::{Change, edited, key_at};
 use crate::problem::Problem;
-use crate::request::{ScenarioBody, few};
+use crate::request::{Input, ScenarioBody, few};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -21,7 +19,8 @@ use stepcast_study::predict::methods;
 /// A scenario and edits of its text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct ScenarioRequest {
     /// The text (TOML).
     scenario: String,
     /// Edits, in order.
@@ -65,13 +64,13 @@ struct Applying {
 
 pub(super) async fn describe(
     State(shared): State<Arc<Shared>>,
-    Input(body): Input<Body>,
+    Input(body): Input<ScenarioRequest>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
     Ok(Json(shared.work.quick().run(move |_| described(&kept, body)).await?).into_response())
 }
 
-fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
+fn described(shared: &Arc<Shared>, body: ScenarioRequest) -> Result<Described, Problem> {
     few(body.edit.len(), "edit")?;
     let source = edited(&body.scenario, &body.edit)?;
     let written = text::parse(&source).unwrap_or(serde_json::Value::Null);

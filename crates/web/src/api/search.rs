@@ -17,7 +17,8 @@ const MOST: u128 = 20_000_000;
 
 /// The search request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct SearchRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The objective to minimise: iteration, epoch, time, cost or cost-time.
@@ -32,7 +33,7 @@ pub(crate) struct Body {
     method: Option<String>,
 }
 
-impl Study for Body {
+impl Study for SearchRequest {
     type Report = SearchReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(SearchReport, Shown), Problem> {
@@ -56,7 +57,7 @@ impl Study for Body {
         let goal = Goal { objective, constraints };
         let effort = Effort { how: None, budget: None, seed: 1 };
         let token = job.token();
-        let report = search(&variants, choice, &goal, effort, &|| work::wanted(token), &mut |seen| {
+        let report = search(&variants, choice, &goal, effort, &|| work::check(token), &mut |seen| {
             let plot = || front(&seen.front(), &called, currency);
             let _ = job.progress(seen.done, Some(points as u64), "configurations", plot);
         })?;

@@ -19,7 +19,8 @@ const MOST: u128 = 100_000;
 
 /// The sweep request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct SweepRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The keys to vary: "workers.count=1..64".
@@ -31,7 +32,8 @@ pub(crate) struct Body {
 
 /// What was swept; the rows themselves are JSON lines.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Report {
+#[schemars(rename = "Report")]
+pub(crate) struct SweepReport {
     /// Points.
     points: u64,
     /// Of which were predicted.
@@ -49,10 +51,10 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
     vary.iter().map(axis).collect()
 }
 
-impl Study for Body {
-    type Report = Report;
+impl Study for SweepRequest {
+    type Report = SweepReport;
 
-    fn answer(&self, job: &mut Job<'_>) -> Result<(Report, Shown), Problem> {
+    fn answer(&self, job: &mut Job<'_>) -> Result<(SweepReport, Shown), Problem> {
         let axes = axes(&self.vary)?;
         if axes.is_empty() {
             let remedy = "add a key to vary, such as batch=16,32,64";
@@ -89,9 +91,9 @@ impl Study for Body {
             }
             job.progress(done, Some(points), "points", || drawn.as_ref().map(|drawn| drawn.svg(&called)))
         };
-        let ended = rows(&variants, &agreement, 0..points, &|| work::wanted(token), each, next);
+        let ended = rows(&variants, &agreement, 0..points, &|| work::check(token), each, next);
         if let Some(error) = failed {
-            return Err(Problem::fault(error.to_string()));
+            return Err(Problem::fault(error));
         }
         if ended.is_break() {
             return Err(Problem::stopped());
@@ -101,10 +103,10 @@ impl Study for Body {
             shown(&variants, &agreement, &first, plot)
         })?;
         let methods = agreement.methods().to_vec();
-        Ok((Report { points, predicted: first.predicted(), methods, lines }, shown))
+        Ok((SweepReport { points, predicted: first.predicted(), methods, lines }, shown))
     }
 
-    fn written(report: &Report) -> Result<Response, Problem> {
+    fn written(report: &SweepReport) -> Result<Response, Problem> {
         Ok(([(header::CONTENT_TYPE, "application/jsonl")], report.lines.clone()).into_response())
     }
 }

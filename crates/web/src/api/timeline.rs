@@ -2,9 +2,8 @@
 
 use super::accepts;
 use crate::Shared;
-use crate::input::Input;
 use crate::problem::Problem;
-use crate::request::{ScenarioBody, Uploaded};
+use crate::request::{Input, ScenarioBody, Uploaded};
 use crate::work;
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +16,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::Scenario;
 use stepcast_report::format::name;
 use stepcast_report::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::Request;
@@ -39,7 +37,8 @@ const WORKERS: usize = 4;
 
 /// The timeline request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct TimelineRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// Steps per worker.
@@ -83,7 +82,7 @@ pub(crate) struct Window {
 }
 
 /// A cached run.
-struct Run {
+struct SimulatedRun {
     gantt: Gantt,
     /// The first lane of every group, and the end of the last one.
     groups: Vec<usize>,
@@ -93,10 +92,14 @@ struct Run {
 
 /// Recently plotted runs, the latest first.
 #[derive(Default)]
-pub(crate) struct Timelines(Mutex<VecDeque<(u64, Arc<Run>)>>);
+pub(crate) struct Timelines(Mutex<VecDeque<(u64, Arc<SimulatedRun>)>>);
 
 impl Timelines {
-    fn get(&self, key: u64, make: impl FnOnce() -> Result<Run, Problem>) -> Result<Arc<Run>, Problem> {
+    fn get(
+        &self,
+        key: u64,
+        make: impl FnOnce() -> Result<SimulatedRun, Problem>,
+    ) -> Result<Arc<SimulatedRun>, Problem> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, run)) = lock().iter().find(|(known, _)| *known == key) {
             return Ok(Arc::clone(run));
@@ -109,14 +112,10 @@ impl Timelines {
     }
 }
 
-impl Run {
-    fn new(
-        scenario: &Scenario,
-        request: &Request<Uploaded>,
-        steps: u32,
-        wanted: &CancelCheck<'_>,
-    ) -> Result<Self, Problem> {
-        let recording = recorded(scenario, request, steps, wanted)?;
+impl SimulatedRun {
+    fn new(request: &Request<Uploaded>, steps: u32, check: &CancelCheck<'_>) -> Result<Self, Problem> {
+        let recording = recorded(request, steps, check)?;
+        let scenario = request.scenario()?;
         let gantt =
             Gantt::from_recording(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
@@ -129,7 +128,7 @@ impl Run {
     }
 
     /// A page gets more than the window, so that it can move the picture at once.
-    fn window(&self, body: &Body, is_page: bool) -> Window {
+    fn window(&self, body: &TimelineRequest, is_page: bool) -> Window {
         let finite = |time: Option<f64>, other: f64| time.filter(|time| time.is_finite()).unwrap_or(other);
         let span = self.span.get();
         let shortest = span * 1e-6;
@@ -163,38 +162,26 @@ impl Run {
     }
 }
 
-/// Checks that a run is short enough to be drawn here.
-fn check(scenario: &Scenario, steps: u32) -> Result<(), Problem> {
-    let each = simulate::events_per_step(scenario);
-    if steps == 0 || each.saturating_mul(steps.into()) > MOST_EVENTS {
-        let reason = format!("{steps} steps would be no events, or more than {MOST_EVENTS}");
-        let remedy = match MOST_EVENTS / each {
-            0 => "use fewer workers".to_owned(),
-            most => format!("use 1 to {most} steps"),
-        };
-        return Err(Problem::invalid("steps", reason, remedy));
-    }
-    Ok(())
-}
-
 pub(super) async fn timeline(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    Input(body): Input<Body>,
+    Input(body): Input<TimelineRequest>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
     let (trace, drawing) =
         (accepts(&headers, "application/vnd.perfetto"), accepts(&headers, "image/svg+xml"));
     let work = move |token: &CancellationToken| {
-        let wanted = || work::wanted(token);
+        let check = || work::check(token);
         let request = body.asked.request(&kept)?;
         if trace {
-            return perfetto_trace(&request.scenario()?, &request, body.steps, &wanted);
+            let mut trace = Vec::new();
+            perfetto::print(&recorded(&request, body.steps, &check)?.timeline(), &mut trace)
+                .map_err(Problem::fault)?;
+            return Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response());
         }
         let mut key = DefaultHasher::new();
         (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
-        let make = || Run::new(&request.scenario()?, &request, body.steps, &wanted);
-        let run = kept.timelines.get(key.finish(), make)?;
+        let run = kept.timelines.get(key.finish(), || SimulatedRun::new(&request, body.steps, &check))?;
         let window = run.window(&body, !drawing);
         Ok(if drawing {
             ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
@@ -206,27 +193,35 @@ pub(super) async fn timeline(
 }
 
 /// The first steps of a run that is short enough to be drawn here.
-fn recorded(
-    scenario: &Scenario,
-    request: &Request<Uploaded>,
-    steps: u32,
-    wanted: &CancelCheck<'_>,
-) -> Result<Recording, Problem> {
-    check(scenario, steps)?;
-    simulate::timeline(scenario, steps.into(), wanted).map_err(|stopped| match stopped {
+fn recorded(request: &Request<Uploaded>, steps: u32, check: &CancelCheck<'_>) -> Result<Recording, Problem> {
+    let scenario = request.scenario()?;
+    let each = simulate::events_per_step(&scenario);
+    if steps == 0 || each.saturating_mul(steps.into()) > MOST_EVENTS {
+        let reason = format!("{steps} steps would be no events, or more than {MOST_EVENTS}");
+        let remedy = match MOST_EVENTS / each {
+            0 => "use fewer workers".to_owned(),
+            most => format!("use 1 to {most} steps"),
+        };
+        return Err(Problem::invalid("steps", reason, remedy));
+    }
+    simulate::timeline(&scenario, steps.into(), check).map_err(|stopped| match stopped {
         Stopped::Fault(why) => request.refused(why).into(),
         Stopped::Cancelled => Problem::stopped(),
     })
 }
 
-fn perfetto_trace(
-    scenario: &Scenario,
-    request: &Request<Uploaded>,
-    steps: u32,
-    wanted: &CancelCheck<'_>,
-) -> Result<Response, Problem> {
-    let recording = recorded(scenario, request, steps, wanted)?;
-    let mut trace = Vec::new();
-    perfetto::print(&recording.timeline(), &mut trace).map_err(|error| Problem::fault(error.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_simulated_once_for_all_its_windows() {
+        let timelines = Timelines::default();
+        let run =
+            || Ok(SimulatedRun { gantt: Gantt::default(), groups: vec![0], events: 0, span: Seconds::ZERO });
+        let first = timelines.get(1, run).unwrap();
+        let again = timelines.get(1, || Err(Problem::fault("it was simulated again"))).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(timelines.get(2, || Err(Problem::stopped())).is_err());
+    }
 }

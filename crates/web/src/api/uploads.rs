@@ -2,7 +2,7 @@
 
 use crate::Shared;
 use crate::problem::Problem;
-use crate::uploads::{LARGEST, Taken};
+use crate::uploads::LARGEST;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -10,11 +10,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use stepcast_trace::Overview;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -27,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// The query parameters of an upload.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct About {
+pub(crate) struct UploadQuery {
     /// The client's name for the file: displayed, never used as a path.
     #[serde(default)]
     name: String,
@@ -37,20 +36,9 @@ pub(crate) struct About {
 
 /// The path parameter that identifies an upload.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Name {
+pub(crate) struct UploadName {
     /// Its name in scenarios.
     name: String,
-}
-
-/// The result of an upload.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Answer {
-    /// Its name in scenarios; none if the scenario contains everything.
-    file: Option<String>,
-    /// A scenario to start from.
-    scenario: String,
-    /// The contents of the file, as in `stepcast import --json`.
-    overview: Option<Overview>,
 }
 
 /// A temporary file that is always removed, and counted as long as it is there.
@@ -70,7 +58,7 @@ impl Drop for Received {
 
 pub(super) async fn receive(
     State(shared): State<Arc<Shared>>,
-    Query(about): Query<About>,
+    Query(about): Query<UploadQuery>,
     body: Body,
 ) -> Result<Response, Problem> {
     let mut received = Received { path: shared.uploads.place()?, bytes: 0, shared: Arc::clone(&shared) };
@@ -80,8 +68,7 @@ pub(super) async fn receive(
         .work
         .heavy()
         .run(move |token| kept.uploads.take(received.path.clone(), &about.name, about.batch, token));
-    let Taken { file, scenario, overview } = taken.await?;
-    Ok(Json(Answer { file, scenario, overview }).into_response())
+    Ok(Json(taken.await?).into_response())
 }
 
 fn too_slow() -> Problem {
@@ -116,7 +103,7 @@ async fn write(body: Body, received: &mut Received) -> Result<(), Problem> {
 
 pub(super) async fn download(
     State(shared): State<Arc<Shared>>,
-    Path(Name { name }): Path<Name>,
+    Path(UploadName { name }): Path<UploadName>,
 ) -> Result<Response, Problem> {
     let text = shared.uploads.text(&name)?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], text).into_response())

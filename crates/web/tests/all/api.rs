@@ -1,27 +1,24 @@
 //! The server asked as clients ask it, and as they should not.
 
-use crate::asking::{app, ask, asking, post, request};
+use crate::asking::{ASYNC, QUICK_START, app, ask, asking, lines, post, request};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{StatusCode, header};
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stepcast_core::scenario::Document;
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::predict::methods;
-use stepcast_study::{Forecast, WORTH, usual_workers};
+use stepcast_study::{Forecast, ForecastOptions, Observer, Request};
 use stepcast_web::{Access, application};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
-const ASYNC: &str = include_str!("../../../../examples/async.toml");
-
 /// The problem that a request ends in.
-async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
+async fn problem(app: &Router, request: axum::http::Request<Body>) -> (u16, Value) {
     let (status, kind, bytes) = ask(app, request).await;
     assert_eq!(kind, "application/problem+json", "{}", String::from_utf8_lossy(&bytes));
     let problem: Value = serde_json::from_slice(&bytes).unwrap();
@@ -33,10 +30,8 @@ async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
 }
 
 fn forecast(text: &str) -> Forecast {
-    let scenario = Document::new("test", text).scenario(&[]).unwrap();
-    let method = methods::choose(&scenario).unwrap();
-    let workers = usual_workers(&scenario, method);
-    Forecast::new(&scenario, method, &workers, WORTH, &stepcast_study::unwatched).unwrap()
+    let request = Request::from_reader("test", text.as_bytes(), Vec::new()).unwrap();
+    stepcast_study::forecast(&request, &ForecastOptions::default(), &Observer::none()).unwrap()
 }
 
 #[tokio::test]
@@ -55,11 +50,7 @@ async fn the_engine_tells_how_far_it_is() {
     let body = json!({ "scenario": text, "workers": [1, 2] });
     let (status, kind, bytes) = ask(&app(), asking("/api/v1/predict", "application/x-ndjson", &body)).await;
     assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/x-ndjson"));
-    let events: Vec<Value> = bytes
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).unwrap())
-        .collect();
+    let events = lines(&bytes);
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(kinds.first(), Some(&"begun"));
     assert_eq!(kinds.last(), Some(&"answer"));
@@ -73,45 +64,28 @@ async fn the_engine_tells_how_far_it_is() {
     assert!(answer["html"].as_str().unwrap().contains("<svg"));
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_ends_the_work() {
-    let app = app();
-    // Longer than anybody waits: a hundred engines one after the other.
-    let workers: Vec<u32> = (1..=100).collect();
-    let body = json!({ "scenario": ASYNC, "workers": workers });
-    let places = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    for _ in 0..2 * places {
-        let asked = asking("/api/v1/predict", "application/x-ndjson", &body);
-        let mut lines = app.clone().oneshot(asked).await.unwrap().into_body();
-        // The last ones do not even get their turn.
-        let _ = tokio::time::timeout(Duration::from_millis(300), lines.frame()).await;
-        drop(lines);
-    }
-    // All places are free again within what one run of the engine takes.
-    let small = format!("{ASYNC}\n[methods.simulate]\nruns = 1\nsteps = 20\nwarm-up = 2\n");
-    let since = Instant::now();
-    for _ in 0..4 {
-        post(&app, "/api/v1/predict", json!({ "scenario": small, "workers": [1] })).await;
-    }
-    assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
-}
-
-/// Methods side by side and searches end soon after their clients leave.
+/// Work that nobody wants any more ends, and its place is free. If it did not, it would be given up after two minutes.
 #[tokio::test]
 async fn clients_that_leave_free_their_places() {
     let app = app();
-    let searched = json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": ["batch=1..4000", "workers.0.count=1..400"] });
     let places = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    for (path, body) in [("/api/v1/compare", json!({ "scenario": ASYNC })), ("/api/v1/search", searched)] {
-        for _ in 0..places {
-            let asked = asking(path, "application/x-ndjson", &body);
+    for (path, body) in [
+        // A hundred engines one after the other.
+        ("predict", json!({ "scenario": ASYNC, "workers": (1..=100).collect::<Vec<u32>>() })),
+        ("compare", json!({ "scenario": ASYNC })),
+        (
+            "search",
+            json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": ["batch=1..4000", "workers.0.count=1..400"] }),
+        ),
+    ] {
+        for _ in 0..2 * places {
+            let asked = asking(&format!("/api/v1/{path}"), "application/x-ndjson", &body);
             let mut lines = app.clone().oneshot(asked).await.unwrap().into_body();
-            let _ = tokio::time::timeout(Duration::from_millis(300), lines.frame()).await;
+            // The last ones do not even get their turn.
+            let _ = timeout(Duration::from_millis(300), lines.frame()).await;
         }
-        let since = Instant::now();
-        post(&app, "/api/v1/timeline", json!({ "scenario": QUICK_START, "steps": 1 })).await;
-        // A second on a machine with nothing else to do.
-        assert!(since.elapsed() < Duration::from_secs(10), "{path}: {:?}", since.elapsed());
+        let next = post(&app, "/api/v1/timeline", json!({ "scenario": QUICK_START, "steps": 1 }));
+        assert!(timeout(Duration::from_secs(100), next).await.is_ok(), "{path}: no place is free");
     }
 }
 
@@ -136,8 +110,8 @@ async fn searches_find_what_the_command_finds() {
     let report = post(&app(), "/api/v1/search", body.clone()).await;
     assert_eq!(report["configurations"], 10);
     let (_, _, bytes) = ask(&app(), asking("/api/v1/search", "application/x-ndjson", &body)).await;
-    let last: Value =
-        serde_json::from_slice(bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    let events = lines(&bytes);
+    let last = events.last().unwrap();
     assert_eq!(last["report"], report);
     assert!(last["plots"][0]["svg"].as_str().unwrap().starts_with("<svg"));
     // Every row of the best can be used.
@@ -156,9 +130,7 @@ async fn timelines_are_drawn_by_windows() {
     assert!(whole["events"].as_u64().unwrap() > 100_000, "{}", whole["events"]);
     let span = whole["span_s"].as_f64().unwrap();
     let body = json!({ "scenario": text, "steps": 16, "from_s": 0.5 * span, "to_s": 0.501 * span, "first_worker": 3, "workers": 2 });
-    let since = Instant::now();
     let window = post(&app, "/api/v1/timeline", body).await;
-    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
     let svg = window["svg"].as_str().unwrap();
     assert!(svg.contains("worker 3") && svg.contains("worker 4") && !svg.contains(">worker 5<"));
     assert!(svg.len() < 400_000, "{}", svg.len());

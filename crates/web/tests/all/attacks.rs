@@ -1,23 +1,18 @@
 //! Requests that were made to kill, hang or fill the server.
 
-use crate::asking::{app, ask, asking, post, request};
+use crate::asking::{QUICK_START, app, ask, asking, post, request};
 use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 use stepcast_web::{Access, Token, application};
 use tokio_util::sync::CancellationToken;
 
-const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
-
 async fn refused(app: &Router, path: &str, body: &Value) -> Value {
-    let since = Instant::now();
     let (status, _, bytes) = ask(app, asking(path, "application/json", body)).await;
     let problem: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {problem}");
     assert!(bytes.len() < 2000, "{path}: a message of {} bytes", bytes.len());
-    assert!(since.elapsed() < Duration::from_secs(10), "{path}: {:?}", since.elapsed());
     problem
 }
 

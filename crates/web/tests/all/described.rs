@@ -1,22 +1,14 @@
 //! What the API says of itself at `/api`, held against what it answers.
 
-use crate::asking::{app, ask, asking, request};
+use crate::asking::{
+    ALL_REDUCE, ASYNC, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, request,
+};
 use crate::schema::violations;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use serde_json::{Value, json};
 
-const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
-const ASYNC: &str = include_str!("../../../../examples/async.toml");
-const ALL_REDUCE: &str = include_str!("../../../../examples/all-reduce.toml");
-const SPRINT: &str = include_str!("../../../../examples/sprint.toml");
-const REPLACEMENT: &str = include_str!("../../../../examples/layer-replacement.toml");
-/// A transformer of which all plans are tried in no time.
-const SMALL: &str = "[model]\nzoo = \"llama3-8b\"\nsequence = 4096\n[[cluster.workers]]\ncount = 16\n\
-    device = \"h100-sxm5\"\n[cluster.network]\nbase = \"infiniband-ndr\"\n[cluster.nodes]\nworkers = 8\n\
-    network = \"nvlink4\"\nports = 8\n[strategy.plan]\ntensor = 4\npipeline = 2\nrecompute = [\"attention\"]\n\
-    global-batch = 32\n[methods.simulate]\njitter = 0\n";
 const LAYERS: &str = "layer,forward_ms,backward_ms,bytes\nfirst,1,2,4000\nsecond,2,3,8000\n";
 
 async fn get(app: &Router, path: &str) -> Value {
@@ -120,8 +112,7 @@ async fn events_are_as_described() {
         ),
     ] {
         let (_, _, bytes) = ask(&app, asking(path, "application/x-ndjson", &body)).await;
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let event: Value = serde_json::from_slice(line).unwrap();
+        for event in lines(&bytes) {
             if event["event"] == "problem" {
                 agrees(&described, "/components/schemas/Problem", &event["problem"]);
             } else {

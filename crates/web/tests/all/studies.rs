@@ -1,27 +1,16 @@
 //! Studies as the page asks for them: what they show can be applied, and what is wrong is said where it is.
 
-use crate::asking::{app, ask, asking, post};
+use crate::asking::{ALL_REDUCE, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, post};
 use axum::Router;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-
-const SPRINT: &str = include_str!("../../../../examples/sprint.toml");
-const ALL_REDUCE: &str = include_str!("../../../../examples/all-reduce.toml");
-const REPLACEMENT: &str = include_str!("../../../../examples/layer-replacement.toml");
-/// A transformer of which all plans are tried in no time.
-const SMALL: &str = "[model]\nzoo = \"llama3-8b\"\nsequence = 4096\n[[cluster.workers]]\ncount = 16\n\
-    device = \"h100-sxm5\"\n[cluster.network]\nbase = \"infiniband-ndr\"\n[cluster.nodes]\nworkers = 8\n\
-    network = \"nvlink4\"\nports = 8\n[strategy.plan]\ntensor = 4\npipeline = 2\nrecompute = [\"attention\"]\n\
-    global-batch = 32\n[methods.simulate]\njitter = 0\n";
-const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
 
 /// The last event of a study.
 async fn shown(app: &Router, name: &str, body: Value) -> Value {
     let (status, kind, bytes) =
         ask(app, asking(&format!("/api/v1/{name}"), "application/x-ndjson", &body)).await;
     assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/x-ndjson"));
-    let last = bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap();
-    let last: Value = serde_json::from_slice(last).unwrap();
+    let last = lines(&bytes).pop().unwrap();
     assert_eq!(last["event"], "answer", "{last}");
     assert!(!last["summary"].as_str().unwrap().is_empty());
     last
@@ -45,13 +34,9 @@ fn near(found: &Value, wanted: &Value) {
 async fn a_row_of_a_sweep_is_what_it_predicts() {
     let app = app();
     let body = json!({ "scenario": QUICK_START, "vary": ["batch=8,16", "workers.0.count=1..3"] });
-    let (_, kind, lines) = ask(&app, asking("/api/v1/sweep", "application/json", &body)).await;
+    let (_, kind, bytes) = ask(&app, asking("/api/v1/sweep", "application/json", &body)).await;
     assert_eq!(kind, "application/jsonl");
-    let rows: Vec<Value> = lines
-        .trim_ascii_end()
-        .split(|byte| *byte == b'\n')
-        .map(|line| serde_json::from_slice(line).unwrap())
-        .collect();
+    let rows = lines(&bytes);
     let answer = shown(&app, "sweep", body).await;
     assert_eq!((rows.len(), &answer["report"]["predicted"]), (6, &json!(6)));
     for (row, number) in rows.iter().zip(answer["tables"][0]["rows"].as_array().unwrap()) {

@@ -160,7 +160,7 @@ impl Bounds<'_> {
             |_| false,
             |scenario| {
                 let nodes = crate::explore::sweep::nodes(scenario) as f64;
-                let fits = crate::predict::memory::fits(scenario);
+                let fits = crate::predict::training::fits(scenario);
                 (samples(scenario), scenario.cluster.workers() as f64, scenario.hourly_cost(), nodes, fits)
             },
         );

@@ -2,7 +2,7 @@
 
 use super::variants::Walker;
 use crate::predict::MethodChoice;
-use crate::predict::{memory, training};
+use crate::predict::training;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -127,7 +127,7 @@ impl PointFigures {
         let fits = prediction
             .transformer
             .as_ref()
-            .map_or_else(|| memory::fits(scenario), |report| report.memory.verdict != Verdict::DoesNotFit);
+            .map_or_else(|| training::fits(scenario), |report| report.memory.verdict != Verdict::DoesNotFit);
         let hours = total.map(|time| time / Seconds::new(3600.0));
         Self {
             method: prediction.method,

@@ -1,6 +1,6 @@
 //! Changes to a scenario that might help, the most useful first: of strategies, plans, sizes and hardware.
 
-use crate::predict::memory;
+use crate::predict::training;
 use stepcast_core::machine::Cluster;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
@@ -37,8 +37,8 @@ pub fn all(scenario: &Scenario) -> Vec<Change> {
     if (0..scenario.cluster.groups.len()).any(|group| scenario.batch(group) > 1) {
         add("½ batch".to_owned(), with_batch(scenario, |batch| (batch / 2).max(1)));
     }
-    let fullest = memory::fullest(scenario).max(1.0);
-    changes.retain(|change| memory::fullest(&change.scenario) <= fullest);
+    let fullest = training::fullest(scenario).max(1.0);
+    changes.retain(|change| training::fullest(&change.scenario) <= fullest);
     changes
 }
 

@@ -10,7 +10,7 @@ pub(crate) use changes::{with_bandwidth, with_startup};
 pub use critical_path::{CriticalPath, Share};
 pub use what_if::{Alone, WhatIf};
 
-use super::allowance::BALANCE;
+use super::budget::BALANCE;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{CancelCheck, Method};

@@ -8,7 +8,6 @@
 //! as logarithms; they are independent and are added in quadrature.
 
 pub(crate) mod assumed;
-mod case;
 mod inputs;
 mod measured;
 mod reach;
@@ -16,10 +15,9 @@ mod regime;
 mod residuals;
 
 pub use assumed::{AssumedFigure, Assumption};
-pub use case::Case;
 pub use inputs::InputEffect;
 pub use regime::{Limit, Machines, Pace, Regime};
-pub use residuals::{Basis, Level, Pool, Residuals, committed, residuals};
+pub use residuals::{Basis, Case, Level, Pool, Residuals, committed, residuals};
 
 use inputs::Varied;
 use schemars::JsonSchema;

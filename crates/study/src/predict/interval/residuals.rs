@@ -8,12 +8,11 @@
 //! and more properties. If only one set validates a method, its narrowest pool is used; if none does, other methods
 //! are.
 
-use super::case::Case;
 use super::regime::{Limit, Machines, Pace, Regime, architecture};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use stepcast_core::quantity::BitsPerSec;
+use stepcast_core::quantity::{BitsPerSec, SamplesPerSec};
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
 
@@ -22,6 +21,38 @@ const FEWEST: usize = 3;
 
 /// Lower limit of the model error: repeats of one run differ by as much.
 const FLOOR: f64 = 0.02;
+
+/// One measured run and its out-of-sample prediction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// The validation set.
+    pub set: &'static str,
+    /// The group of similar runs within the set: a network, or a configuration.
+    pub group: String,
+    /// The method that predicted it.
+    pub method: String,
+    /// The regime of the training.
+    pub regime: Regime,
+    /// Number of workers.
+    pub workers: u32,
+    /// Rate of a worker's link, if known.
+    pub bandwidth: Option<BitsPerSec>,
+    /// Number of parameters, if known.
+    pub parameters: Option<u64>,
+    /// The predicted throughput.
+    pub predicted: SamplesPerSec,
+    /// The measured throughput.
+    pub measured: SamplesPerSec,
+    /// Spread of simulated runs: standard deviation of the logarithm; zero for closed forms.
+    pub run_spread: f64,
+}
+
+impl Case {
+    /// ln(measured / predicted) of the throughput: positive where the prediction was too slow.
+    pub fn residual(&self) -> f64 {
+        (self.measured.get() / self.predicted.get()).ln()
+    }
+}
 
 /// The cases of one group in one regime: a row of `validation/errors.csv`.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]

@@ -135,7 +135,7 @@ pub(crate) fn is_config(content: &str) -> bool {
 
 impl Request {
     /// The scenario of a launch file, if the text is one.
-    pub(super) fn of_launch(name: &str, content: &str, overrides: &[Edit]) -> Result<Option<Self>, Fault> {
+    pub(super) fn from_launch(name: &str, content: &str, overrides: &[Edit]) -> Result<Option<Self>, Fault> {
         let Some(kind) = kind(content) else { return Ok(None) };
         let launched = read(kind, content, overrides).map_err(|fault| fault.at(name))?;
         let files = Folder::new(Path::new("").to_owned());
@@ -146,7 +146,7 @@ impl Request {
             files.note(format!("{name}: not understood and left out: {}.", list(&launched.unknown)));
         }
         let document = document(name, launched, overrides).map_err(|fault| fault.at(name))?;
-        Ok(Some(Self { unwritten: true, ..Self::new(document, files, overrides.to_vec()) }))
+        Ok(Some(Self::new(document, files, overrides.to_vec())))
     }
 }
 
@@ -177,7 +177,7 @@ fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched,
 
 /// Layers of the model that overrides name.
 fn layers(overrides: &[Edit]) -> Option<u64> {
-    let named = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value().as_str();
+    let named = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value()?.as_str();
     match (named("model.zoo"), named("model.config")) {
         (Some(name), _) => zoo::transformer(name).map(|shape| shape.layers),
         (None, Some(path)) => {
@@ -218,13 +218,12 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
         },
         ..ScenarioFile::default()
     };
-    let text = toml::to_string(&file).map_err(|error| Fault::new(error.to_string(), "report this"))?;
-    Ok(Document::new(name, text))
+    Ok(Document::from_file(name, file))
 }
 
 /// Workers that overrides give.
 fn workers(overrides: &[Edit]) -> Option<u64> {
-    let value = |key: &str| Some(overrides.iter().rfind(|change| change.key() == key)?.value());
+    let value = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value();
     let number = |key: &str| u64::try_from(value(key)?.as_integer()?).ok();
     number("cluster.workers.count").or_else(|| {
         let machine = catalog::machine(value("cluster.machine")?.as_str()?).ok()?;
@@ -268,7 +267,7 @@ fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSect
     let mut nodes = each.map(|each| NodesSection { workers: Some(each), ..NodesSection::default() });
     let mut network = None;
     let device = overrides.iter().rfind(|change| change.key() == "cluster.workers.device");
-    let device = device.and_then(|change| change.value().as_str());
+    let device = device.and_then(|change| change.value()?.as_str());
     if let (Some(section), Some(each), Some(device)) = (&mut nodes, each, device)
         && let Some(links) = links(device, each)
     {

@@ -19,11 +19,11 @@ fn changes(texts: &[&str]) -> Vec<Edit> {
 }
 
 fn request(content: &str, texts: &[&str]) -> Result<Request, Fault> {
-    Request::of_launch("launch", content, &changes(texts)).map(|request| request.expect("a launch file"))
+    Request::from_launch("launch", content, &changes(texts)).map(|request| request.expect("a launch file"))
 }
 
 fn scenario(content: &str, texts: &[&str]) -> Scenario {
-    request(content, texts).unwrap().scenario().unwrap()
+    request(content, texts).unwrap().scenario().unwrap().as_ref().clone()
 }
 
 fn plain() -> Plan {
@@ -279,7 +279,7 @@ fn a_script_with_strange_flags_names_them() {
     let read = request.scenario().unwrap();
     assert_eq!(read.cluster.workers(), 16);
     assert_eq!(read.data.unwrap().samples, 64_000);
-    let plan = read.strategy.plan.unwrap();
+    let plan = read.strategy.plan.as_ref().unwrap();
     assert!(plan.dropout && plan.float8 && !plan.overlaps().gradients && plan.tensor == 4);
     let shape = read.source.transformer().unwrap();
     // 50257 tokens in whole multiples of 128 for each of four ranks.
@@ -295,7 +295,7 @@ fn torchtitan_fills_ranks_and_stages_in_its_own_way() {
                 [activation_checkpoint]\nmode = \"full\"\n[compile]\nenable = true";
     let request = request(text, &["cluster.machine=dgx-h100", "cluster.machines=2"]).unwrap();
     let read = request.scenario().unwrap();
-    let plan = read.strategy.plan.unwrap();
+    let plan = read.strategy.plan.as_ref().unwrap();
     assert_eq!(read.source.transformer().unwrap().sequence, 4096);
     // 34 weighted layers: 9, 9, 8, 8, less one at either end.
     assert_eq!(plan.stage_layers, Some(vec![8, 9, 8, 7]));
@@ -312,8 +312,8 @@ fn accelerate_asks_for_the_batch_of_the_trainer() {
     let request = request(text, &texts).unwrap();
     let read = request.scenario().unwrap();
     assert_eq!(read.cluster.workers_per_node(), 8);
-    assert_eq!(read.cluster.nodes.unwrap().ports, Some(8));
-    assert_eq!(read.strategy.plan.unwrap().sharding, Sharding::Zero3);
+    assert_eq!(read.cluster.nodes.as_ref().unwrap().ports, Some(8));
+    assert_eq!(read.strategy.plan.as_ref().unwrap().sharding, Sharding::Zero3);
     let notes = note_texts(&request.take_notes());
     assert!(notes.contains("argument of the trainer") && notes.contains("fsdp_offload_params"), "{notes}");
     let given = format!("{text}# per_device_train_batch_size=4, gradient_accumulation_steps=2");

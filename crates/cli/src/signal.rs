@@ -1,6 +1,7 @@
-//! Ctrl-C: the first lets a long command end cleanly if it can at once, the second ends the program.
+//! Long commands: Ctrl-C, of which the first lets a command end cleanly and the second ends the program, and a spinner.
 
-use crate::{Answer, End};
+use crate::answer::{Answer, End};
+use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::process;
@@ -20,7 +21,7 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 /// Handles Ctrl-C from now on; `farewell` is said if the command does not end by itself in time. Where no handler can be
 /// set, Ctrl-C ends the program as usual.
-pub(super) fn listen(farewell: &'static str) {
+pub(crate) fn listen(farewell: &'static str) {
     let _ = ctrlc::set_handler(move || {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             process::exit(INTERRUPTED_CODE);
@@ -34,24 +35,33 @@ pub(super) fn listen(farewell: &'static str) {
 }
 
 /// Whether Ctrl-C was pressed.
-pub(super) fn interrupted() -> bool {
+pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Work is wanted until Ctrl-C is pressed.
-pub(super) fn wanted() -> ControlFlow<()> {
+/// Cancels work once Ctrl-C is pressed.
+pub(crate) fn check() -> ControlFlow<()> {
     if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// The end of a command that Ctrl-C has left without an answer.
-pub(super) fn stopped(farewell: &str) -> Answer {
+pub(crate) fn stopped(farewell: &str) -> Answer {
     // If standard error is closed, nobody can be told.
     let _ = writeln!(io::stderr(), "{farewell}");
     Answer { text: String::new(), end: End::Interrupted }
 }
 
 /// Writes something that Ctrl-C does not leave half written.
-pub(super) fn whole<T>(write: impl FnOnce() -> T) -> T {
+pub(crate) fn whole<T>(write: impl FnOnce() -> T) -> T {
     let _held = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     write()
+}
+
+/// Result of `work`, with a spinner on the terminal until it is there.
+pub(crate) fn busy<T>(message: &'static str, work: impl FnOnce() -> T) -> T {
+    let line = ProgressBar::new_spinner().with_message(message);
+    line.enable_steady_tick(Duration::from_millis(100));
+    let result = work();
+    line.finish_and_clear();
+    result
 }

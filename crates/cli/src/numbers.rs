@@ -86,7 +86,7 @@ impl FromStr for Memory {
 }
 
 /// A share written in percent: "5" or "5 %" is 0.05.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end();
     let percent: f64 = number.parse().map_err(|_| format!("\"{text}\" is no percentage such as 5"))?;
     match (0.0..=1000.0).contains(&percent) {

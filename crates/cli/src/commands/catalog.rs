@@ -1,0 +1,76 @@
+//! `stepcast devices`, `networks`, `machines` and `methods`: what scenarios can name.
+
+use crate::answer::{Answer, Output};
+use crate::render::table;
+use serde::Serialize;
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::catalog;
+use stepcast_report::table::Table;
+use stepcast_report::tables::catalog as tables;
+
+pub(super) const DEVICES_EXAMPLES: &str = "\
+Examples:
+  stepcast devices                   all devices
+  stepcast devices quadro-rtx-4000   every figure of one device, with its source
+  stepcast devices --json            for programs";
+
+pub(super) const NETWORKS_EXAMPLES: &str = "\
+Examples:
+  stepcast networks          all networks
+  stepcast networks 10gbe    every figure of one network, with its source
+  stepcast networks --json   for programs";
+
+pub(super) const MACHINES_EXAMPLES: &str = "\
+Examples:
+  stepcast machines            all machines
+  stepcast machines dgx-h100   every part of one machine, with its source
+  stepcast machines --json     for programs";
+
+pub(super) const METHODS_EXAMPLES: &str = "\
+Examples:
+  stepcast methods
+  stepcast methods --json
+  stepcast predict --method zeng2023   predict by this method";
+
+pub(super) fn devices(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
+    let Some(id) = name else { return list(catalog::devices()?, tables::devices, output) };
+    let device = catalog::device(id)?;
+    show(id, &device.name, &device, tables::device, output)
+}
+
+pub(super) fn networks(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
+    let Some(id) = name else { return list(catalog::networks()?, tables::networks, output) };
+    let network = catalog::network(id)?;
+    show(id, &network.name, &network, tables::network, output)
+}
+
+pub(super) fn machines(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
+    let Some(id) = name else { return list(catalog::machines()?, tables::machines, output) };
+    let machine = catalog::machine(id)?;
+    show(id, &machine.name, &machine, tables::machine, output)
+}
+
+pub(super) fn methods(output: &Output) -> Result<Answer, Fault> {
+    let methods = stepcast_study::predict::methods::list();
+    let mut table = tables::methods(&methods);
+    table.note = "`--method auto` takes the first that applies to the scenario.".to_owned();
+    output.answer(&methods, |screen| table::section(&table, screen))
+}
+
+/// All entries of a catalog.
+fn list<T: Serialize>(entries: &T, table: fn(&T) -> Table, output: &Output) -> Result<Answer, Fault> {
+    output.answer(entries, |screen| table::section(&table(entries), screen))
+}
+
+/// Every figure of one entry.
+fn show<T: Serialize>(
+    id: &str,
+    name: &str,
+    entry: &T,
+    table: fn(&T) -> Table,
+    output: &Output,
+) -> Result<Answer, Fault> {
+    output.answer(entry, |screen| {
+        format!("{}: {name}\n{}", screen.strong(id), table::section(&table(entry), screen))
+    })
+}

@@ -1,0 +1,296 @@
+//! The request of a command: flags that choose a scenario and edit it, and questions about that scenario.
+
+use crate::numbers::Workers;
+use crate::render::Screen;
+use crate::render::error::in_scenario;
+use crate::words;
+use clap::Args;
+use indicatif::ProgressBar;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{self, Path};
+use std::sync::Arc;
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::{Edit, Scenario};
+use stepcast_report::format::count;
+use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
+use stepcast_study::predict::calibrate::{self, Calibration};
+use stepcast_study::request::{is_launch, is_onnx, is_transformer, links};
+use stepcast_study::{Forecast, ForecastOptions, MethodChoice, Observer, Progress, forecast};
+
+/// A scenario, and changes to it.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioFlags {
+    /// Scenario (TOML), profile (.json, .json.gz), model (.onnx, config.json), launch file of Megatron-LM, torchtitan,
+    /// DeepSpeed or Accelerate, or - for standard input [default: the built-in quick start, or the scenario of --model]
+    pub(crate) scenario: Option<String>,
+
+    /// Model of the zoo, ONNX file or config.json; without a scenario, it is trained by all-reduce
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    pub(crate) model: Option<String>,
+
+    /// Device of all workers: a name from `stepcast devices`, or short, such as a100
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    device: Option<String>,
+
+    /// Machine of all workers, with its devices, links and ports: a name from `stepcast machines`
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags", conflicts_with = "device")]
+    machine: Option<String>,
+
+    /// Numbers of workers: 32, or 4x8 for four machines of eight; both are joined as the first machine of the catalog with
+    /// this device is, if there is one. 1..16 or 1,2,4 for a scaling table
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
+    pub(crate) workers: Option<Workers>,
+
+    /// Network between machines: a name from `stepcast networks`, or a rate such as "100 Gbit/s"
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    network: Option<String>,
+
+    /// Samples per worker and step; of a transformer's plan, sequences of all workers together
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
+    batch: Option<u32>,
+
+    /// Number format: fp32, tf32, fp16, bf16, amp or amp-bf16
+    #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
+    dtype: Option<String>,
+
+    /// Set a value of the scenario, such as batch=64; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+impl ScenarioFlags {
+    /// The request of a command that predicts one number of workers.
+    pub(crate) fn request(&self) -> Result<Request, Fault> {
+        self.request_with(self.single_edits()?)
+    }
+
+    /// The request with these edits in place of those of the flags.
+    pub(crate) fn request_with(&self, edits: Vec<Edit>) -> Result<Request, Fault> {
+        let written: Vec<String> = edits.iter().map(|edit| edit.text().to_owned()).collect();
+        let inner = match (self.scenario.as_deref(), &self.model) {
+            (None, Some(model)) => stepcast_study::Request::from_model(model, edits),
+            (None, None) => Ok(stepcast_study::Request::quick_start(edits)),
+            (Some("-"), _) => stepcast_study::Request::from_reader("<stdin>", io::stdin().lock(), edits),
+            (Some(path), _) => stepcast_study::Request::open(path, edits),
+        };
+        match inner {
+            Ok(inner) => Ok(Request { inner, edits: written }),
+            Err(fault) => Err(in_scenario(fault, |origin| written.iter().any(|edit| edit == origin))),
+        }
+    }
+
+    /// All edits of the scenario.
+    pub(crate) fn edits(&self) -> Result<Vec<Edit>, Fault> {
+        let mut edits = Vec::new();
+        let mut set = |key: &str, value: Option<&str>| edits.extend(value.map(|value| Edit::set(key, value)));
+        match self.model.as_deref().filter(|_| self.scenario.is_some()) {
+            // Files of a scenario are relative to it, those of a flag to the working directory.
+            Some(file) if file.ends_with(".json") => {
+                let absolute = path::absolute(file).ok();
+                set("model.config", absolute.as_deref().and_then(Path::to_str).or(Some(file)));
+            }
+            named => set("model.zoo", named),
+        }
+        set("cluster.workers.device", self.device.as_deref());
+        set("cluster.machine", self.machine.as_deref());
+        set("cluster.network", self.network.as_deref());
+        set("strategy.precision", self.dtype.as_deref());
+        let planned = match &self.scenario {
+            Some(path) => is_launch(path),
+            None => self.model.as_deref().is_some_and(is_transformer),
+        };
+        let batch = if planned { "strategy.plan.global-batch" } else { "strategy.batch" };
+        edits.extend(self.batch.map(|number| Edit::set(batch, number)));
+        if let Some(workers) = self.workers.as_ref().filter(|_| self.sets_workers()) {
+            edits.extend(self.layout(workers));
+        }
+        for text in &self.overrides {
+            edits.push(Edit::parse(text).map_err(|fault| in_scenario(fault, |origin| origin == text))?);
+        }
+        Ok(edits)
+    }
+
+    /// The edits of a command that has no scaling table: `--workers` is one number for every group.
+    pub(crate) fn single_edits(&self) -> Result<Vec<Edit>, Fault> {
+        let mut edits = self.edits()?;
+        if let Some(workers) = &self.workers {
+            let number = workers.single().ok_or_else(|| {
+                let reason = "this command predicts one number of workers";
+                Fault::new(reason, "give one number; `stepcast predict` takes several").at("--workers")
+            })?;
+            if !self.sets_workers() {
+                edits.insert(0, Edit::set("cluster.workers.count", number));
+            }
+        }
+        Ok(edits)
+    }
+
+    /// Whether `--workers` says how many workers the cluster has: where it says how many are on each machine, and where
+    /// nothing else gives their number.
+    pub(crate) fn sets_workers(&self) -> bool {
+        let layout = self.workers.as_ref().is_some_and(|workers| workers.per_machine.is_some());
+        let alone = match &self.scenario {
+            Some(path) => is_onnx(path) || is_launch(path),
+            None => self.model.is_some(),
+        };
+        layout || alone
+    }
+
+    fn layout(&self, workers: &Workers) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        edits.extend(workers.numbers.last().map(|number| Edit::set("cluster.workers.count", *number)));
+        if let Some(each) = workers.per_machine {
+            edits.push(Edit::set("cluster.nodes.workers", each));
+            if let Some(links) = self.device.as_deref().and_then(|name| links(name, each)) {
+                edits.push(Edit::set("cluster.nodes.network", links.within));
+                if let Some((network, ports)) = links.between.filter(|_| self.network.is_none()) {
+                    edits.push(Edit::set("cluster.network", network));
+                    edits.push(Edit::set("cluster.nodes.ports", ports));
+                }
+            }
+        }
+        edits
+    }
+}
+
+/// How long a forecast simulates.
+#[derive(Debug, Args)]
+pub(crate) struct SimulationFlags {
+    /// Half-width of the 90 % interval at which a simulation ends, as a share: 0.01 is 1 % [default: 0.01]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    precision: Option<String>,
+
+    /// Events after which a simulation ends anyway: ten million take about a second of a core [default: 10000000]
+    #[arg(long, value_name = "EVENTS")]
+    budget: Option<String>,
+}
+
+/// A share as it is written; what sounds like a number format is meant for another flag.
+fn share(text: &str) -> Result<String, String> {
+    match text.parse::<f64>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("a share such as 0.05 ends a simulation; `--dtype` sets the number format".to_owned()),
+    }
+}
+
+impl SimulationFlags {
+    /// The request of a forecast.
+    pub(crate) fn request(&self, about: &ScenarioFlags) -> Result<Request, Fault> {
+        about.request_with(self.edits(about)?)
+    }
+
+    /// All edits of the scenario.
+    pub(crate) fn edits(&self, about: &ScenarioFlags) -> Result<Vec<Edit>, Fault> {
+        let mut edits = about.edits()?;
+        for (key, value) in [("precision", &self.precision), ("budget", &self.budget)] {
+            let edit = value.as_ref().map(|value| Edit::parse(&format!("methods.simulate.{key}={value}")));
+            edits.extend(edit.transpose()?);
+        }
+        Ok(edits)
+    }
+}
+
+/// A request, with the edits of its flags.
+pub(crate) struct Request {
+    pub(crate) inner: stepcast_study::Request,
+    /// The edits as `--set` writes them.
+    edits: Vec<String>,
+}
+
+impl Request {
+    /// The scenario, or what is wrong with it.
+    pub(crate) fn scenario(&self) -> Result<Arc<Scenario>, Fault> {
+        let scenario = self.inner.scenario();
+        self.print_notes();
+        scenario.map_err(|fault| self.placed(fault))
+    }
+
+    /// The scenario, and the method of `--method` that is to answer it.
+    pub(crate) fn prepare(&self, method: &str) -> Result<(Arc<Scenario>, &'static dyn Method), Fault> {
+        // A fault of the scenario goes before that of the flag.
+        let scenario = self.scenario()?;
+        let method = self.inner.method(method_choice(method)?).map_err(|fault| self.placed(fault))?;
+        Ok((scenario, method))
+    }
+
+    /// Corrects what is assumed by the measured runs in the file at `path`, and says how.
+    pub(crate) fn calibrate(&mut self, path: &Path) -> Result<Calibration, Fault> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Fault::in_file(&name, format!("cannot read the runs: {error}"), "check the path")
+        })?;
+        let calibration = calibrate::calibrate(&self.inner, &calibrate::read_runs(&name, &text)?)?;
+        self.inner.correct(Arc::clone(&calibration.priors))?;
+        Ok(calibration)
+    }
+
+    /// The forecast. On a terminal, estimates show until they have settled.
+    pub(crate) fn forecast(&self, options: &ForecastOptions) -> Result<Forecast, Fault> {
+        let line = ProgressBar::new_spinner();
+        let progress = |progress: Progress<'_>| {
+            match progress {
+                Progress::Working => line.tick(),
+                Progress::Estimate(prediction) => line.set_message(settling(prediction)),
+                Progress::Predicted(prediction) => {
+                    let (figures, workers) = (figures(prediction), count(prediction.workers));
+                    line.set_message(format!("workers: {workers}, {figures}"));
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let forecast = forecast(&self.inner, options, &Observer::watching(&progress));
+        line.finish_and_clear();
+        forecast.map_err(|stopped| self.placed(stopped.into()))
+    }
+
+    /// The scenario at every combination of the axes' values; `flag` is what names an axis.
+    pub(crate) fn variants(&self, axes: Vec<Axis>, flag: &str) -> Result<Variants<'_>, Fault> {
+        let variants = self.inner.variants(axes);
+        self.print_notes();
+        variants.map_err(|error| match error {
+            VaryError::Axis { axis, fault } => {
+                Fault::new(fault.reason, fault.remedy).at(format!("{flag} {axis}"))
+            }
+            VaryError::Document(fault) => self.placed(fault),
+        })
+    }
+
+    /// A method's refusal, with the place of what it refuses.
+    pub(crate) fn refused(&self, refusal: Fault) -> Fault {
+        self.placed(self.inner.refused(refusal))
+    }
+
+    /// A fault of the scenario, blamed on `--set` if an edit caused it.
+    pub(crate) fn placed(&self, fault: Fault) -> Fault {
+        in_scenario(fault, |origin| self.edits.iter().any(|edit| edit == origin))
+    }
+
+    fn print_notes(&self) {
+        for note in self.inner.take_notes() {
+            // If standard error is closed, the note cannot be reported.
+            let _ = write!(io::stderr(), "{}", Screen::stderr().paragraph(0, &note.worded(words::remedy)));
+        }
+    }
+}
+
+/// The method that `--method` names.
+pub(crate) fn method_choice(name: &str) -> Result<MethodChoice, Fault> {
+    MethodChoice::named(name).map_err(|fault| fault.at(format!("--method {name}")))
+}
+
+/// The figures of a prediction, in brief.
+fn figures(prediction: &Prediction) -> String {
+    format!("{}, {} a step", prediction.throughput.human(), prediction.iteration.human())
+}
+
+/// An estimate that is being refined, with its interval.
+fn settling(prediction: &Prediction) -> String {
+    let width = prediction.simulation.as_deref().map(|simulation| {
+        let [low, high] = simulation.throughput_interval;
+        format!(" ±{:.1} %", 50.0 * (high - low) / prediction.throughput.get())
+    });
+    format!("{}{}: refining", figures(prediction), width.unwrap_or_default())
+}

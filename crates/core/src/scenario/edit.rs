@@ -1,0 +1,237 @@
+//! Edits of a scenario: keys that are set or removed from outside its file, by flags, sweeps and forms.
+//!
+//! Edits change a document that keeps its comments and order, so the same rules hold for `--set` and for a text that
+//! is shown again. A key below an array of tables is set in all of them; a key below the name of a catalog entry makes
+//! a table based on that entry; the worker group after the last one is added.
+
+use super::full_key;
+use crate::fault::{Fault, Remedies, shown};
+use crate::text::{self, key_parts};
+use serde::Serialize;
+use toml_edit::ser::ValueSerializer;
+use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+/// A key to set or to remove: `strategy.batch=64`, or `batch=64` where it is clear whose key is meant.
+#[derive(Debug, Clone)]
+pub struct Edit {
+    key: String,
+    value: Option<Value>,
+    text: String,
+}
+
+/// The text determines the value.
+impl PartialEq for Edit {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.key, &self.text) == (&other.key, &other.text)
+    }
+}
+
+impl Edit {
+    /// Parses `key=value`. The value is TOML if it parses as such, and otherwise a string: `cluster.network=10gbe`.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let remedy = "write key=value, such as strategy.batch=64";
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
+        let key = key.trim();
+        key_parts(key).map_err(|fault| Fault { remedy: remedy.into(), ..fault.at(shown(text)) })?;
+        let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
+        Ok(Self { key, value: Some(parse_value(value)), text: text.to_owned() })
+    }
+
+    /// Sets `key`, given in full, to a value.
+    pub fn set(key: impl Into<String>, value: impl Into<toml::Value>) -> Self {
+        let (key, value) = (key.into(), value.into());
+        let text = format!("{key}={value}");
+        let value = value.serialize(ValueSerializer::new()).unwrap_or_else(|_| value.to_string().into());
+        Self { key, value: Some(value), text }
+    }
+
+    /// Sets `key`, given in full, to a value as after `--set key=`; removes it without a value.
+    pub fn from_form(key: &str, value: Option<&str>) -> Self {
+        let text = format!("{key}={}", value.unwrap_or_default());
+        Self { key: key.to_owned(), value: value.map(parse_value), text }
+    }
+
+    /// The key in full.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The value; none if the key is removed.
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// The edit as `--set` writes it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A fault that blames the edit.
+    pub(super) fn fault(&self, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Fault {
+        Fault::in_key(self.key.as_str(), reason, remedy).at(shown(&self.text))
+    }
+
+    /// Makes the edit.
+    pub(super) fn apply(&self, document: &mut DocumentMut) -> Result<(), Fault> {
+        let parts = key_parts(&self.key).map_err(|fault| fault.at(shown(&self.text)))?;
+        let table = document.as_table_mut();
+        match &self.value {
+            Some(value) => set(table, &parts, value),
+            None => remove(table, &parts),
+        }
+        .map_err(|reason| self.fault(reason, "check the key against the scenario"))
+    }
+}
+
+/// TOML, or else a string.
+fn parse_value(text: &str) -> Value {
+    let is_toml = text::parse::<toml::Table>(&format!("value = {text}")).is_ok_and(|table| table.len() == 1);
+    let value = is_toml.then(|| text.parse().ok()).flatten();
+    value.unwrap_or_else(|| text.trim().into())
+}
+
+fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Result<(), String> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    if rest.is_empty() {
+        let mut value = value.clone();
+        match table.get_mut(first) {
+            // Keeps the whitespace and comments around the old value.
+            Some(Item::Value(old)) => {
+                *value.decor_mut() = old.decor().clone();
+                *old = value;
+            }
+            // A list of tables reads better as sections.
+            _ => {
+                let item = Item::Value(value).into_array_of_tables();
+                drop(table.insert(first, item.map_or_else(|item| item, Item::ArrayOfTables)));
+            }
+        }
+        return Ok(());
+    }
+    let slot = table.entry(first).or_insert_with(|| match *first {
+        "workers" => Item::ArrayOfTables(ArrayOfTables::from_iter([Table::new()])),
+        _ => Item::Table(Table::new()),
+    });
+    if let (Some(name), "device" | "network") = (slot.as_str(), *first) {
+        *slot = Item::Value(InlineTable::from_iter([("base", name)]).into());
+    }
+    let no_element = |index: usize, length: usize| format!("`{first}` has no element {index} of {length}");
+    match (slot, rest[0].parse::<usize>()) {
+        (Item::ArrayOfTables(tables), Ok(index)) => {
+            if index == tables.len() && *first == "workers" {
+                tables.push(Table::new());
+            }
+            let length = tables.len();
+            let table = tables.get_mut(index).ok_or_else(|| no_element(index, length))?;
+            match (&rest[1..], value) {
+                ([], Value::InlineTable(fields)) => *table = fields.clone().into_table(),
+                ([], _) => return Err(format!("`{first}` is a list of tables")),
+                (rest, value) => set(table, rest, value)?,
+            }
+            Ok(())
+        }
+        (Item::ArrayOfTables(tables), Err(_)) => {
+            tables.iter_mut().try_for_each(|table| set(table, rest, value))
+        }
+        (Item::Value(inner), _) => set_below(inner, first, rest, value),
+        (slot, _) => slot.as_table_like_mut().map_or(Ok(()), |table| set(table, rest, value)),
+    }
+}
+
+/// Sets a key below the value called `name`.
+fn set_below(slot: &mut Value, name: &str, rest: &[&str], value: &Value) -> Result<(), String> {
+    match (slot, rest[0].parse::<usize>()) {
+        (Value::InlineTable(table), _) => set(table, rest, value),
+        (Value::Array(items), Ok(index)) => {
+            let length = items.len();
+            let item = items.get_mut(index);
+            let item = item.ok_or_else(|| format!("`{name}` has no element {index} of {length}"))?;
+            if rest.len() == 1 {
+                *item = value.clone();
+                return Ok(());
+            }
+            set_below(item, name, &rest[1..], value)
+        }
+        (Value::Array(items), Err(_)) => {
+            items.iter_mut().try_for_each(|item| set_below(item, name, rest, value))
+        }
+        _ => Err(format!("`{name}` is a value and has no `{}` below it", rest.join("."))),
+    }
+}
+
+/// Removes a key; it may be missing.
+fn remove(table: &mut dyn TableLike, parts: &[&str]) -> Result<(), String> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    if rest.is_empty() {
+        table.remove(first);
+        return Ok(());
+    }
+    match (table.get_mut(first), rest[0].parse::<usize>(), &rest[1..]) {
+        (Some(Item::ArrayOfTables(tables)), Ok(index), []) if index < tables.len() => {
+            tables.remove(index);
+            Ok(())
+        }
+        (Some(Item::ArrayOfTables(tables)), Ok(index), rest) => {
+            let table = tables.get_mut(index).ok_or_else(|| format!("`{first}` has no element {index}"))?;
+            remove(table, rest)
+        }
+        (slot, ..) => match slot.and_then(Item::as_table_like_mut) {
+            Some(table) => remove(table, rest),
+            None => Ok(()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Document, Edit};
+
+    fn edited(text: &str, key: &str, value: Option<&str>) -> Option<String> {
+        Document::new("test", text).edited(&[Edit::from_form(key, value)]).ok()
+    }
+
+    #[test]
+    fn comments_stay() {
+        let text = "# what\n[strategy]\nbatch = 32 # each\n";
+        let after = edited(text, "strategy.batch", Some("64")).unwrap();
+        assert_eq!(after, "# what\n[strategy]\nbatch = 64 # each\n");
+    }
+
+    #[test]
+    fn groups_come_and_go() {
+        let text = "[[cluster.workers]]\ncount = 2\n";
+        let two = edited(text, "cluster.workers.1.count", Some("3")).unwrap();
+        assert_eq!(two.matches("[[cluster.workers]]").count(), 2, "{two}");
+        assert_eq!(edited(&two, "cluster.workers.1", None).unwrap().trim(), text.trim());
+        assert_eq!(edited(text, "cluster.workers.5.count", Some("3")), None);
+        assert_eq!(edited("[", "a", Some("3")), None);
+        assert_eq!(edited("[data]\nsamples = 1\n", "data", None).unwrap().trim(), "");
+    }
+
+    /// A text that was edited and printed is the same scenario as one that was edited and read.
+    #[test]
+    fn edited_texts_are_edited_scenarios() {
+        let text = "[model]\nzoo = \"alexnet\"\n[cluster]\nnetwork = \"10gbe\"\n\
+                    workers = [{ count = 2, device = \"tesla-t4\" }, { count = 3 }]\n";
+        let changes = [
+            "model.zoo=resnet50",
+            "strategy.synchronisation=local-sgd(4)",
+            "cluster.workers.count=5",
+            "cluster.workers.0.count=7",
+            "cluster.workers.0.device.efficiency=0.5",
+            "cluster.network.bandwidth=\"40 Gbit/s\"",
+            "cluster.servers.count=3",
+            "data.samples=1_000",
+            "methods.simulate.steps=100",
+        ];
+        let edits: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
+        let document = Document::new("test", text);
+        let printed = Document::new("test", document.edited(&edits).unwrap());
+        let scenario = document.scenario(&edits).unwrap();
+        assert_eq!(printed.scenario(&[]).unwrap(), scenario);
+        let made = Document::from_file("test", document.file(&[]).unwrap());
+        assert_eq!(made.scenario(&edits).unwrap(), scenario);
+        assert_eq!(scenario.cluster.groups.iter().map(|group| group.count).collect::<Vec<_>>(), [7, 5]);
+    }
+}
