@@ -74,8 +74,8 @@ mod tests {
         let root = crate::commands::Cli::command();
         let known = |name: &str| {
             let commands = || {
-                root.get_subcommands()
-                    .flat_map(|command| [command].into_iter().chain(command.get_subcommands()))
+                let below = |command| [command].into_iter().chain(clap::Command::get_subcommands(command));
+                [&root].into_iter().chain(root.get_subcommands().flat_map(below))
             };
             let flag =
                 |command: &clap::Command| command.get_arguments().any(|flag| flag.get_long() == Some(name));

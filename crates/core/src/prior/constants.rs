@@ -106,7 +106,7 @@ macro_rules! constants {
             /// Multiplies every constant by its factor.
             pub(super) fn scale(&mut self, factor: impl Fn(&'static str, f64) -> Option<f64>) {
                 $(if let Some(factor) = factor(name_in_file!($field $($key)?), self.$field.number()) {
-                    self.$field = self.$field * factor;
+                    self.$field = <$type>::from_number(self.$field.number() * factor);
                 })*
             }
 

@@ -370,11 +370,14 @@ mod tests {
         let assumed = Priors::shipped().unwrap().transformer;
         let own = assumed.of_generation(Some(Generation::Ampere));
         assert_eq!(
-            [own.product, own.flash, own.pass],
-            [assumed.product_ampere, assumed.flash_ampere, assumed.pass_ampere]
+            [own.product, own.flash, own.pass].map(f64::to_bits),
+            [assumed.product_ampere, assumed.flash_ampere, assumed.pass_ampere].map(f64::to_bits)
         );
         let other = assumed.of_generation(Some(Generation::Volta));
-        assert_eq!([other.product, other.flash], [assumed.product_other, assumed.flash]);
+        assert_eq!(
+            [other.product, other.flash].map(f64::to_bits),
+            [assumed.product_other, assumed.flash].map(f64::to_bits)
+        );
         for generation in [None, Some(Generation::Hopper), Some(Generation::Blackwell)] {
             assert!(assumed.of_generation(generation).to_array().iter().all(|value| *value > 0.0));
         }

@@ -32,7 +32,9 @@ pub use methods::{
     SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023, Zeng2023Section,
 };
 pub use offers::{Offer, OfferSection};
-pub use planning::{Energy, EnergySection, Failures, FailuresSection, PlanList, Planning, PlanningSection};
+pub use planning::{
+    Energy, EnergySection, Failures, FailuresSection, ListCodes, PlanList, Planning, PlanningSection,
+};
 pub use sections::{ClusterSection, ModelSection, ScenarioFile};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
 pub use uncertain::UncertainInput;

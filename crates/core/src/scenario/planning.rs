@@ -10,6 +10,9 @@ plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");
 plain!([f64; 2], "list of two numbers");
 
+/// The codes of the values of a list, if it is given.
+pub type ListCodes = fn(&Planning) -> Option<Vec<u64>>;
+
 /// A list of `[plan]`: values of a plan dimension that a search may choose from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanList {
@@ -19,7 +22,7 @@ pub struct PlanList {
     /// Removes the list.
     pub remove: fn(&mut Planning),
     /// The codes of its values, if the search tries only these.
-    pub codes: Option<fn(&Planning) -> Option<Vec<u64>>>,
+    pub codes: Option<ListCodes>,
 }
 
 impl PlanList {

@@ -84,7 +84,7 @@ fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
 
 /// The plot of the front so far.
 fn front(entries: &[Entry], called: &str, currency: &str) -> Option<String> {
-    let front: Vec<_> = entries.iter().filter_map(|entry| Choice::from_entry(entry)).collect();
+    let front: Vec<_> = entries.iter().filter_map(Choice::from_entry).collect();
     (!front.is_empty()).then(|| {
         Pareto {
             title: format!("Time and cost of training {called}"),

@@ -84,9 +84,10 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
                 }
                 true
             }
-            // Descriptions, and formats of numbers that their types and bounds imply.
+            // Descriptions, extensions, and formats of numbers that their types and bounds imply.
             "title" | "description" | "default" | "examples" | "format" | "$schema" | "components"
             | "deprecated" => true,
+            extension if extension.starts_with("x-") => true,
             _ => panic!("{at}: {keyword} is not checked"),
         };
         if !right {

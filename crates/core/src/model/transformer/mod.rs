@@ -165,13 +165,13 @@ impl Default for Transformer {
 
 impl Transformer {
     /// A decoder in the manner of GPT-2: learned positions, LayerNorm, biases, GELU of four times the width, tied.
-    pub const fn gpt(layers: u64, hidden: u64, heads: u64, vocabulary: u64, sequence: u64) -> Self {
+    pub fn gpt(layers: u64, hidden: u64, heads: u64, vocabulary: u64, sequence: u64) -> Self {
         Self {
             layers,
             hidden,
             heads,
             kv_heads: heads,
-            head_width: if heads == 0 { 0 } else { hidden / heads },
+            head_width: hidden.checked_div(heads).unwrap_or(0),
             mlp_width: 4 * hidden,
             mlp: Mlp::Gelu,
             vocabulary,
@@ -196,7 +196,7 @@ impl Transformer {
     }
 
     /// A decoder in the manner of Llama: rotary positions, RMSNorm, no biases, SwiGLU, an output layer of its own.
-    pub const fn llama(
+    pub fn llama(
         layers: u64,
         hidden: u64,
         [heads, kv_heads]: [u64; 2],

@@ -88,10 +88,10 @@ impl Settings {
                 Err(match (setting.without, usual) {
                     (Some(change), _) => Fault::new(reason, excluding(change)),
                     (None, Some(usual)) if dimension.each => {
-                        Fault::new(reason, Remedy::set(&format!("plan.{key}"), &format!("[{usual}]")))
+                        Fault::new(reason, Remedy::set(format!("plan.{key}"), format!("[{usual}]")))
                     }
                     (None, Some(usual)) => {
-                        Fault::new(reason, Remedy::set(&format!("strategy.plan.{key}"), &usual.to_string()))
+                        Fault::new(reason, Remedy::set(format!("strategy.plan.{key}"), usual.to_string()))
                     }
                     (None, None) => Fault::new(reason, format!("remove `{key}`, also from `[plan]`")),
                 })

@@ -101,6 +101,9 @@ fn passes(run: &Run<'_>, stage: &StageWork) -> [Pass; Phase::COUNT] {
 
 /// `main` and `other`, which begin together if the framework does so.
 fn together(main: Work, other: Work, overlapped: bool) -> Work {
+    if matches!(other, Traffic(_, time) if time <= 0.0) {
+        return main;
+    }
     if overlapped { Beside(vec![main, other]) } else { InTurn(vec![main, other]) }
 }
 
