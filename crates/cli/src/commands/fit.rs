@@ -178,7 +178,7 @@ impl FitArtefact {
         let fitted = match fitted {
             Ok(fitted) => fitted,
             Err(Stopped::Cancelled) => return Ok(signal::stopped(STOPPED)),
-            Err(Stopped::Fault(fault)) => return Err(fault.into()),
+            Err(Stopped::Fault(fault)) => return Err(fault),
         };
         signal::whole(|| fitted.write(artefact))
             .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;

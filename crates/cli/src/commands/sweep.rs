@@ -108,7 +108,7 @@ impl Sweep {
             (Some(path), Some(format)) => {
                 let open =
                     sweep::Output::open(path, format, &variants, &agreement, (self.resume, self.force));
-                run.into_file(open.map_err(|error| {
+                run.write_file(open.map_err(|error| {
                     Fault::new(error.reason, error.remedy).at(format!("-o {}", path.display()))
                 })?)
             }
@@ -157,7 +157,7 @@ struct SweepRun<'a> {
 }
 
 impl SweepRun<'_> {
-    fn into_file(&mut self, file: sweep::Output) -> Result<Answer, Fault> {
+    fn write_file(&mut self, file: sweep::Output) -> Result<Answer, Fault> {
         let Self { variants, agreement, points, ref bar, ref mut drawn, output } = *self;
         let begun = file.rows();
         let mut failed: Option<io::Error> = None;
