@@ -66,9 +66,24 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
             }
             "additionalProperties" => {
                 let named = keywords.get("properties").and_then(Value::as_object);
+                let patterns = keywords.get("patternProperties").and_then(Value::as_object);
+                let is_named = |key: &String| {
+                    named.is_some_and(|named| named.contains_key(key))
+                        || patterns.is_some_and(|all| all.keys().any(|pattern| matches_pattern(pattern, key)))
+                };
                 for (key, value) in value.as_object().into_iter().flatten() {
-                    if named.is_none_or(|named| !named.contains_key(key)) {
+                    if !is_named(key) {
                         check(root, argument, value, &format!("{at}/{key}"), found);
+                    }
+                }
+                true
+            }
+            "patternProperties" => {
+                for (pattern, own) in argument.as_object().unwrap() {
+                    for (key, value) in value.as_object().into_iter().flatten() {
+                        if matches_pattern(pattern, key) {
+                            check(root, own, value, &format!("{at}/{key}"), found);
+                        }
                     }
                 }
                 true
@@ -100,6 +115,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     match pattern {
         r"\.\." => text.contains(".."),
+        r"^\d+$" => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
         _ if pattern.starts_with("^(bsp|async|") => text.parse::<Synchronisation>().is_ok(),
         _ => unreachable!("{pattern} is not checked"),
     }
