@@ -43,6 +43,13 @@ def one() -> None:
     print(f"one prediction from Python: {1e6 * whole:.2f} µs; within a sweep of one thread, with its line of CSV: "
           f"{1e6 * inside:.2f} µs")
     print(f"one forecast (predict): {1e3 * best(lambda: stepcast.predict(scenario), 20):.2f} ms")
+    watch = stepcast.watch(None, SCENARIO)
+
+    def steps() -> None:
+        for _ in range(calls):
+            watch()
+
+    print(f"one watched step: {1e6 * best(steps, 5) / calls:.2f} µs")
 
 
 def million(binary: str | None) -> None:

