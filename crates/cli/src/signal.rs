@@ -1,4 +1,4 @@
-//! Long commands: Ctrl-C, of which the first lets a command end cleanly and the second ends the program, and a spinner.
+//! Long commands: a spinner, and Ctrl-C: the first ends a command cleanly, the second ends the program.
 
 use crate::answer::{Answer, End};
 use indicatif::ProgressBar;

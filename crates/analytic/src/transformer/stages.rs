@@ -146,7 +146,7 @@ impl Run<'_> {
         self.joined(pass)
     }
 
-    /// One layer of which this is computed again, before anything hides anything.
+    /// One layer and the part of it that is recomputed, before any overlap.
     pub fn layer_work(&self, with_experts: bool, window: Option<u64>, recompute: Recompute) -> LayerWork {
         let computed = match &self.compute {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),

@@ -210,7 +210,7 @@ impl Run<'_> {
         pass
     }
 
-    /// Layers by kind: those of which something is computed again, and the others.
+    /// Layers by kind: those that recompute something, and the others.
     fn kinds_of(&self, own: &Range<u64>, again: u64) -> [[u64; kinds::COUNT]; 2] {
         let first = own.start + again;
         [own.start..first, first..own.end].map(|range| kinds::count(self.shape, &range))

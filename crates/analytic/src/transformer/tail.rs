@@ -46,7 +46,7 @@ pub struct TailWork {
 }
 
 impl TailWork {
-    /// Parts in which a stage of so many layers sends its gradients and weights.
+    /// Parts in which a stage with this number of layers sends its gradients and weights.
     pub fn buckets(&self, layers: u64) -> f64 {
         self.buckets.unwrap_or(layers).max(1) as f64
     }

@@ -370,7 +370,7 @@ pub struct Constant {
     pub spread: f64,
     /// The constants with which it moves together; none if it is the same everywhere.
     pub group: Option<String>,
-    /// Standard deviation of the logarithm of the factor by which the group moves.
+    /// Standard deviation of the logarithm of the group's factor.
     #[serde(default)]
     pub group_spread: f64,
     /// Whether it falls when the others of its group rise.

@@ -122,7 +122,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// Adds the next operations of these kinds and chunks, so many times.
+    /// Adds the next operations of these kinds and chunks, repeated `times` times.
     fn push(&mut self, times: u32, operations: &[(PassKind, usize)]) {
         for _ in 0..times {
             for &(kind, chunk) in operations {
