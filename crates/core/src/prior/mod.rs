@@ -252,7 +252,7 @@ impl Residual {
     }
 }
 
-/// Doublings by which `value` lies outside a range.
+/// How many doublings `value` lies outside a range.
 pub fn doublings_outside(value: f64, [least, most]: [f64; 2]) -> f64 {
     (value / most).max(least / value).max(1.0).log2()
 }

@@ -28,7 +28,7 @@ macro_rules! work {
         }
 
         impl Work {
-            /// `factor` times the work, in so many kernels.
+            /// `factor` times the work, in this number of kernels.
             fn times(self, factor: f64, kernels: f64) -> Self {
                 Self { kernels, ..Self { $($field: self.$field * factor,)* } }
             }

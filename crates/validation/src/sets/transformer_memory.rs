@@ -12,9 +12,7 @@ use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{
-    Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
-};
+use stepcast_core::strategy::{Implementation, Recompute, Sharding, States};
 use stepcast_stats::mean;
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
@@ -28,29 +26,6 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     }
     let families = Families { figures, unit: Unit::Bytes };
     Ok(families.findings(&run.bounds()?, families.coverage()))
-}
-
-/// A plain run: one micro-batch on one rank.
-fn plain(shape: &Transformer, implementation: Implementation) -> MemoryInputs<'_> {
-    MemoryInputs {
-        shape,
-        split: Split::WHOLE,
-        micro_batch: 1,
-        micro_batches: 1,
-        sharding: Sharding::None,
-        sharding_group: None,
-        states: States::MegatronBf16,
-        recompute: Recompute::None.into(),
-        attention: Attention::Flash,
-        dropout: false,
-        schedule: ScheduleKind::OneFOneB,
-        implementation,
-        logit: implementation.logit(),
-        offload: Offloaded::default(),
-        prefetch: true,
-        stage_layers: &[],
-        stage_recompute: &[],
-    }
 }
 
 /// Decoders on one H200: the peak of a step, or what a shard of a block or of the output layer keeps.
@@ -71,7 +46,7 @@ fn on_one_gpu(row: &Value) -> Figure {
         micro_batch,
         states: if precision == "amp" { States::Fp32 } else { States::Bf16 },
         recompute: if row.is("recompute") { Recompute::Layer } else { Recompute::None }.into(),
-        ..plain(&shape, Implementation::Pytorch)
+        ..MemoryInputs::plain(&shape, Implementation::Pytorch)
     };
     let (family, predicted) = match kind {
         "step" => ("peak of a step, H200", held.rank(0).total()),
@@ -104,7 +79,7 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
         micro_batch,
         micro_batches,
         recompute: recompute.into(),
-        ..plain(&shape, implementation)
+        ..MemoryInputs::plain(&shape, implementation)
     };
     let most = |held: &MemoryInputs<'_>| {
         (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max)

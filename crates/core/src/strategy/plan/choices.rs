@@ -158,7 +158,7 @@ impl From<Recomputation> for Vec<Recompute> {
 }
 
 impl Recomputation {
-    /// Of so many layers of a virtual stage, those to which it applies.
+    /// The number of a virtual stage's layers that it applies to.
     pub fn among(self, layers: u64) -> u64 {
         self.layers.map_or(layers, |first| first.min(layers))
     }

@@ -410,7 +410,7 @@ pub(super) const fn refused(framework: Framework, what: &'static str) -> Setting
     setting(framework, "", SettingForm::Absent).only_read(what)
 }
 
-/// A value as a whole number, by which searches tell plans apart and reports order them.
+/// A value as a whole number: searches tell plans apart by it, and reports order them by it.
 pub trait Coded {
     /// The code of a value that divides or changes nothing.
     const NEUTRAL: u64 = 0;

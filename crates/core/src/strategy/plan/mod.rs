@@ -280,7 +280,7 @@ impl Plan {
         }
     }
 
-    /// Layers from the first to the one behind the last of every virtual stage, of a model with so many.
+    /// The range of layers of every virtual stage, for a model with this number of layers.
     pub fn stage_ranges(&self, layers: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let places = self.pipeline * self.virtual_stages;
         let given = self.given_layers();
@@ -292,7 +292,7 @@ impl Plan {
         })
     }
 
-    /// Of a model with so many layers, those to which `recompute` applies.
+    /// The ranges of layers that `recompute` applies to, for a model with this number of layers.
     pub fn recomputed_ranges(&self, layers: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let recompute = self.recomputation();
         (0..).zip(self.stage_ranges(layers)).map(move |(place, own)| {
