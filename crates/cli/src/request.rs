@@ -17,7 +17,7 @@ use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::predict::calibrate::{self, Calibration};
-use stepcast_study::request::{is_launch, is_onnx, is_transformer, links};
+use stepcast_study::request::{is_launch, is_onnx};
 use stepcast_study::{Forecast, ForecastOptions, MethodChoice, Observer, Progress, forecast};
 
 /// A scenario, and changes to it.
@@ -39,8 +39,7 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags", conflicts_with = "device")]
     machine: Option<String>,
 
-    /// Numbers of workers: 32, or 4x8 for four machines of eight; both are joined as the first machine of the catalog with
-    /// this device is, if there is one. 1..16 or 1,2,4 for a scaling table
+    /// Number of workers: 32, or 4x8 for four machines of eight; 1..16 or 1,2,4 for a scaling table
     #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
     pub(crate) workers: Option<Workers>,
 
@@ -48,9 +47,21 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
     network: Option<String>,
 
-    /// Samples per worker and step; of a transformer's plan, sequences of all workers together
+    /// Samples per worker and step
     #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
     batch: Option<u32>,
+
+    /// Sequences of a transformer's step, of all workers together
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags", conflicts_with = "batch")]
+    pub(crate) global_batch: Option<u64>,
+
+    /// Sequences of a micro-batch
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
+    micro_batch: Option<u64>,
+
+    /// Tokens of one sample
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
+    sequence: Option<u64>,
 
     /// Number format: fp32, tf32, fp16, bf16, amp or amp-bf16
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
@@ -71,12 +82,16 @@ impl ScenarioFlags {
     pub(crate) fn request_with(&self, edits: Vec<Edit>) -> Result<Request, Fault> {
         let written: Vec<String> = edits.iter().map(|edit| edit.text().to_owned()).collect();
         let inner = match (self.scenario.as_deref(), &self.model) {
-            (None, Some(model)) => stepcast_study::Request::from_model(model, edits),
+            (None, Some(model)) => Ok(stepcast_study::Request::from_model(model, edits)),
             (None, None) => Ok(stepcast_study::Request::quick_start(edits)),
             (Some("-"), _) => stepcast_study::Request::from_reader("<stdin>", io::stdin().lock(), edits),
             (Some(path), _) => stepcast_study::Request::open(path, edits),
         };
-        match inner {
+        let sized = inner.and_then(|inner| match self.worker_edits(&inner)? {
+            edits if edits.is_empty() => Ok(inner),
+            edits => Ok(inner.changed(edits)),
+        });
+        match sized {
             Ok(inner) => Ok(Request { inner, edits: written }),
             Err(fault) => Err(in_scenario(fault, |origin| written.iter().any(|edit| edit == origin))),
         }
@@ -98,14 +113,17 @@ impl ScenarioFlags {
         set("cluster.machine", self.machine.as_deref());
         set("cluster.network", self.network.as_deref());
         set("strategy.precision", self.dtype.as_deref());
-        let planned = match &self.scenario {
-            Some(path) => is_launch(path),
-            None => self.model.as_deref().is_some_and(is_transformer),
+        let mut count = |key: &str, value: Option<u64>| {
+            edits.extend(value.and_then(|value| i64::try_from(value).ok()).map(|value| Edit::set(key, value)));
         };
-        let batch = if planned { "strategy.plan.global-batch" } else { "strategy.batch" };
-        edits.extend(self.batch.map(|number| Edit::set(batch, number)));
-        if let Some(workers) = self.workers.as_ref().filter(|_| self.sets_workers()) {
-            edits.extend(self.layout(workers));
+        count("strategy.batch", self.batch.map(u64::from));
+        count("strategy.plan.global-batch", self.global_batch);
+        count("strategy.plan.micro-batch", self.micro_batch);
+        count("model.sequence", self.sequence);
+        if let Some(workers) = &self.workers {
+            let number = workers.numbers.last().filter(|_| self.is_model());
+            count("cluster.workers.count", number.map(|number| u64::from(*number)));
+            count("cluster.nodes.workers", workers.per_machine.map(u64::from));
         }
         for text in &self.overrides {
             edits.push(Edit::parse(text).map_err(|fault| in_scenario(fault, |origin| origin == text))?);
@@ -113,46 +131,40 @@ impl ScenarioFlags {
         Ok(edits)
     }
 
-    /// The edits of a command that has no scaling table: `--workers` is one number for every group.
+    /// The edits of a command that has no scaling table: `--workers` is one number.
     pub(crate) fn single_edits(&self) -> Result<Vec<Edit>, Fault> {
-        let mut edits = self.edits()?;
-        if let Some(workers) = &self.workers {
-            let number = workers.single().ok_or_else(|| {
+        match &self.workers {
+            Some(workers) if workers.single().is_none() => {
                 let reason = "this command predicts one number of workers";
-                Fault::new(reason, "give one number; `stepcast predict` takes several").at("--workers")
-            })?;
-            if !self.sets_workers() {
-                edits.insert(0, Edit::set("cluster.workers.count", number));
+                Err(Fault::new(reason, "give one number; `stepcast predict` takes several").at("--workers"))
             }
+            _ => self.edits(),
         }
-        Ok(edits)
     }
 
-    /// Whether `--workers` says how many workers the cluster has: where it says how many are on each machine, and where
-    /// nothing else gives their number.
-    pub(crate) fn sets_workers(&self) -> bool {
-        let layout = self.workers.as_ref().is_some_and(|workers| workers.per_machine.is_some());
-        let alone = match &self.scenario {
+    /// Whether there is a model alone, or a launch file, whose workers nothing else counts.
+    fn is_model(&self) -> bool {
+        match &self.scenario {
             Some(path) => is_onnx(path) || is_launch(path),
             None => self.model.is_some(),
-        };
-        layout || alone
+        }
     }
 
-    fn layout(&self, workers: &Workers) -> Vec<Edit> {
-        let mut edits = Vec::new();
-        edits.extend(workers.numbers.last().map(|number| Edit::set("cluster.workers.count", *number)));
-        if let Some(each) = workers.per_machine {
-            edits.push(Edit::set("cluster.nodes.workers", each));
-            if let Some(links) = self.device.as_deref().and_then(|name| links(name, each)) {
-                edits.push(Edit::set("cluster.nodes.network", links.within));
-                if let Some((network, ports)) = links.between.filter(|_| self.network.is_none()) {
-                    edits.push(Edit::set("cluster.network", network));
-                    edits.push(Edit::set("cluster.nodes.ports", ports));
-                }
-            }
+    /// The edits that give a scenario so many workers as `--workers` says: groups keep their proportions.
+    fn worker_edits(&self, request: &stepcast_study::Request) -> Result<Vec<Edit>, Fault> {
+        let number = self.workers.as_ref().and_then(|workers| workers.single());
+        let Some(number) = number.filter(|_| !self.is_model()) else { return Ok(Vec::new()) };
+        let groups = request.file()?.cluster.workers.map_or(0, |groups| groups.len());
+        if groups < 2 {
+            return Ok(vec![Edit::set("cluster.workers.count", number)]);
         }
-        edits
+        let shares = request.scenario()?.cluster.shares(number);
+        let edit = |(group, share): (usize, u32)| match share {
+            0 => Edit::from_form(&format!("cluster.workers.{group}"), None),
+            share => Edit::set(format!("cluster.workers.{group}.count"), share),
+        };
+        // From the last, so that places stay as they are while groups go.
+        Ok(shares.into_iter().enumerate().rev().map(edit).collect())
     }
 }
 

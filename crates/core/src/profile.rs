@@ -116,6 +116,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether it was recorded with parameter servers.
+    pub fn has_servers(&self) -> bool {
+        self.operations.iter().any(|operation| operation.resource == Resource::Server)
+    }
+
     /// Bytes that one step moves over `resource`.
     pub fn bytes(&self, resource: Resource) -> Bytes {
         self.operations.iter().filter(|op| op.resource == resource).map(Operation::size).sum()

@@ -6,9 +6,8 @@ use crate::problem::Problem;
 use crate::scenario::Scenario;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use stepcast_core::scenario::Edit;
 use stepcast_study::Request;
-use stepcast_study::explore::plan::{Aim, OPEN, join, part, parts};
+use stepcast_study::explore::plan::{Aim, join, part, parts};
 
 /// A search over all plans of a scenario.
 #[pyclass(frozen, module = "stepcast._stepcast")]
@@ -25,10 +24,7 @@ impl PlanSearch {
     fn new(py: Python<'_>, scenario: &Scenario, minimize: &str) -> PyResult<Self> {
         let wrong = |reason: String| Problem::input(reason, "use time or cost").at_key("minimize");
         let aim: Aim = minimize.parse().map_err(wrong)?;
-        let open =
-            scenario.resolved.strategy.plan.is_none() && scenario.resolved.source.transformer().is_some();
-        let change = open.then(|| Edit::parse(OPEN)).transpose().map_err(Problem::from)?;
-        let request = scenario.asked_with(change);
+        let request = scenario.asked_with([]).for_planning();
         let found = interruptible(py, move |_| {
             let scenario = request.scenario()?;
             let parts = parts(&scenario, aim).map_err(|fault| request.refused(fault))?;

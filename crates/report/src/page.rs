@@ -140,7 +140,7 @@ pub fn document(
     let answer = Answer::new(scenario, method, forecast, &plots, false)?;
     Document {
         title: sentences::title(scenario),
-        setting: sentences::setting(scenario),
+        setting: sentences::setting(scenario, &forecast.assumed),
         answer,
         source: method.source(),
         inputs,

@@ -3,12 +3,15 @@
 use crate::format::{
     count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
 };
+use crate::words::{Hint, Wording};
+use stepcast_core::machine::Transport;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Plan, Sharding};
 use stepcast_study::explore::sweep::devices;
+use stepcast_study::request::Assumed;
 use stepcast_study::{Advice, Forecast, WhatIf};
 
 /// Computing that exceeds the parts of a step by less than this share is not mentioned.
@@ -43,8 +46,25 @@ pub fn title(scenario: &Scenario) -> String {
     format!("{} on {workers}{machines}", name(scenario.name()))
 }
 
-/// The architecture, the network, the synchronisation and the batch.
-pub fn setting(scenario: &Scenario) -> String {
+/// A choice, marked where nobody made it.
+fn marked(choice: String, assumed: bool) -> String {
+    if assumed { choice + " (assumed)" } else { choice }
+}
+
+/// How software moves data over a link.
+fn transport(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => ", TCP",
+        Transport::Rdma => ", RDMA",
+        Transport::HostMpi => ", MPI through hosts",
+        Transport::Gloo => ", gloo",
+        Transport::Pcie | Transport::Nvlink | Transport::Ideal => "",
+    }
+}
+
+/// What decides the answer beside model and machines: how gradients are combined, the batch, the number format and the
+/// network, each marked if it is assumed.
+pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
     let (strategy, cluster) = (&scenario.strategy, &scenario.cluster);
     let architecture = match strategy.architecture {
         Architecture::ParameterServer => several(u64::from(cluster.servers.count), "parameter server"),
@@ -58,11 +78,17 @@ pub fn setting(scenario: &Scenario) -> String {
             let nodes = cluster.nodes.as_ref();
             let inside = nodes.filter(|nodes| u64::from(nodes.workers) >= cluster.workers());
             let link = inside.map_or(&cluster.network, |nodes| &nodes.network);
-            format!(", {} ({})", name(&link.name), link.bandwidth.human())
+            let link = format!("{} ({}{})", name(&link.name), link.bandwidth.human(), transport(link.transport));
+            format!(", {}", marked(link, assumed.network && inside.is_none()))
         }
     };
+    let precision = match scenario.profile() {
+        Some(_) => String::new(),
+        None => format!(", {}", marked(strategy.precision.to_string(), assumed.precision)),
+    };
     if let Some(plan) = &strategy.plan {
-        return format!("{}{network}", split(plan));
+        let sequences = sequences(scenario, plan, assumed).map_or(String::new(), |sequences| format!(", {sequences}"));
+        return format!("{}{sequences}{precision}{network}", marked(split(plan), assumed.plan));
     }
     let batches = (0..cluster.groups.len()).map(|group| scenario.batch(group));
     let least = batches.clone().min().unwrap_or(strategy.batch);
@@ -72,7 +98,45 @@ pub fn setting(scenario: &Scenario) -> String {
     } else {
         format!("{}–{}", count(least.into()), count(most.into()))
     };
-    format!("{architecture}{network}, {}, batch {batch}", strategy.synchronisation)
+    let each = match cluster.workers() {
+        1 => String::new(),
+        _ => " per worker".to_owned(),
+    };
+    let batch = marked(format!("batch {batch}{each}"), assumed.batch);
+    format!("{architecture}, {}, {batch}{precision}{network}", strategy.synchronisation)
+}
+
+/// The sequences of a step of a plan: "128 sequences of 8,192 tokens (4 per worker)".
+fn sequences(scenario: &Scenario, plan: &Plan, assumed: &Assumed) -> Option<String> {
+    let shape = scenario.source.transformer()?;
+    let workers = scenario.cluster.workers();
+    let batch = plan.divide(&shape, workers).ok()?.global_batch;
+    let each = match batch.is_multiple_of(workers) && workers > 1 {
+        true => format!(", {} per worker", count(batch / workers)),
+        false => String::new(),
+    };
+    let text = format!("{} of {} tokens a step{each}", several(batch, "sequence"), count(shape.sequence));
+    Some(marked(text, assumed.batch))
+}
+
+/// Whether a plan fits, in words, and what it would fit on.
+pub fn memory(forecast: &Forecast) -> Option<String> {
+    let memory = &forecast.prediction.transformer.as_ref()?.memory;
+    let (least, most, capacity) = (memory.least.human(), memory.most.human(), memory.capacity.human());
+    let more = forecast.fits_with.map_or(String::new(), |workers| {
+        format!(" A plan that fits needs {} of this kind.", several(workers.into(), "worker"))
+    });
+    Some(match memory.verdict {
+        Verdict::Fits => format!("Fits: {least} to {most} of the {capacity} of a worker."),
+        Verdict::MayNotFit => {
+            format!("May not fit: needs {least}, {most} with what allocators lose, of the {capacity} of a worker.{more}")
+        }
+        Verdict::DoesNotFit => {
+            let times = memory.least / memory.capacity;
+            let times = if times >= 2.0 { format!(" ({} times)", ratio(times)) } else { String::new() };
+            format!("Does not fit{times}: needs {least}, and a worker has {capacity}.{more}")
+        }
+    })
 }
 
 /// Whether a plan fits into the devices.
@@ -129,14 +193,52 @@ pub fn answer(forecast: &Forecast) -> String {
         });
         format!(" Training takes {}{cost}.", duration(training.total))
     });
-    format!(
-        "A step takes {}{interval}. The throughput is {}, {} of what {} would reach without communication.{training} {}",
-        prediction.iteration.human(),
-        grouped(prediction.throughput.human()),
-        percent(prediction.scaling_factor),
-        several(prediction.workers, "worker"),
-        plain(&forecast.advice.sentence)
-    )
+    let reached = match &prediction.transformer {
+        Some(report) => {
+            let tokens = count(report.tokens_per_s.round() as u64);
+            format!("{tokens} tokens/s at {} of the peak rate (MFU)", percent(report.mfu))
+        }
+        None => {
+            let rate = grouped(prediction.throughput.human());
+            let (share, workers) = (percent(prediction.scaling_factor), several(prediction.workers, "worker"));
+            format!("{rate}, {share} of what {workers} would reach without communication")
+        }
+    };
+    let iteration = prediction.iteration.human();
+    let limit = plain(&forecast.advice.sentence);
+    format!("A step takes {iteration}{interval}: {reached}.{training} {limit}")
+}
+
+/// Parts of a step that a sentence names.
+const NAMED_PARTS: usize = 5;
+
+/// Where the time of a step goes, in one sentence.
+pub fn parts(prediction: &Prediction) -> String {
+    let mut parts: Vec<(String, f64)> = prediction
+        .breakdown
+        .iter()
+        .map(|part| (part.kind.to_string(), part.time / prediction.iteration))
+        .filter(|(_, share)| *share >= 0.001)
+        .collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let text: Vec<String> =
+        parts.iter().take(NAMED_PARTS).map(|(part, share)| format!("{part} {}", percent(*share))).collect();
+    format!("Where the time goes: {}.", text.join(", "))
+}
+
+/// What to do next: what to measure, what to be warned of, and where the rest is.
+pub fn next(forecast: &Forecast, words: Wording) -> Vec<String> {
+    let assumption = forecast.interval.as_ref().and_then(|interval| interval.by_assumption.first());
+    let measure = assumption.map(|most| words.hint(&Hint::NarrowInterval(most.remedy.clone())));
+    let warnings = match forecast.prediction.warnings.len() as u64 {
+        0 => None,
+        number => {
+            let codes: Vec<&str> = forecast.prediction.warnings.iter().map(|warning| warning.code).collect();
+            Some(format!("{}: {}.", several(number, "warning"), codes.join(", ")))
+        }
+    };
+    let rest = Some(words.hint(&Hint::WholeForecast)).filter(|rest| !rest.is_empty());
+    measure.into_iter().chain(warnings).chain(rest).collect()
 }
 
 /// That points were predicted by several methods, where they were.
@@ -239,11 +341,12 @@ mod tests {
     fn the_batch_is_that_of_the_groups() {
         let of = |groups: &str| {
             let text = format!("[model]\nzoo = \"resnet50\"\n[strategy]\nbatch = 16\n{groups}");
-            setting(&stepcast_core::scenario::Document::new("test", text).scenario(&[]).unwrap())
+            let scenario = stepcast_core::scenario::Document::new("test", text).scenario(&[]).unwrap();
+            setting(&scenario, &Assumed::default())
         };
-        assert!(of("").ends_with("batch 16"));
-        assert!(of("[[cluster.workers]]\nbatch = 64\n").ends_with("batch 64"));
-        assert!(of("[[cluster.workers]]\nbatch = 64\n[[cluster.workers]]\n").ends_with("batch 16–64"));
+        assert!(of("").contains("batch 16 per worker"));
+        assert!(of("[[cluster.workers]]\nbatch = 64\n").contains("batch 64 per worker"));
+        assert!(of("[[cluster.workers]]\nbatch = 64\n[[cluster.workers]]\n").contains("batch 16–64 per worker"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub enum Hint {
     Assumptions,
     /// One validation set shows all its cases.
     Cases,
+    /// The whole forecast can be shown.
+    WholeForecast,
     /// What narrows the interval most.
     NarrowInterval(Remedies),
 }
@@ -47,7 +49,7 @@ impl Wording {
             Hint::RowsInFile => "A download has them all.",
             Hint::Messages => "JSON lists them.",
             Hint::Warnings => "The forecast of a point explains its warnings.",
-            Hint::Assumptions | Hint::Cases | Hint::NarrowInterval(_) => "",
+            Hint::Assumptions | Hint::Cases | Hint::WholeForecast | Hint::NarrowInterval(_) => "",
         };
         (self.hint)(hint).unwrap_or(neutral).to_owned()
     }

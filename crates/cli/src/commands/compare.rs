@@ -25,12 +25,7 @@ pub(crate) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        self.about.single_edits()?;
-        let mut scenario = self.about.request_with(self.about.edits()?)?.scenario()?.as_ref().clone();
-        // Groups keep their proportions.
-        if let Some(workers) = self.about.workers.as_ref().and_then(|workers| workers.single()) {
-            scenario = scenario.on(scenario.cluster.resized(workers));
-        }
+        let scenario = self.about.request()?.scenario()?;
         let compared = busy("predicting by every method", || Comparison::new(&scenario));
         output.answer(&compared, |screen| answers::comparison(&scenario, &compared, screen))
     }

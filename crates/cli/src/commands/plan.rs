@@ -11,7 +11,7 @@ use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Edit;
 use stepcast_report::format::count;
-use stepcast_study::explore::plan::{Aim, OPEN, Restriction, plan};
+use stepcast_study::explore::plan::{Aim, Restriction, plan};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::launch::{Framework, emit};
 
@@ -47,10 +47,6 @@ pub(crate) struct Plan {
     #[arg(long)]
     nodes: Option<Numbers>,
 
-    /// Sequences of a step
-    #[arg(long, value_name = "N")]
-    global_batch: Option<u64>,
-
     /// Tokens to train on, such as 300e9
     #[arg(long, value_name = "N")]
     tokens: Option<f64>,
@@ -80,16 +76,9 @@ impl Plan {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut edits = self.about.single_edits()?;
         edits.extend(self.restriction()?);
-        if self.about.scenario.is_none() && self.about.model.is_some() {
-            edits.insert(0, Edit::parse(OPEN)?);
-        }
-        let mut request = self.about.request_with(edits.clone())?;
-        let mut scenario = request.scenario()?;
-        if scenario.strategy.plan.is_none() && scenario.source.transformer().is_some() {
-            edits.push(Edit::parse(OPEN)?);
-            request = self.about.request_with(edits)?;
-            scenario = request.scenario()?;
-        }
+        let mut request = self.about.request_with(edits)?;
+        request.inner = request.inner.for_planning();
+        let scenario = request.scenario()?;
         signal::listen(STOPPED);
         let bar = ProgressBar::new_spinner();
         bar.enable_steady_tick(Duration::from_millis(200));
@@ -117,7 +106,7 @@ impl Plan {
         let restriction = Restriction {
             offers: self.offers.clone(),
             nodes: self.nodes.as_ref().map(|nodes| nodes.0.clone()),
-            global_batch: self.global_batch,
+            global_batch: self.about.global_batch,
             tokens: self.tokens,
             deadline: self.deadline.clone(),
             budget: self.budget,

@@ -63,6 +63,10 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "RUNS.csv")]
     calibrate: Option<PathBuf>,
 
+    /// Show everything: stages, memory, workers, uncertainty, scaling, every change that helps, warnings
+    #[arg(long)]
+    full: bool,
+
     /// List every assumed figure with its source, its share of the uncertainty, and how to replace it
     #[arg(long)]
     explain: bool,
@@ -92,8 +96,8 @@ impl Predict {
             self.check_timeline(path, method, &scenario)?;
         }
         let given = self.about.workers.as_ref().map(|workers| workers.numbers.clone());
-        // One number that sets the cluster leaves the table to the usual numbers.
-        let workers = given.filter(|numbers| numbers.len() > 1 || !self.about.sets_workers());
+        // One number is that of the cluster, and leaves the table to the usual numbers.
+        let workers = given.filter(|numbers| numbers.len() > 1);
         let options = ForecastOptions { method: MethodChoice::One(method), workers, worth: self.worth };
         let forecast = request.forecast(&options)?;
         let mut note = String::new();
@@ -116,7 +120,10 @@ impl Predict {
             ScalingCurve::from_forecast(&forecast, &name(scenario.name())).svg()
         })?;
         output.answer(&forecast, |screen| {
-            let mut text = answers::forecast(&scenario, method, &forecast, screen);
+            let mut text = match self.full {
+                true => answers::forecast(&scenario, method, &forecast, screen),
+                false => answers::brief(&scenario, &forecast, screen),
+            };
             if let Some(calibration) = &calibration {
                 text += &answers::corrections(calibration, screen);
             }

@@ -6,7 +6,7 @@ use crate::words::WORDING;
 use stepcast_core::method::Method;
 use stepcast_core::model::Model;
 use stepcast_core::model::zoo::ZooModel;
-use stepcast_core::prediction::Warning;
+use stepcast_core::prediction::{Verdict, Warning};
 use stepcast_core::scenario::Scenario;
 use stepcast_fit::FitReport;
 use stepcast_report::format::{name, plain, several};
@@ -23,6 +23,7 @@ use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::replace::ReplacementReport;
+use stepcast_study::request::Assumed;
 use stepcast_trace::{ContentFigures, Overview};
 
 /// Notes of an import that are shown.
@@ -41,7 +42,12 @@ impl<'a> Sections<'a> {
 
     /// Begins with the scenario in two lines, and a paragraph.
     fn from_scenario(scenario: &Scenario, paragraph: &str, screen: &'a Screen) -> Self {
-        let (title, setting) = (sentences::title(scenario), sentences::setting(scenario));
+        Self::with_assumed(scenario, &Assumed::default(), paragraph, screen)
+    }
+
+    /// The same, with marks on what is assumed.
+    fn with_assumed(scenario: &Scenario, assumed: &Assumed, paragraph: &str, screen: &'a Screen) -> Self {
+        let (title, setting) = (sentences::title(scenario), sentences::setting(scenario, assumed));
         let title: String =
             screen.paragraph(0, &title).lines().map(|line| screen.strong(line) + "\n").collect();
         let paragraph = if paragraph.is_empty() { String::new() } else { screen.paragraph(0, paragraph) };
@@ -125,6 +131,30 @@ pub(crate) fn fit(fitted: &FitReport, written: &str, screen: &Screen) -> String 
     text + &screen.paragraph(2, &format!("Written to {written}."))
 }
 
+/// The forecast in a screenful: the answer, whether it fits, the figures, where the time goes, and what would help most.
+pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String {
+    let prediction = &forecast.prediction;
+    let memory = sentences::memory(forecast).map(|sentence| {
+        let text = screen.paragraph(0, &sentence);
+        let fits = prediction.transformer.as_ref().is_none_or(|report| report.memory.verdict == Verdict::Fits);
+        if fits { text } else { text.lines().map(|line| screen.bad(line) + "\n").collect() }
+    });
+    let answer = memory.unwrap_or_default() + &screen.paragraph(0, &sentences::answer(forecast));
+    let mut sections = Sections::with_assumed(scenario, &forecast.assumed, "", screen)
+        .text([answer])
+        .tables([&tables::forecast::figures(scenario, forecast)])
+        .text([screen.paragraph(0, &sentences::parts(prediction))]);
+    let help = tables::forecast::most_helpful(forecast);
+    if !help.rows.is_empty() {
+        sections = sections.tables([&help]);
+    }
+    let mut end = String::new();
+    for sentence in sentences::next(forecast, WORDING) {
+        end += &screen.paragraph(0, &sentence);
+    }
+    sections.text([end]).end()
+}
+
 /// The whole forecast.
 pub(crate) fn forecast(
     scenario: &Scenario,
@@ -138,7 +168,9 @@ pub(crate) fn forecast(
         .chain(&balance)
         .map(|sentence| screen.paragraph(2, sentence))
         .collect();
-    Sections::from_scenario(scenario, &sentences::method(method), screen)
+    let method = sentences::method(method);
+    Sections::with_assumed(scenario, &forecast.assumed, &method, screen)
+        .text(sentences::memory(forecast).map(|sentence| screen.paragraph(0, &sentence)))
         .tables([&tables::forecast::figures(scenario, forecast)])
         .titled("Bottleneck", &bottleneck)
         .tables(&tables::forecast::all(scenario, forecast))

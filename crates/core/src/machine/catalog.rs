@@ -5,7 +5,8 @@
 //! written (`A100-SXM4-80GB`), with the name of its maker (`NVIDIA GeForce RTX 3090`), or by a short name (`a100`).
 
 use crate::fault::{Fault, NameList, Remedies, Remedy};
-use crate::machine::{Device, Network, Nodes};
+use crate::machine::{Device, Network, Nodes, Transport};
+use crate::quantity::BitsPerSec;
 use crate::suggest;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -91,6 +92,27 @@ pub fn machine(id: &str) -> Result<Machine, Fault> {
     find(machines(), aliases, "machine", id, |_| Remedy::ListNames { list: NameList::Machines }.into())
 }
 
+/// The first machine that has this device and joins several by more than their slots.
+pub fn machine_with(device: &str) -> Option<&'static Machine> {
+    let device = self::device(device).ok()?;
+    let joins = |machine: &&Machine| {
+        let within = network(&machine.within);
+        machine.gpus > 1 && within.is_ok_and(|within| within.transport != Transport::Pcie)
+    };
+    machines().ok()?.values().filter(joins).find(|machine| machine.device().is_ok_and(|own| own == device))
+}
+
+/// The Ethernet of this rate: that of the catalog, or the next slower one at this rate.
+pub fn ethernet(rate: BitsPerSec) -> Result<Network, Fault> {
+    let entries = networks()?.iter().filter(|(name, _)| name.ends_with("gbe")).map(|(_, network)| network);
+    let slower = entries.clone().filter(|network| network.bandwidth <= rate);
+    let base = slower.max_by(|a, b| a.bandwidth.get().total_cmp(&b.bandwidth.get()));
+    let base = base.or_else(|| entries.clone().next());
+    base.map(|base| base.at_rate(rate)).ok_or_else(|| {
+        CatalogError { file: "networks.toml", reason: "it has no Ethernet".to_owned() }.into()
+    })
+}
+
 fn aliases() -> Result<&'static Aliases, CatalogError> {
     ALIASES.as_ref().map_err(Clone::clone)
 }
@@ -154,6 +176,12 @@ impl Machine {
     /// The network that joins machines.
     pub fn network(&self) -> Result<Network, Fault> {
         network(&self.network)
+    }
+
+    /// Whether this many workers with its device are taken to share such machines: several do, but a network that is
+    /// named for no more than one machine holds joins them one by one.
+    pub fn holds(&self, workers: u64, network_given: bool) -> bool {
+        workers > if network_given { u64::from(self.gpus) } else { 1 }
     }
 
     /// Its devices as workers of one node.

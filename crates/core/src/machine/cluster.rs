@@ -169,10 +169,9 @@ impl Cluster {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
 
-    /// A cluster of `workers` workers with the same groups in the same proportions: whole shares first, then one more
-    /// for each of the groups with the largest remainders; ties go to earlier groups.
-    #[must_use]
-    pub fn resized(&self, workers: u32) -> Self {
+    /// `workers` workers divided among the groups in their proportions: whole shares first, then one more for each of the
+    /// groups with the largest remainders; ties go to earlier groups.
+    pub fn shares(&self, workers: u32) -> Vec<u32> {
         let total = self.workers() as f64;
         let share = |group: &WorkerGroup| f64::from(group.count) / total * f64::from(workers);
         let mut counts: Vec<u32> = self.groups.iter().map(|group| share(group).floor() as u32).collect();
@@ -183,7 +182,13 @@ impl Cluster {
         for &index in by_remainder.iter().take(missing as usize) {
             counts[index] += 1;
         }
-        let groups = self.groups.iter().zip(counts).filter(|(_, count)| *count > 0);
+        counts
+    }
+
+    /// A cluster of `workers` workers with the same groups in the same [proportions](Self::shares).
+    #[must_use]
+    pub fn resized(&self, workers: u32) -> Self {
+        let groups = self.groups.iter().zip(self.shares(workers)).filter(|(_, count)| *count > 0);
         let groups = groups.map(|(group, count)| WorkerGroup { count, ..group.clone() }).collect();
         Self { groups, ..self.clone() }
     }

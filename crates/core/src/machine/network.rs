@@ -89,6 +89,15 @@ keys! {
 unordered!(Network);
 
 impl Network {
+    /// The same kind of link at another rate.
+    #[must_use]
+    pub fn at_rate(&self, rate: BitsPerSec) -> Self {
+        match rate == self.bandwidth {
+            true => self.clone(),
+            false => Self { name: format!("{} at {rate}", self.name), bandwidth: rate, ..self.clone() },
+        }
+    }
+
     /// Rate of payload through a port: framing takes its share of the wire, and hosts copy every byte in series with it.
     pub fn payload_rate(&self, port: BitsPerSec) -> BytesPerSec {
         let byte = Bytes::new(1.0);
@@ -97,13 +106,10 @@ impl Network {
     }
 }
 
-/// A network of the catalog, or of this rate: `"100 Gbit/s"`.
-fn named(text: &str, files: &dyn Files) -> Result<Network, Fault> {
+/// A network of the catalog, or Ethernet of this rate: `"100 Gbit/s"`.
+fn named(text: &str) -> Result<Network, Fault> {
     match text.parse::<BitsPerSec>() {
-        Ok(rate) => {
-            let bandwidth = Some(Uncertain::exactly(rate));
-            NetworkSection { bandwidth, ..NetworkSection::default() }.fill(None, files)
-        }
+        Ok(rate) => catalog::ethernet(rate),
         Err(_) => catalog::network(text),
     }
 }
@@ -115,10 +121,10 @@ impl Given<Network> for NameOr<NetworkSection> {
 
     fn resolve(self, files: &dyn Files) -> Result<Network, Fault> {
         let mut section = match self {
-            Self::Name(id) => return named(&id, files),
+            Self::Name(id) => return named(&id),
             Self::Table(section) => *section,
         };
-        let base = section.base.take().map(|id| named(&id, files)).transpose();
+        let base = section.base.take().map(|id| named(&id)).transpose();
         let base = base.map_err(|fault| fault.below(KeyPath::of("base")))?;
         section.fill(base.as_ref(), files)
     }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::fitted::transfer::Curve;
 use crate::keys::Given;
-use crate::machine::{Nodes, WorkerGroup};
+use crate::machine::{Nodes, NodesSection, WorkerGroup};
 use crate::model::Counting;
 use crate::strategy::{
     AllReduceSection, Architecture, BucketList, CurveSection, Exchange, Fusion, FusionRule, FusionSection,
@@ -17,6 +17,7 @@ impl Scenario {
     /// An equivalent file that relies neither on defaults nor on the catalog.
     pub fn to_file(&self) -> ScenarioFile {
         let exchanges = self.strategy.architecture == Architecture::AllReduce && self.strategy.plan.is_none();
+        let apart = NodesSection { workers: Some(1), ..NodesSection::default() };
         let mut file = ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
@@ -25,12 +26,14 @@ impl Scenario {
                 workers: Some(self.cluster.groups.iter().map(WorkerGroup::section).collect()),
                 network: Some(Given::write(&self.cluster.network)),
                 servers: Some(self.cluster.servers.section()),
-                nodes: self.cluster.nodes.as_ref().map(Nodes::section),
+                nodes: Some(self.cluster.nodes.as_ref().map_or(apart, Nodes::section)),
             },
             strategy: StrategySection {
                 all_reduce: exchanges.then(|| all_reduce(&self.strategy.exchange)),
                 fusion: exchanges.then(|| fusion(&self.strategy.exchange.fusion)),
                 plan: self.strategy.plan.as_ref().map(Plan::section),
+                // A plan says itself how many sequences a step has.
+                batch: Some(self.strategy.batch).filter(|_| self.strategy.plan.is_none()),
                 ..self.strategy.section()
             },
             input: (self.input != Input::default()).then(|| self.input.section()),

@@ -45,7 +45,7 @@ use crate::model::transformer::Transformer;
 use crate::model::{Counting, ModelFile, zoo};
 use crate::pass::Recorded;
 use crate::prior::Priors;
-use crate::profile::{Profile, Resource};
+use crate::profile::Profile;
 use crate::quantity::Seconds;
 use crate::strategy::{Architecture, Strategy};
 use crate::workload::Gradient;
@@ -271,9 +271,7 @@ impl Scenario {
     /// servers: a start-up, a rate of hosts, or the server operations of a profile.
     pub fn server_software(&self) -> ServerSoftware {
         let network = &self.cluster.network;
-        let recorded = self.profile().is_some_and(|profile| {
-            profile.operations.iter().any(|operation| operation.resource == Resource::Server)
-        });
+        let recorded = self.profile().is_some_and(Profile::has_servers);
         let ideal = network.transport == machine::Transport::Ideal;
         let measured = recorded || ideal || network.host_rate.is_some() || network.startup > Seconds::ZERO;
         let usual = if measured { ServerSoftware::None } else { ServerSoftware::Grpc };

@@ -66,7 +66,7 @@ impl Scenario {
             network: offer.network.as_deref().map(NameOr::from),
             ..ClusterSection::default()
         };
-        let mut offered = self.on(resolve::cluster(section, &NoFiles)?);
+        let mut offered = self.on(resolve::cluster(section, resolve::Layout::Apart, &NoFiles)?);
         if offer.worker_hour.is_some() || offer.node_hour.is_some() {
             let usual = PriceSection::default().fill(self.price.as_ref(), &NoFiles)?;
             offered.price = Some(Price {

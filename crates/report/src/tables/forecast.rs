@@ -50,8 +50,16 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     let rates = ends.map_or(String::new(), |ends| interval(interval_of_rates(ends.throughput_samples_per_s)));
     table.figure("step time", prediction.iteration.human(), times);
     table.figure("throughput", grouped(prediction.throughput.human()), rates);
-    table.figure("samples per step", count(prediction.samples), "of all workers together");
-    table.figure("speed-up", ratio(prediction.speedup), sentences::baseline(&forecast.advice));
+    match &prediction.transformer {
+        Some(report) => {
+            let samples = prediction.throughput.get();
+            transformer::rates(&mut table, report, samples, forecast.interval.as_ref());
+        },
+        None => {
+            table.figure("samples per step", count(prediction.samples), "of all workers together");
+            table.figure("speed-up", ratio(prediction.speedup), sentences::baseline(&forecast.advice));
+        }
+    }
     table.figure(
         "scaling factor",
         percent(prediction.scaling_factor),
@@ -152,6 +160,19 @@ fn what_if(method: &str, changes: &[WhatIf]) -> Table {
         ]);
     }
     table.note = sentences::compared_elsewhere(method, changes).unwrap_or_default();
+    table
+}
+
+/// Changes that a brief answer names.
+const MOST_HELPFUL: usize = 3;
+
+/// The changes that help most.
+pub fn most_helpful(forecast: &Forecast) -> Table {
+    let mut table = Table::of_figures("What would help most");
+    for change in forecast.advice.what_if.iter().take(MOST_HELPFUL) {
+        let after = format!("{}, {}", change.iteration.human(), grouped(change.throughput.human()));
+        table.figure(&name(&change.change), sentences::gain(change.gain), after);
+    }
     table
 }
 

@@ -7,6 +7,7 @@ use stepcast_core::model::transformer::{Parameters, Part, Transformer};
 use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Mask;
+use stepcast_study::predict::interval::Interval;
 
 /// One row for each part, the layers' parts with how many there are.
 pub fn parts(shape: &Transformer) -> Table {
@@ -62,16 +63,25 @@ pub fn all(report: &SplitReport) -> Vec<Table> {
     vec![figures(report), stages(report), memory(report)]
 }
 
-fn figures(report: &SplitReport) -> Table {
-    let mut table = Table::of_figures("Transformer");
+/// Tokens and utilisation, for the headline.
+pub(super) fn rates(table: &mut Table, report: &SplitReport, samples_per_s: f64, interval: Option<&Interval>) {
+    let per_sample = report.tokens_per_s / samples_per_s;
+    let ends = interval.map_or("of all devices".to_owned(), |interval| {
+        let [low, high] = interval.throughput_samples_per_s.map(|rate| rounded(rate.get() * per_sample));
+        format!("90 % interval {low}–{high}")
+    });
+    table.figure("tokens", rate(report.tokens_per_s), ends);
     let pairs = match report.mask {
         Mask::None => "all pairs of query and key counted",
         Mask::Half => "half of all pairs of query and key counted",
         Mask::Causal => "pairs of query and key counted that the mask leaves",
     };
-    table.figure("tokens", rate(report.tokens_per_s), "of all devices");
-    table.figure("tokens per device", rate(report.tokens_per_s_per_device), "");
     table.figure("MFU", percent_with_decimal(report.mfu), format!("of the peak rate; {pairs}"));
+}
+
+fn figures(report: &SplitReport) -> Table {
+    let mut table = Table::of_figures("Transformer");
+    table.figure("tokens per device", rate(report.tokens_per_s_per_device), "");
     table.figure("HFU", percent_with_decimal(report.hfu), "the same with recomputation");
     let plural = if report.micro_batches == 1 { "" } else { "es" };
     let number = count(report.micro_batches);
@@ -83,6 +93,12 @@ fn figures(report: &SplitReport) -> Table {
     let range = format!("{} to {} of {} on stage {stage}", least.human(), most.human(), capacity.human());
     table.figure("memory", verdict, range);
     table
+}
+
+/// Three digits of a number, grouped.
+fn rounded(number: f64) -> String {
+    let unit = 10_f64.powf((number.max(1.0).log10().floor() - 2.0).max(0.0));
+    count(((number / unit).round() * unit) as u64)
 }
 
 /// "12,345/s", or with a decimal where there are few.

@@ -6,7 +6,7 @@ use crate::predict::interval::{Interval, Intervals};
 use crate::predict::methods::MethodChoice;
 use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
 use crate::predict::{slack, training};
-use crate::request::{Request, Source};
+use crate::request::{Assumed, Request, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -44,8 +44,13 @@ pub struct Training {
 pub struct Forecast {
     /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
+    /// What of it nobody gave.
+    pub assumed: Assumed,
     /// The prediction.
     pub prediction: Prediction,
+    /// Workers on which some usual plan of a transformer fits, if this one does not; none if more would not help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fits_with: Option<u32>,
     /// The interval in which measurements should lie.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
@@ -112,7 +117,8 @@ pub fn forecast<F: Source>(
     let method = request.method(options.method)?;
     let watched = Watched::new(method, observer.progress);
     let workers = options.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
-    let forecast = Forecast::new(&scenario, &watched, &workers, options.worth, observer);
+    let assumed = *request.assumed()?;
+    let forecast = Forecast::new(&scenario, assumed, &watched, &workers, options.worth, observer);
     match forecast {
         _ if watched.is_cancelled() => Err(Stopped::Cancelled),
         Err(Stopped::Fault(refusal)) => Err(Stopped::Fault(request.refused(refusal))),
@@ -124,6 +130,7 @@ impl Forecast {
     /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`.
     pub(super) fn new(
         scenario: &Scenario,
+        assumed: Assumed,
         method: &dyn Method,
         workers: &[u32],
         worth: f64,
@@ -150,6 +157,8 @@ impl Forecast {
         });
         let mut forecast = Self {
             scenario: scenario.to_file(),
+            assumed,
+            fits_with: training::fits_with(scenario, &prediction),
             interval,
             advice: advice::explain(scenario, method, &prediction, granted.balance, &|| {
                 watch(Progress::Working)

@@ -1,9 +1,10 @@
 //! Time of an epoch, memory of a batch, and warnings about what a scenario cannot do as it is predicted.
 
-use stepcast_core::prediction::{Prediction, Warning};
+use crate::explore::plan::usual_plan;
+use stepcast_core::prediction::{Prediction, Verdict, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::Synchronisation;
+use stepcast_core::strategy::{PlanSection, Synchronisation};
 
 /// Largest batch that is tried.
 const MOST: u32 = 1 << 30;
@@ -28,6 +29,26 @@ pub(crate) fn fullest(scenario: &Scenario) -> f64 {
     let groups = scenario.cluster.groups.iter().enumerate();
     let parts = groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.memory);
     parts.fold(0.0, f64::max)
+}
+
+/// Most workers that are looked at to find some on which a transformer fits.
+const MOST_WORKERS: u64 = 65_536;
+
+/// Workers on which a usual plan of a transformer fits, by whole machines and twice as many each time; none if the
+/// predicted plan fits.
+pub(crate) fn fits_with(scenario: &Scenario, prediction: &Prediction) -> Option<u32> {
+    let fits = prediction.transformer.as_ref()?.memory.verdict == Verdict::Fits;
+    let node = u64::from(scenario.cluster.workers_per_node());
+    let mut workers = scenario.cluster.workers().next_multiple_of(node);
+    while !fits && workers <= MOST_WORKERS {
+        let number = u32::try_from(workers).ok()?;
+        let larger = scenario.on(scenario.cluster.resized(number));
+        if usual_plan(&larger, &PlanSection::default()).is_ok_and(|plan| plan.fits) {
+            return Some(number);
+        }
+        workers *= 2;
+    }
+    None
 }
 
 /// Whether every group's batch fits into its devices.

@@ -1,12 +1,14 @@
 //! A request: a scenario from a file, from a text or built in, or a profile alone, with all files that it names.
 
+mod assumed;
 mod folder;
 pub mod launch;
 mod packed;
 mod usual;
 
+pub use assumed::Assumed;
 pub use folder::{Folder, Kept};
-pub use usual::{Links, is_onnx, is_transformer, links};
+pub use usual::is_onnx;
 
 use crate::explore::sweep::{Axis, Variants, VaryError};
 use crate::predict::MethodChoice;
@@ -19,9 +21,8 @@ use stepcast_core::fault::{Fault, Note, Remedy};
 use stepcast_core::files::Files;
 use stepcast_core::method::Method;
 use stepcast_core::prior::Priors;
-use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
-use stepcast_core::strategy::{Architecture, StrategySection, Synchronisation};
 
 /// Larger files of JSON are no configurations.
 const MAX_CONFIG: u64 = 1 << 20;
@@ -48,14 +49,29 @@ pub struct Request<F = Folder> {
     files: F,
     /// Whether the request has a profile in place of a scenario.
     only_profile: bool,
+    /// Whether a transformer without a plan is given the usual one.
+    gives_plan: bool,
     edits: Vec<Edit>,
-    resolved: OnceLock<Arc<Scenario>>,
+    resolved: OnceLock<Resolved>,
+}
+
+/// A resolved scenario, and what of it nobody gave.
+#[derive(Debug, Clone)]
+struct Resolved {
+    scenario: Arc<Scenario>,
+    assumed: Assumed,
 }
 
 impl<F: Source> Request<F> {
     /// A request for a document, the files that it names, and edits.
     pub fn new(document: Document, files: F, edits: Vec<Edit>) -> Self {
-        Self { document, files, only_profile: false, edits, resolved: OnceLock::new() }
+        Self { document, files, only_profile: false, gives_plan: true, edits, resolved: OnceLock::new() }
+    }
+
+    /// The same request for a search over plans, which needs none to begin with.
+    #[must_use]
+    pub fn for_planning(self) -> Self {
+        Self { gives_plan: false, resolved: OnceLock::new(), ..self }
     }
 
     /// The scenario as written, with edits made and defaults left out.
@@ -65,18 +81,39 @@ impl<F: Source> Request<F> {
 
     /// The resolved scenario, or its error.
     pub fn scenario(&self) -> Result<Arc<Scenario>, Fault> {
-        if let Some(scenario) = self.resolved.get() {
-            return Ok(Arc::clone(scenario));
+        Ok(Arc::clone(&self.resolved()?.scenario))
+    }
+
+    /// What of the scenario is assumed.
+    pub fn assumed(&self) -> Result<&Assumed, Fault> {
+        Ok(&self.resolved()?.assumed)
+    }
+
+    fn resolved(&self) -> Result<&Resolved, Fault> {
+        if let Some(resolved) = self.resolved.get() {
+            return Ok(resolved);
         }
-        let scenario = self.document.scenario_with(&self.files, &self.edits);
-        let scenario = Arc::new(scenario.map_err(|fault| self.explained(fault))?);
-        Ok(Arc::clone(self.resolved.get_or_init(|| scenario)))
+        let file = self.file().map_err(|fault| self.explained(fault))?;
+        let located = |fault| self.explained(self.document.located(fault, &self.edits));
+        let plain = match self.gives_plan {
+            true => file.clone().resolve_with(&self.files),
+            false => usual::resolve_for_planning(file.clone(), &self.files),
+        };
+        let plain = plain.map_err(located)?;
+        let plan = if self.gives_plan { usual::plan(&file, &plain) } else { None };
+        let assumed = Assumed::new(&file, &plain, plan.as_ref());
+        let scenario = match plan {
+            None => plain,
+            Some(plan) => usual::with_plan(file, plan.section).resolve_with(&self.files).map_err(located)?,
+        };
+        Ok(self.resolved.get_or_init(|| Resolved { scenario: Arc::new(scenario), assumed }))
     }
 
     /// Puts corrected priors in place of those of the scenario.
     pub fn correct(&mut self, priors: Arc<Priors>) -> Result<(), Fault> {
-        let corrected = Scenario { priors, ..self.scenario()?.as_ref().clone() };
-        self.resolved = OnceLock::from(Arc::new(corrected));
+        let Resolved { scenario, assumed } = self.resolved()?.clone();
+        let scenario = Arc::new(Scenario { priors, ..Arc::unwrap_or_clone(scenario) });
+        self.resolved = OnceLock::from(Resolved { scenario, assumed });
         Ok(())
     }
 
@@ -87,7 +124,15 @@ impl<F: Source> Request<F> {
 
     /// The scenario at every combination of the axes' values.
     pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
-        Variants::new(&self.document, &self.files, &self.edits, axes).map_err(|error| match error {
+        let mut edits = self.edits.clone();
+        let varies_plan = axes.iter().any(|axis| usual::divides(&axis.key));
+        if !varies_plan && let Ok(Resolved { scenario, assumed }) = self.resolved() {
+            let batch = "strategy.batch";
+            let each = axes.iter().any(|axis| axis.key == batch) || self.file().is_ok_and(|file| file.strategy.batch.is_some());
+            let plan = scenario.strategy.plan.as_ref().filter(|_| assumed.plan);
+            edits.extend(plan.and_then(|plan| usual::edit(plan, !each)));
+        }
+        Variants::new(&self.document, &self.files, &edits, axes).map_err(|error| match error {
             VaryError::Document(fault) => VaryError::Document(self.explained(fault)),
             error @ VaryError::Axis { .. } => error,
         })
@@ -119,14 +164,14 @@ impl Request {
                     return Ok(request);
                 }
                 if launch::is_config(&text) {
-                    return Self::from_model(path, edits);
+                    return Ok(Self::from_model(path, edits));
                 }
             }
             let files = Folder::new(Path::new("").to_owned());
             return Self::from_profile_file(path, files, edits);
         }
         if is_onnx(path) {
-            return Self::from_model(path, edits);
+            return Ok(Self::from_model(path, edits));
         }
         let cannot = |error: io::Error| {
             let remedy = [Remedy::advice("check the path"), Remedy::RunQuickStart];
@@ -160,8 +205,9 @@ impl Request {
 
     /// The profile at `path` among `files` alone.
     fn from_profile_file(path: &str, files: Folder, edits: Vec<Edit>) -> Result<Self, Fault> {
-        let profile = files.profile(path).map_err(|fault| files.take_fault().unwrap_or(fault))?;
-        let document = document_from_profile(path, &profile);
+        files.profile(path).map_err(|fault| files.take_fault().unwrap_or(fault))?;
+        let model = ModelSection { profile: Some(path.to_owned()), ..ModelSection::default() };
+        let document = Document::from_file(path, ScenarioFile { model, ..ScenarioFile::default() });
         Ok(Self { only_profile: true, ..Self::new(document, files, edits) })
     }
 
@@ -172,7 +218,9 @@ impl Request {
             None => Folder::from_kept(self.files.kept()),
         };
         let edits = self.edits.iter().cloned().chain(edits).collect();
-        Self { only_profile: self.only_profile, ..Self::new(self.document.clone(), files, edits) }
+        let Self { document, only_profile, gives_plan, .. } = self;
+        let (only_profile, gives_plan) = (*only_profile, *gives_plan);
+        Self { only_profile, gives_plan, ..Self::new(document.clone(), files, edits) }
     }
 
     /// The request for a study of fusion: a profile alone is trained by all-reduce unless edits say otherwise.
@@ -213,26 +261,6 @@ fn small_json(path: &str) -> Option<String> {
 /// Whether a path names a profile.
 pub fn is_profile(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with(".json.gz")
-}
-
-/// A scenario with only a profile: asynchronous training with a parameter server where the profile has operations of
-/// one, and otherwise all workers sum their gradients, as with PyTorch.
-fn document_from_profile(path: &str, profile: &Profile) -> Document {
-    let served = profile.operations.iter().any(|operation| operation.resource == Resource::Server);
-    let (architecture, synchronisation) = match served {
-        true => (Architecture::ParameterServer, Synchronisation::Async),
-        false => (Architecture::AllReduce, Synchronisation::Bsp),
-    };
-    let file = ScenarioFile {
-        model: ModelSection { profile: Some(path.to_owned()), ..ModelSection::default() },
-        strategy: StrategySection {
-            architecture: Some(architecture),
-            synchronisation: Some(synchronisation),
-            ..StrategySection::default()
-        },
-        ..ScenarioFile::default()
-    };
-    Document::from_file(path, file)
 }
 
 fn text(name: &str, reader: impl Read) -> Result<String, Fault> {

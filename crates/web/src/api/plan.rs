@@ -7,12 +7,9 @@ use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stepcast_core::files::NoFiles;
-use stepcast_core::keys::Given;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::PlanSection;
 use stepcast_report::tables::plan as tables;
-use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, applied, plan};
+use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, applied, plan};
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
@@ -61,37 +58,25 @@ impl Study for PlanRequest {
             budget: self.budget,
             may_fit: self.may_fit,
         };
-        let written = self.asked.request(job.shared)?.scenario()?;
-        let open = written.strategy.plan.is_none() && written.source.transformer().is_some();
         let with = |more: Vec<String>| {
-            let set = self.asked.set.iter().cloned().chain(more).chain(open.then(|| OPEN.to_owned()));
-            ScenarioBody { set: set.collect(), ..self.asked.clone() }.request(job.shared)
+            let set = self.asked.set.iter().cloned().chain(more).collect();
+            let body = ScenarioBody { set, ..self.asked.clone() };
+            Ok::<_, Problem>(body.request(job.shared)?.for_planning())
         };
         let request = with(own.changes())?;
         let scenario = request.scenario()?;
         let watch = &mut |plans| job.progress(plans, None, "plans", || None);
         let report = plan(&scenario, aim.unwrap_or_default(), watch).map_err(|why| request.refused(why))?;
-        let shown = job.show(|| self.shown(job, &written, &*with(Vec::new())?.scenario()?, &report))?;
+        let shown = job.show(|| self.shown(job, &*with(Vec::new())?.scenario()?, &report))?;
         Ok((report, shown))
     }
 }
 
 impl PlanRequest {
-    /// `open` is the scenario as it is `written`, with a plan in any case.
-    fn shown(
-        &self,
-        job: &Job<'_>,
-        written: &Scenario,
-        open: &Scenario,
-        report: &PlanReport,
-    ) -> Result<Shown, Problem> {
+    fn shown(&self, job: &Job<'_>, open: &Scenario, report: &PlanReport) -> Result<Shown, Problem> {
         let mut shown = Shown::new(&tables::summary(report));
         let rows = tables::front_rows(report);
-        let mut from = written.to_file();
-        if from.strategy.plan.is_none() {
-            // Keys that have their default need not be written.
-            from.strategy.plan = Some(PlanSection::default().resolve(&NoFiles)?.section());
-        }
+        let from = open.to_file();
         for (number, entry) in std::iter::once(&&report.best).chain(&rows).enumerate() {
             let edits = match applied(open, entry) {
                 Ok(to) => edits(job.shared, &self.asked, &from, &to.to_file()),

@@ -75,7 +75,8 @@ fn described(shared: &Arc<Shared>, body: ScenarioRequest) -> Result<Described, P
     let source = edited(&body.scenario, &body.edit)?;
     let written = text::parse(&source).unwrap_or(serde_json::Value::Null);
     let body = ScenarioBody { scenario: source, set: Vec::new() };
-    let scenario = body.request(shared)?.scenario().map_err(Problem::from);
+    let request = body.request(shared)?;
+    let scenario = request.scenario().map_err(Problem::from);
     let scenario_text = body.scenario;
     Ok(match scenario {
         Ok(scenario) => Described {
@@ -83,7 +84,7 @@ fn described(shared: &Arc<Shared>, body: ScenarioRequest) -> Result<Described, P
             written,
             resolved: Some(scenario.to_file()),
             problem: None,
-            question: Some([sentences::title(&scenario), sentences::setting(&scenario)]),
+            question: Some([sentences::title(&scenario), sentences::setting(&scenario, request.assumed()?)]),
             methods: methods::all().iter().map(|method| applying(*method, &scenario)).collect(),
             transformer: scenario.source.transformer().is_some(),
         },

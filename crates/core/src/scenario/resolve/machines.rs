@@ -5,16 +5,31 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::keys::{Given, NameOr};
 use crate::machine::{
-    Cluster, Device, FittedDevice, FittedModel, Machine, WorkerGroup, WorkersSection, catalog,
+    Cluster, Device, FittedDevice, FittedModel, Machine, Network, NetworkSection, Nodes, WorkerGroup,
+    WorkersSection, catalog,
 };
 use crate::precision::Precision;
+use crate::quantity::BitsPerSec;
 use crate::scenario::MAX_WORKERS;
 use crate::scenario::sections::ClusterSection;
 
-/// Default network.
+/// Network where neither the scenario nor a machine names one.
 const DEFAULT_NETWORK: &str = "10gbe";
 
-pub(in crate::scenario) fn cluster(mut section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
+/// Whether workers may be put together into machines where the scenario does not say which of them share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::scenario) enum Layout {
+    /// As in the first machine of the catalog with their device.
+    Usual,
+    /// Every worker is a machine of its own.
+    Apart,
+}
+
+pub(in crate::scenario) fn cluster(
+    mut section: ClusterSection,
+    layout: Layout,
+    files: &dyn Files,
+) -> Result<Cluster, Fault> {
     let machine = whole(&mut section)?;
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
     if sections.is_empty() {
@@ -28,24 +43,65 @@ pub(in crate::scenario) fn cluster(mut section: ClusterSection, files: &dyn File
         let at = |fault: Fault| fault.below(KeyPath::of("workers").index(index));
         workers(section, files).map_err(at)
     };
-    let network = match (section.network, &machine) {
-        (None, Some(machine)) => machine.network()?,
-        (given, _) => {
-            let given = given.unwrap_or_else(|| NameOr::from(DEFAULT_NETWORK));
-            given.resolve(files).map_err(below("network"))?
+    let usual = usual_machine(&sections);
+    let groups: Vec<WorkerGroup> = sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?;
+    let count = groups.iter().map(|group| u64::from(group.count)).sum();
+    let (base, joined) = match (machine, section.nodes.as_ref().map(|nodes| nodes.workers), usual) {
+        (Some(machine), ..) => (Some(machine.nodes()?), Some(machine)),
+        // The links of the usual machine, whose ports are known only if it is whole and nothing else joins machines.
+        (None, Some(each), Some(usual)) => {
+            let whole = section.network.is_none() && each == Some(usual.gpus);
+            let ports = whole.then_some(usual.ports);
+            (Some(Nodes { ports, ..usual.nodes()? }), Some(usual.clone()).filter(|_| whole))
         }
+        (None, None, Some(usual)) if layout == Layout::Usual && usual.holds(count, section.network.is_some()) => {
+            let open = section.network.is_none();
+            let ports = open.then_some(usual.ports);
+            (Some(Nodes { ports, ..usual.nodes()? }), Some(usual.clone()).filter(|_| open))
+        }
+        (None, ..) => (None, None),
     };
-    let base = machine.map(|machine| machine.nodes()).transpose()?;
     let nodes = match (section.nodes, base) {
         (None, base) => base,
         (Some(nodes), base) => Some(nodes.fill(base.as_ref(), files).map_err(below("nodes"))?),
     };
     Ok(Cluster {
-        groups: sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?,
-        network,
+        groups,
+        network: network(section.network, joined, files).map_err(below("network"))?,
         servers: section.servers.unwrap_or_default().fill(None, files).map_err(below("servers"))?,
-        nodes,
+        // One worker on a machine with one port has nothing to share.
+        nodes: nodes.filter(|nodes| nodes.workers > 1 || nodes.ports.is_some_and(|ports| ports > 1)),
     })
+}
+
+/// The first machine of the catalog with the device of all workers, if it joins several.
+fn usual_machine(sections: &[WorkersSection]) -> Option<&'static Machine> {
+    let name = |section: &WorkersSection| match &section.device {
+        Some(NameOr::Name(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let first = name(sections.first()?)?;
+    let alike = sections.iter().all(|section| name(section).as_deref() == Some(&first));
+    catalog::machine_with(&first).filter(|_| alike)
+}
+
+/// The network between machines. A rate alone is that of a machine's own network, or Ethernet.
+fn network(
+    given: Option<NameOr<NetworkSection>>,
+    machine: Option<Machine>,
+    files: &dyn Files,
+) -> Result<Network, Fault> {
+    let own = machine.map(|machine| machine.network()).transpose()?;
+    match (given, own) {
+        (None, Some(own)) => Ok(own),
+        (None, None) => catalog::network(DEFAULT_NETWORK),
+        (Some(NameOr::Name(name)), own) => match (name.parse::<BitsPerSec>(), own) {
+            (Ok(rate), Some(own)) => Ok(own.at_rate(rate)),
+            _ => NameOr::Name(name).resolve(files),
+        },
+        (Some(NameOr::Table(section)), Some(own)) if section.base.is_none() => section.fill(Some(&own), files),
+        (Some(table), _) => table.resolve(files),
+    }
 }
 
 /// The machine that the section names; its devices are those of groups without one, and fill the first group.

@@ -5,15 +5,17 @@ mod machines;
 mod model;
 mod together;
 
-pub(super) use machines::cluster;
+pub(super) use machines::{Layout, cluster};
 
-use super::{Scenario, ScenarioFile, uncertain};
+use super::{ClusterSection, Scenario, ScenarioFile, uncertain};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::Given;
+use crate::machine::Cluster;
 use crate::precision::Precision;
 use crate::prior::Priors;
-use crate::strategy::{Architecture, Strategy, StrategySection};
+use crate::profile::Profile;
+use crate::strategy::{Architecture, Strategy, StrategySection, Synchronisation};
 use crate::workload::Gradient;
 use std::sync::Arc;
 
@@ -38,12 +40,25 @@ impl ScenarioFile {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain?;
-        let cluster = cluster(self.cluster, files).map_err(below("cluster"))?;
+        let profile = source.profile();
+        let (architecture, synchronisation) = exchange_of(&self.strategy, &self.cluster, profile);
+        self.strategy.architecture = Some(architecture);
+        self.strategy.synchronisation = Some(synchronisation);
+        let measured = self.strategy.all_reduce.is_some();
+        let layout = match architecture {
+            Architecture::AllReduce if !measured => Layout::Usual,
+            _ => Layout::Apart,
+        };
+        let cluster = cluster(self.cluster, layout, files).map_err(below("cluster"))?;
         let gradients = match exchange::names_gradients(&self.strategy) {
             true => source.gradients(&workload)?,
             false => Vec::new(),
         };
         self.strategy.batch = self.strategy.batch.or(source.profile().map(|profile| profile.batch));
+        if let Some(plan) = &mut self.strategy.plan {
+            plan.global_batch = sequences(self.strategy.batch, plan.global_batch, &cluster)?;
+            self.strategy.precision = self.strategy.precision.or(Some(usual_precision(&cluster)));
+        }
         let strategy = strategy(self.strategy, &gradients, files).map_err(below("strategy"))?;
         if workload.parameters == 0 {
             return Err(Fault::in_key(
@@ -72,6 +87,41 @@ impl ScenarioFile {
     }
 }
 
+/// Who combines gradients and when workers wait, where the scenario leaves it open: servers are used if they, or a way of
+/// waiting that needs them, are named, or if the profile was recorded with them.
+fn exchange_of(
+    strategy: &StrategySection,
+    cluster: &ClusterSection,
+    profile: Option<&Profile>,
+) -> (Architecture, Synchronisation) {
+    use Synchronisation::{Async, Bsp, Ssp};
+    let recorded = profile.is_some_and(Profile::has_servers);
+    let open = strategy.architecture.is_none() && strategy.plan.is_none();
+    let synchronisation = strategy.synchronisation.unwrap_or(if open && recorded { Async } else { Bsp });
+    let served = recorded || cluster.servers.is_some() || matches!(synchronisation, Async | Ssp(_));
+    let usual = if open && served { Architecture::ParameterServer } else { Architecture::AllReduce };
+    (strategy.architecture.unwrap_or(usual), synchronisation)
+}
+
+/// Sequences of a step of a plan: as many for each worker as `batch` says, or as the plan says itself.
+fn sequences(batch: Option<u32>, global: Option<u64>, cluster: &Cluster) -> Result<Option<u64>, Fault> {
+    let Some(each) = batch else { return Ok(global) };
+    let all = u64::from(each) * cluster.workers();
+    match global.filter(|global| *global != all) {
+        None => Ok(Some(all)),
+        Some(global) => {
+            let reason = format!("a step has {all} sequences by `batch`, and {global} by `global-batch` of the plan");
+            Err(Fault::in_key("strategy.batch", reason, "keep one of them"))
+        }
+    }
+}
+
+/// Transformers are trained in 16 bits: those that all devices have.
+fn usual_precision(cluster: &Cluster) -> Precision {
+    let has = |precision| cluster.groups.iter().all(|group| group.device.peak(precision).is_some());
+    [Precision::Bf16, Precision::Fp16].into_iter().find(|&precision| has(precision)).unwrap_or_default()
+}
+
 pub(super) fn below(parent: &'static str) -> impl Fn(Fault) -> Fault {
     move |fault| fault.below(KeyPath::of(parent))
 }
@@ -85,10 +135,5 @@ fn strategy(
     let fusion = section.fusion.take().unwrap_or_default();
     let exchange = exchange::exchange(all_reduce, fusion, gradients, files)?;
     let plan = section.plan.take().map(|plan| plan.resolve(files)).transpose().map_err(below("plan"))?;
-    if plan.is_some() {
-        // Ranks of a plan sum gradients among themselves, and transformers are trained in 16 bits.
-        section.architecture = section.architecture.or(Some(Architecture::AllReduce));
-        section.precision = section.precision.or(Some(Precision::Bf16));
-    }
     section.fill(None, files, exchange, plan)
 }

@@ -12,11 +12,13 @@ mod stagewise;
 #[cfg(test)]
 mod tests;
 mod training;
+mod usual;
 
 pub use report::{
-    CONFIRMED, Checkpoints, Confirmation, Counts, Energy, Entry, FamilyReport, OPEN, PlanReport, Restriction,
+    CONFIRMED, Checkpoints, Confirmation, Counts, Energy, Entry, FamilyReport, PlanReport, Restriction,
     StagesReport, Training,
 };
+pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use families::{BestPlan, Family, MACHINES, codes, compared};
 use schemars::JsonSchema;
@@ -144,14 +146,22 @@ impl<'a> PlanQuestion<'a> {
             Some(bounds) => bounds.clone(),
             None => PlanningSection::default().resolve(&NoFiles)?,
         };
-        let Some(global_batch) = bounds.global_batch.or(base.global_batch) else {
-            let reason = "plans can only be compared for one number of sequences in a step";
-            return Err(Fault::in_key("plan.global-batch", reason, "add `global-batch = 1536` to `[plan]`"));
-        };
         let setups = Setup::all(scenario, &base, &bounds);
-        let question = Self { scenario, shape, base, bounds, global_batch, setups, aim };
+        let given = bounds.global_batch.or(base.global_batch);
+        let mut question =
+            Self { scenario, shape, base, bounds, global_batch: given.unwrap_or(1), setups, aim };
+        if given.is_none() {
+            question.global_batch = question.usual_global_batch()?;
+        }
         question.check()?;
         Ok(question)
+    }
+
+    /// Sequences of a step that are usual on the most workers of all parts.
+    fn usual_global_batch(&self) -> Result<u64, Fault> {
+        let workers = |setup: &Setup| Ok(self.on(setup)?.cluster.workers());
+        let workers: Vec<u64> = self.setups.iter().map(workers).collect::<Result<_, Fault>>()?;
+        Ok(usual_global_batch(&self.shape, workers.into_iter().max().unwrap_or(1)))
     }
 
     fn space<'b>(&'b self, scenario: &Scenario, base: &'b Plan) -> PlanSpace<'b> {

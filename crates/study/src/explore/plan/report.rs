@@ -297,9 +297,6 @@ pub(super) fn by_engine(scenario: &Scenario, step: f64) -> Confirmation {
     }
 }
 
-/// A plan that leaves everything open, for scenarios without one.
-pub const OPEN: &str = "strategy.plan={}";
-
 /// Keys of `[plan]` that are asked for with the question.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Restriction {

@@ -202,11 +202,9 @@ fn plan_changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Scenario
     changes
 }
 
-/// Whether a change leads from a plan that may fit to one that does not.
-pub(super) fn overflows(now: &Prediction, then: &Prediction) -> bool {
-    let verdict =
-        |prediction: &Prediction| prediction.transformer.as_ref().map(|report| report.memory.verdict);
-    verdict(then) == Some(Verdict::DoesNotFit) && verdict(now) != Some(Verdict::DoesNotFit)
+/// Whether a changed plan does not fit for sure.
+pub(super) fn overflows(then: &Prediction) -> bool {
+    then.transformer.as_ref().is_some_and(|report| report.memory.verdict != Verdict::Fits)
 }
 
 /// The cluster with the bandwidth of every link multiplied by `factor`.

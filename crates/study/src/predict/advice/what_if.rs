@@ -56,7 +56,10 @@ impl WhatIf {
     }
 }
 
-/// The effect of each change, the most helpful first; the fastest worker alone is among them if it is faster.
+/// A smaller gain is none.
+const LEAST_GAIN: f64 = 0.0005;
+
+/// The changes that help, the most helpful first; the fastest worker alone is among them if it is faster.
 pub(super) fn tried(
     scenario: &Scenario,
     method: &dyn Method,
@@ -68,7 +71,7 @@ pub(super) fn tried(
     let predicted = changes::all(scenario).into_iter().filter_map(|Change { name, scenario }| {
         match method.applies(&scenario) {
             Ok(()) => {
-                let then = predict(method, &scenario).filter(|then| !changes::overflows(now, then))?;
+                let then = predict(method, &scenario).filter(|then| !changes::overflows(then))?;
                 Some(WhatIf::of(name, now, &then))
             }
             Err(_) => elsewhere.compared(name, &scenario),
@@ -85,6 +88,7 @@ pub(super) fn tried(
         gain: alone.throughput / now.throughput - 1.0,
         step_change: alone.iteration / now.iteration - 1.0,
     }));
+    what_if.retain(|change| change.gain >= LEAST_GAIN);
     what_if.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     what_if
 }

@@ -19,12 +19,11 @@ mod yaml;
 pub use emit::{Launch, emit};
 pub use stepcast_core::strategy::Framework;
 
-use super::{Folder, Request, links};
+use super::{Folder, Request};
 use keys::Keys;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
-use stepcast_core::keys::NameOr;
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
 use stepcast_core::model::transformer::{TransformerSection, hugging_face};
 use stepcast_core::model::zoo;
@@ -146,7 +145,8 @@ impl Request {
             files.note(format!("{name}: not understood and left out: {}.", list(&launched.unknown)));
         }
         let document = document(name, launched, overrides).map_err(|fault| fault.at(name))?;
-        Ok(Some(Self::new(document, files, overrides.to_vec())))
+        // The file says how the model is split, also where it is not.
+        Ok(Some(Self { gives_plan: false, ..Self::new(document, files, overrides.to_vec()) }))
     }
 }
 
@@ -264,20 +264,8 @@ fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSect
         ..WorkersSection::default()
     };
     let each = launched.per_machine.and_then(|each| u32::try_from(each).ok()).filter(|each| *each > 1);
-    let mut nodes = each.map(|each| NodesSection { workers: Some(each), ..NodesSection::default() });
-    let mut network = None;
-    let device = overrides.iter().rfind(|change| change.key() == "cluster.workers.device");
-    let device = device.and_then(|change| change.value()?.as_str());
-    if let (Some(section), Some(each), Some(device)) = (&mut nodes, each, device)
-        && let Some(links) = links(device, each)
-    {
-        section.network = Some(NameOr::from(links.within.as_str()));
-        if let Some((between, ports)) = links.between {
-            network = Some(NameOr::from(between.as_str()));
-            section.ports = Some(ports);
-        }
-    }
-    ClusterSection { workers: Some(vec![group]), network, nodes, ..ClusterSection::default() }
+    let nodes = each.map(|each| NodesSection { workers: Some(each), ..NodesSection::default() });
+    ClusterSection { workers: Some(vec![group]), nodes, ..ClusterSection::default() }
 }
 
 /// The plan, with what follows from the number of workers.

@@ -1,0 +1,121 @@
+//! The plan of a transformer that comes without one: the best of those that people launch first.
+
+use super::setup::Setup;
+use super::{Aim, PlanQuestion};
+use std::ops::ControlFlow;
+use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::scenario::{PlanningSection, Scenario};
+use stepcast_core::strategy::{OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
+
+/// Parameters below which a model is trained with so many tokens in a step: GPT-3's table 2.1 up to 13 billion, Llama 2 up
+/// to 70, Llama 3 beyond.
+const TOKENS: [(f64, f64); 4] = [(1e9, 0.5e6), (5e9, 1e6), (1e11, 4e6), (f64::INFINITY, 16e6)];
+
+/// Most tokens of one worker in a step: on a few workers people take smaller steps.
+const WORKER_TOKENS: f64 = 32_768.0;
+
+/// A plan with more kinds of parallelism must be this much faster.
+const WORTH: f64 = 0.1;
+
+/// A plan that was chosen, and whether it fits into memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsualPlan {
+    /// The plan.
+    pub section: PlanSection,
+    /// Whether it fits.
+    pub fits: bool,
+}
+
+/// Sequences of a step that are usual for the size of a model on so many workers. Workers divide them, or they divide
+/// workers, as far as that is possible.
+pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
+    let parameters = shape.parameters() as f64;
+    let tokens = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(16e6, |(_, tokens)| *tokens);
+    let tokens = tokens.min(WORKER_TOKENS * workers as f64);
+    let sequences = (tokens / shape.sequence as f64).max(1.0);
+    if sequences >= workers as f64 {
+        return (sequences / workers as f64).round() as u64 * workers;
+    }
+    let mut batch = workers;
+    while batch as f64 > sequences && batch.is_multiple_of(2) {
+        batch /= 2;
+    }
+    batch
+}
+
+/// The fastest of the usual plans that fits: replicas or FSDP, and what Megatron-LM divides if that is clearly faster or if
+/// nothing else fits. Without any that fits, FSDP that recomputes everything.
+///
+/// `given` has the sequences of a step and of a micro-batch where the scenario gives them.
+pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan, Fault> {
+    let shape = scenario.transformer_of_plan()?;
+    let workers = scenario.cluster.workers();
+    let global_batch = given.global_batch.unwrap_or_else(|| usual_global_batch(&shape, workers));
+    let micro_batch = given.micro_batch.map(|batch| vec![batch]);
+    let fsdp = PlanSection { overlap: Some(OverlapPreset::Fsdp2), ..PlanSection::default() };
+    let megatron = PlanSection { overlap: Some(OverlapPreset::Megatron), ..PlanSection::default() };
+    let bounds = PlanningSection {
+        global_batch: Some(global_batch),
+        micro_batch,
+        context: Some(vec![1]),
+        recompute: Some(vec![Recompute::None, Recompute::Layer]),
+        per_stage: Some(false),
+        ..PlanningSection::default()
+    };
+    let simple = PlanningSection {
+        tensor: Some(vec![1]),
+        pipeline: Some(vec![1]),
+        sharding: Some(vec![Sharding::None, Sharding::Zero3]),
+        ..bounds.clone()
+    };
+    let divided = PlanningSection {
+        sequence_parallel: Some(vec![true, false]),
+        sharding: Some(vec![Sharding::None, Sharding::Zero1]),
+        schedule: Some(vec![ScheduleKind::OneFOneB, ScheduleKind::Interleaved]),
+        ..bounds
+    };
+    let simple = best(scenario, shape, &fsdp, simple, global_batch)?;
+    let divided = if workers > 1 { best(scenario, shape, &megatron, divided, global_batch)? } else { None };
+    let chosen = match (simple, divided) {
+        (Some((step, plan)), Some((other, _))) if step <= other * (1.0 + WORTH) => Some(plan),
+        (_, Some((_, plan))) | (Some((_, plan)), None) => Some(plan),
+        (None, None) => None,
+    };
+    Ok(match chosen {
+        Some(plan) => UsualPlan { section: plan.section(), fits: true },
+        None => UsualPlan { section: least(&fsdp, workers, global_batch, given), fits: false },
+    })
+}
+
+/// What needs the least memory of the simple plans.
+fn least(fsdp: &PlanSection, workers: u64, global_batch: u64, given: &PlanSection) -> PlanSection {
+    let whole = global_batch.next_multiple_of(workers * given.micro_batch.unwrap_or(1));
+    PlanSection {
+        sharding: (workers > 1).then_some(Sharding::Zero3),
+        recompute: Some(vec![Recompute::Layer]),
+        micro_batch: given.micro_batch,
+        global_batch: given.global_batch.or(Some(whole)),
+        ..fsdp.clone()
+    }
+}
+
+/// The fastest plan within bounds that fits, and its step.
+fn best(
+    scenario: &Scenario,
+    shape: Transformer,
+    base: &PlanSection,
+    bounds: PlanningSection,
+    global_batch: u64,
+) -> Result<Option<(f64, Plan)>, Fault> {
+    let base = base.clone().resolve(&NoFiles)?;
+    let bounds = bounds.resolve(&NoFiles)?;
+    let setups = Setup::all(scenario, &base, &bounds);
+    let question = PlanQuestion { scenario, shape, base, bounds, global_batch, setups, aim: Aim::Time };
+    let Some(setup) = question.setups.first() else { return Ok(None) };
+    let part = question.part(setup, true, &mut |_| ControlFlow::Continue(()))?;
+    let best = part.found.families.best();
+    Ok(best.map(|best| (best.step, best.choice.plan(&question.base))))
+}
