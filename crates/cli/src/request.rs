@@ -114,7 +114,8 @@ impl ScenarioFlags {
         set("cluster.network", self.network.as_deref());
         set("strategy.precision", self.dtype.as_deref());
         let mut count = |key: &str, value: Option<u64>| {
-            edits.extend(value.and_then(|value| i64::try_from(value).ok()).map(|value| Edit::set(key, value)));
+            edits
+                .extend(value.and_then(|value| i64::try_from(value).ok()).map(|value| Edit::set(key, value)));
         };
         count("strategy.batch", self.batch.map(u64::from));
         count("strategy.plan.global-batch", self.global_batch);

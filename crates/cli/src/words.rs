@@ -53,7 +53,9 @@ fn hint(hint: &Hint) -> Option<&'static str> {
         Hint::Warnings => "`stepcast predict` explains warnings.",
         Hint::Assumptions => "`--explain` lists every assumed figure.",
         Hint::Cases => "`stepcast validate SET` shows every case.",
-        Hint::WholeForecast => "`--full` has the rest: stages, memory, workers, uncertainty, scaling, all changes, warnings.",
+        Hint::WholeForecast => {
+            "`--full` has the rest: stages, memory, workers, uncertainty, scaling, all changes, warnings."
+        }
         Hint::NarrowInterval(_) => return None,
     })
 }

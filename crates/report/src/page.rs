@@ -139,7 +139,7 @@ pub fn document(
     let plots = plots(scenario, method, forecast);
     let answer = Answer::new(scenario, method, forecast, &plots, false)?;
     Document {
-        title: sentences::title(scenario),
+        title: sentences::title(scenario, &forecast.assumed),
         setting: sentences::setting(scenario, &forecast.assumed),
         answer,
         source: method.source(),

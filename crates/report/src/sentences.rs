@@ -24,7 +24,7 @@ const NO_SLACK: f64 = 0.0005;
 const NAMED: usize = 3;
 
 /// The model and the machines: "resnet50 on 64 × NVIDIA A100 SXM4 80GB, 8 on each machine".
-pub fn title(scenario: &Scenario) -> String {
+pub fn title(scenario: &Scenario, assumed: &Assumed) -> String {
     let cluster = &scenario.cluster;
     let devices = devices(scenario);
     let workers = match devices.len() <= NAMED && scenario.profile().is_none() {
@@ -43,6 +43,7 @@ pub fn title(scenario: &Scenario) -> String {
             format!(", {} on each machine{rest}", count(each))
         }
     };
+    let workers = marked(workers, assumed.device || assumed.workers);
     format!("{} on {workers}{machines}", name(scenario.name()))
 }
 
@@ -73,12 +74,14 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
     };
     let network = match strategy.architecture {
         Architecture::StandAlone => String::new(),
+        Architecture::AllReduce if cluster.workers() == 1 => String::new(),
         _ => {
             // Workers of one machine do not use the network.
             let nodes = cluster.nodes.as_ref();
             let inside = nodes.filter(|nodes| u64::from(nodes.workers) >= cluster.workers());
             let link = inside.map_or(&cluster.network, |nodes| &nodes.network);
-            let link = format!("{} ({}{})", name(&link.name), link.bandwidth.human(), transport(link.transport));
+            let link =
+                format!("{} ({}{})", name(&link.name), link.bandwidth.human(), transport(link.transport));
             format!(", {}", marked(link, assumed.network && inside.is_none()))
         }
     };
@@ -87,8 +90,12 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
         None => format!(", {}", marked(strategy.precision.to_string(), assumed.precision)),
     };
     if let Some(plan) = &strategy.plan {
-        let sequences = sequences(scenario, plan, assumed).map_or(String::new(), |sequences| format!(", {sequences}"));
-        return format!("{}{sequences}{precision}{network}", marked(split(plan), assumed.plan));
+        let sequences =
+            sequences(scenario, plan, assumed).map_or(String::new(), |sequences| format!(", {sequences}"));
+        return format!(
+            "{}{sequences}{precision}{network}",
+            marked(split(plan, cluster.workers()), assumed.plan)
+        );
     }
     let batches = (0..cluster.groups.len()).map(|group| scenario.batch(group));
     let least = batches.clone().min().unwrap_or(strategy.batch);
@@ -129,7 +136,9 @@ pub fn memory(forecast: &Forecast) -> Option<String> {
     Some(match memory.verdict {
         Verdict::Fits => format!("Fits: {least} to {most} of the {capacity} of a worker."),
         Verdict::MayNotFit => {
-            format!("May not fit: needs {least}, {most} with what allocators lose, of the {capacity} of a worker.{more}")
+            format!(
+                "May not fit: needs {least}, {most} with what allocators lose, of the {capacity} of a worker.{more}"
+            )
         }
         Verdict::DoesNotFit => {
             let times = memory.least / memory.capacity;
@@ -149,7 +158,7 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// How a plan splits a transformer: "tensor 8 × pipeline 4 (2 chunks), zero-1, micro-batch 1".
-fn split(plan: &Plan) -> String {
+fn split(plan: &Plan, workers: u64) -> String {
     let kinds = [
         ("tensor", plan.tensor),
         ("context", plan.context),
@@ -162,7 +171,7 @@ fn split(plan: &Plan) -> String {
         .map(|(kind, ranks)| format!("{kind} {}", count(ranks)))
         .collect();
     if parts.is_empty() {
-        parts.push("data parallelism".to_owned());
+        parts.push(if workers > 1 { "data parallelism" } else { "one worker" }.to_owned());
     }
     let schedule = match plan.pipeline {
         1 => String::new(),
@@ -200,7 +209,8 @@ pub fn answer(forecast: &Forecast) -> String {
         }
         None => {
             let rate = grouped(prediction.throughput.human());
-            let (share, workers) = (percent(prediction.scaling_factor), several(prediction.workers, "worker"));
+            let (share, workers) =
+                (percent(prediction.scaling_factor), several(prediction.workers, "worker"));
             format!("{rate}, {share} of what {workers} would reach without communication")
         }
     };
@@ -346,7 +356,9 @@ mod tests {
         };
         assert!(of("").contains("batch 16 per worker"));
         assert!(of("[[cluster.workers]]\nbatch = 64\n").contains("batch 64 per worker"));
-        assert!(of("[[cluster.workers]]\nbatch = 64\n[[cluster.workers]]\n").contains("batch 16–64 per worker"));
+        assert!(
+            of("[[cluster.workers]]\nbatch = 64\n[[cluster.workers]]\n").contains("batch 16–64 per worker")
+        );
     }
 
     #[test]

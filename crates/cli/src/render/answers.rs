@@ -47,7 +47,7 @@ impl<'a> Sections<'a> {
 
     /// The same, with marks on what is assumed.
     fn with_assumed(scenario: &Scenario, assumed: &Assumed, paragraph: &str, screen: &'a Screen) -> Self {
-        let (title, setting) = (sentences::title(scenario), sentences::setting(scenario, assumed));
+        let (title, setting) = (sentences::title(scenario, assumed), sentences::setting(scenario, assumed));
         let title: String =
             screen.paragraph(0, &title).lines().map(|line| screen.strong(line) + "\n").collect();
         let paragraph = if paragraph.is_empty() { String::new() } else { screen.paragraph(0, paragraph) };
@@ -136,7 +136,8 @@ pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -
     let prediction = &forecast.prediction;
     let memory = sentences::memory(forecast).map(|sentence| {
         let text = screen.paragraph(0, &sentence);
-        let fits = prediction.transformer.as_ref().is_none_or(|report| report.memory.verdict == Verdict::Fits);
+        let fits =
+            prediction.transformer.as_ref().is_none_or(|report| report.memory.verdict == Verdict::Fits);
         if fits { text } else { text.lines().map(|line| screen.bad(line) + "\n").collect() }
     });
     let answer = memory.unwrap_or_default() + &screen.paragraph(0, &sentences::answer(forecast));

@@ -53,8 +53,9 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     match &prediction.transformer {
         Some(report) => {
             let samples = prediction.throughput.get();
-            transformer::rates(&mut table, report, samples, forecast.interval.as_ref());
-        },
+            let peak = peak(scenario);
+            transformer::rates(&mut table, report, samples, &peak, forecast.interval.as_ref());
+        }
         None => {
             table.figure("samples per step", count(prediction.samples), "of all workers together");
             table.figure("speed-up", ratio(prediction.speedup), sentences::baseline(&forecast.advice));
@@ -79,6 +80,13 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
         }
     }
     table
+}
+
+/// The rate that utilisation refers to: "the 989 TFLOP/s of bf16".
+fn peak(scenario: &Scenario) -> String {
+    let precision = scenario.strategy.precision.of_products();
+    let peak = scenario.cluster.groups.first().and_then(|group| group.device.peak(precision));
+    peak.map_or("the peak rate".to_owned(), |peak| format!("the {} of {precision}", peak.human()))
 }
 
 /// Throughput by number of workers.

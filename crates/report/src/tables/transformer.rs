@@ -64,7 +64,13 @@ pub fn all(report: &SplitReport) -> Vec<Table> {
 }
 
 /// Tokens and utilisation, for the headline.
-pub(super) fn rates(table: &mut Table, report: &SplitReport, samples_per_s: f64, interval: Option<&Interval>) {
+pub(super) fn rates(
+    table: &mut Table,
+    report: &SplitReport,
+    samples_per_s: f64,
+    peak: &str,
+    interval: Option<&Interval>,
+) {
     let per_sample = report.tokens_per_s / samples_per_s;
     let ends = interval.map_or("of all devices".to_owned(), |interval| {
         let [low, high] = interval.throughput_samples_per_s.map(|rate| rounded(rate.get() * per_sample));
@@ -76,7 +82,7 @@ pub(super) fn rates(table: &mut Table, report: &SplitReport, samples_per_s: f64,
         Mask::Half => "half of all pairs of query and key counted",
         Mask::Causal => "pairs of query and key counted that the mask leaves",
     };
-    table.figure("MFU", percent_with_decimal(report.mfu), format!("of the peak rate; {pairs}"));
+    table.figure("MFU", percent_with_decimal(report.mfu), format!("of {peak}; {pairs}"));
 }
 
 fn figures(report: &SplitReport) -> Table {

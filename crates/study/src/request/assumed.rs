@@ -47,7 +47,10 @@ impl Assumed {
             network: several && !named && cluster.network.is_none(),
             precision: !profile && strategy.precision.is_none(),
             sequence: scenario.source.transformer().is_some() && model.sequence.is_none(),
-            batch: !profile && !in_group && strategy.batch.is_none() && !strategy.plan.as_ref().is_some_and(batches),
+            batch: !profile
+                && !in_group
+                && strategy.batch.is_none()
+                && !strategy.plan.as_ref().is_some_and(batches),
             plan: plan.is_some(),
             nothing_fits: plan.is_some_and(|plan| !plan.fits),
         }

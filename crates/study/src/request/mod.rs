@@ -100,7 +100,7 @@ impl<F: Source> Request<F> {
             false => usual::resolve_for_planning(file.clone(), &self.files),
         };
         let plain = plain.map_err(located)?;
-        let plan = if self.gives_plan { usual::plan(&file, &plain) } else { None };
+        let plan = if self.gives_plan { usual::plan(&file, &plain, &self.files) } else { None };
         let assumed = Assumed::new(&file, &plain, plan.as_ref());
         let scenario = match plan {
             None => plain,
@@ -128,7 +128,8 @@ impl<F: Source> Request<F> {
         let varies_plan = axes.iter().any(|axis| usual::divides(&axis.key));
         if !varies_plan && let Ok(Resolved { scenario, assumed }) = self.resolved() {
             let batch = "strategy.batch";
-            let each = axes.iter().any(|axis| axis.key == batch) || self.file().is_ok_and(|file| file.strategy.batch.is_some());
+            let each = axes.iter().any(|axis| axis.key == batch)
+                || self.file().is_ok_and(|file| file.strategy.batch.is_some());
             let plan = scenario.strategy.plan.as_ref().filter(|_| assumed.plan);
             edits.extend(plan.and_then(|plan| usual::edit(plan, !each)));
         }

@@ -22,7 +22,7 @@ pub(super) fn divides(key: &str) -> bool {
 }
 
 /// The plan of a transformer that has none: alike workers that sum their gradients, nothing of whose exchange is given.
-pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario) -> Option<UsualPlan> {
+pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) -> Option<UsualPlan> {
     let strategy = &file.strategy;
     let mut given = strategy.plan.clone().unwrap_or_default();
     let batches = PlanSection {
@@ -40,12 +40,14 @@ pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario) -> Option<UsualPlan
         [group] => group.throughput.is_none() && group.step_time.is_none() && group.batch.is_none(),
         _ => false,
     };
-    if !(open && summed && alike) {
+    if scenario.source.transformer().is_none() || !(open && summed && alike) {
         return None;
     }
     let each = strategy.batch.map(|batch| u64::from(batch) * scenario.cluster.workers());
     given.global_batch = given.global_batch.or(each);
-    usual_plan(scenario, &given).ok()
+    // With a plan, other precisions are usual.
+    let scenario = resolve_for_planning(file.clone(), files).ok()?;
+    usual_plan(&scenario, &given).ok()
 }
 
 /// The scenario of a search over plans: it needs no plan that divides the workers.

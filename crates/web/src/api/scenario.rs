@@ -84,7 +84,10 @@ fn described(shared: &Arc<Shared>, body: ScenarioRequest) -> Result<Described, P
             written,
             resolved: Some(scenario.to_file()),
             problem: None,
-            question: Some([sentences::title(&scenario), sentences::setting(&scenario, request.assumed()?)]),
+            question: Some([
+                sentences::title(&scenario, request.assumed()?),
+                sentences::setting(&scenario, request.assumed()?),
+            ]),
             methods: methods::all().iter().map(|method| applying(*method, &scenario)).collect(),
             transformer: scenario.source.transformer().is_some(),
         },

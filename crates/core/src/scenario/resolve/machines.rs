@@ -54,7 +54,9 @@ pub(in crate::scenario) fn cluster(
             let ports = whole.then_some(usual.ports);
             (Some(Nodes { ports, ..usual.nodes()? }), Some(usual.clone()).filter(|_| whole))
         }
-        (None, None, Some(usual)) if layout == Layout::Usual && usual.holds(count, section.network.is_some()) => {
+        (None, None, Some(usual))
+            if layout == Layout::Usual && usual.holds(count, section.network.is_some()) =>
+        {
             let open = section.network.is_none();
             let ports = open.then_some(usual.ports);
             (Some(Nodes { ports, ..usual.nodes()? }), Some(usual.clone()).filter(|_| open))
@@ -99,7 +101,9 @@ fn network(
             (Ok(rate), Some(own)) => Ok(own.at_rate(rate)),
             _ => NameOr::Name(name).resolve(files),
         },
-        (Some(NameOr::Table(section)), Some(own)) if section.base.is_none() => section.fill(Some(&own), files),
+        (Some(NameOr::Table(section)), Some(own)) if section.base.is_none() => {
+            section.fill(Some(&own), files)
+        }
         (Some(table), _) => table.resolve(files),
     }
 }

@@ -110,7 +110,8 @@ fn sequences(batch: Option<u32>, global: Option<u64>, cluster: &Cluster) -> Resu
     match global.filter(|global| *global != all) {
         None => Ok(Some(all)),
         Some(global) => {
-            let reason = format!("a step has {all} sequences by `batch`, and {global} by `global-batch` of the plan");
+            let reason =
+                format!("a step has {all} sequences by `batch`, and {global} by `global-batch` of the plan");
             Err(Fault::in_key("strategy.batch", reason, "keep one of them"))
         }
     }

@@ -10,12 +10,13 @@ use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{PlanningSection, Scenario};
 use stepcast_core::strategy::{OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
 
-/// Parameters below which a model is trained with so many tokens in a step: GPT-3's table 2.1 up to 13 billion, Llama 2 up
-/// to 70, Llama 3 beyond.
-const TOKENS: [(f64, f64); 4] = [(1e9, 0.5e6), (5e9, 1e6), (1e11, 4e6), (f64::INFINITY, 16e6)];
+/// Parameters below which a model is trained with so many tokens in a step: GPT-3's table 2.1 up to 5 billion, Llama 2 up
+/// to 70 and GPT-3 up to 175, Llama 3 beyond.
+const TOKENS: [(u64, u64); 4] =
+    [(1_000_000_000, 1 << 19), (5_000_000_000, 1 << 20), (300_000_000_000, 1 << 22), (u64::MAX, 1 << 24)];
 
 /// Most tokens of one worker in a step: on a few workers people take smaller steps.
-const WORKER_TOKENS: f64 = 32_768.0;
+const WORKER_TOKENS: u64 = 1 << 15;
 
 /// A plan with more kinds of parallelism must be this much faster.
 const WORTH: f64 = 0.1;
@@ -29,25 +30,22 @@ pub struct UsualPlan {
     pub fits: bool,
 }
 
-/// Sequences of a step that are usual for the size of a model on so many workers. Workers divide them, or they divide
-/// workers, as far as that is possible.
+/// Sequences of a step that are usual for the size of a model on so many workers: a multiple of the workers, or these by a
+/// power of two as far as they divide.
 pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
-    let parameters = shape.parameters() as f64;
-    let tokens = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(16e6, |(_, tokens)| *tokens);
-    let tokens = tokens.min(WORKER_TOKENS * workers as f64);
-    let sequences = (tokens / shape.sequence as f64).max(1.0);
-    if sequences >= workers as f64 {
-        return (sequences / workers as f64).round() as u64 * workers;
-    }
-    let mut batch = workers;
-    while batch as f64 > sequences && batch.is_multiple_of(2) {
+    let parameters = shape.parameters();
+    let usual = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(1 << 24, |(_, tokens)| *tokens);
+    let sequences = (usual.min(WORKER_TOKENS.saturating_mul(workers)) / shape.sequence).max(1);
+    let mut batch = (sequences / workers).max(1) * workers;
+    while batch > sequences && batch.is_multiple_of(2) {
         batch /= 2;
     }
     batch
 }
 
-/// The fastest of the usual plans that fits: replicas or FSDP, and what Megatron-LM divides if that is clearly faster or if
-/// nothing else fits. Without any that fits, FSDP that recomputes everything.
+/// The fastest of the usual plans that fits: replicas or FSDP; FSDP with tensor parallelism within machines, or what
+/// Megatron-LM divides, if that is clearly faster or nothing simpler fits. Without any that fits, FSDP that recomputes
+/// everything.
 ///
 /// `given` has the sequences of a step and of a micro-batch where the scenario gives them.
 pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan, Fault> {
@@ -71,21 +69,23 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
         sharding: Some(vec![Sharding::None, Sharding::Zero3]),
         ..bounds.clone()
     };
+    let sharded = PlanningSection { tensor: None, ..simple.clone() };
     let divided = PlanningSection {
-        sequence_parallel: Some(vec![true, false]),
         sharding: Some(vec![Sharding::None, Sharding::Zero1]),
         schedule: Some(vec![ScheduleKind::OneFOneB, ScheduleKind::Interleaved]),
         ..bounds
     };
-    let simple = best(scenario, shape, &fsdp, simple, global_batch)?;
-    let divided = if workers > 1 { best(scenario, shape, &megatron, divided, global_batch)? } else { None };
-    let chosen = match (simple, divided) {
-        (Some((step, plan)), Some((other, _))) if step <= other * (1.0 + WORTH) => Some(plan),
-        (_, Some((_, plan))) | (Some((_, plan)), None) => Some(plan),
-        (None, None) => None,
-    };
+    let mut chosen: Option<(f64, Plan)> = None;
+    for (base, bounds) in [(&fsdp, simple), (&fsdp, sharded), (&megatron, divided)] {
+        let found = best(scenario, shape, base, bounds, global_batch)?;
+        let worth = |step: f64| chosen.as_ref().is_none_or(|(other, _)| step * (1.0 + WORTH) < *other);
+        chosen = found.filter(|(step, _)| worth(*step)).or(chosen);
+        if workers == 1 {
+            break;
+        }
+    }
     Ok(match chosen {
-        Some(plan) => UsualPlan { section: plan.section(), fits: true },
+        Some((_, plan)) => UsualPlan { section: plan.section(), fits: true },
         None => UsualPlan { section: least(&fsdp, workers, global_batch, given), fits: false },
     })
 }
