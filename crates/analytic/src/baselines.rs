@@ -256,7 +256,8 @@ mod tests {
             let scenario = Document::new("test", text).scenario(&[]).unwrap();
             methods().map(|method| method.predict(&scenario).unwrap_err().key)
         };
-        assert_eq!(refused("\"async\"", "\"bsp\""), ["strategy.synchronisation"; 3]);
+        let served = "architecture = \"parameter-server\"\nsynchronisation = \"bsp\"";
+        assert_eq!(refused("synchronisation = \"async\"", served), ["strategy.synchronisation"; 3]);
         assert_eq!(refused("\"async\"", "\"ssp(3)\""), ["strategy.synchronisation"; 3]);
         let all_reduce = "architecture = \"all-reduce\"\nsynchronisation";
         assert_eq!(refused("synchronisation", all_reduce), ["strategy.architecture"; 3]);

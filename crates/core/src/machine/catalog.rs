@@ -108,8 +108,8 @@ pub fn ethernet(rate: BitsPerSec) -> Result<Network, Fault> {
     let slower = entries.clone().filter(|network| network.bandwidth <= rate);
     let base = slower.max_by(|a, b| a.bandwidth.get().total_cmp(&b.bandwidth.get()));
     let base = base.or_else(|| entries.clone().next());
-    base.map(|base| base.at_rate(rate))
-        .ok_or_else(|| CatalogError { file: "networks.toml", reason: "it has no Ethernet".to_owned() }.into())
+    let missing = || CatalogError { file: "networks.toml", reason: "it has no Ethernet".to_owned() };
+    base.ok_or_else(missing)?.at_rate(rate)
 }
 
 fn aliases() -> Result<&'static Aliases, CatalogError> {

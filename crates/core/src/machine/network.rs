@@ -2,7 +2,7 @@
 
 use super::catalog;
 use crate::fault::{Fault, KeyPath};
-use crate::files::Files;
+use crate::files::{Files, NoFiles};
 use crate::keys::{Check, Given, NameOr, keys, plain, unordered};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use crate::uncertain::Uncertain;
@@ -90,12 +90,13 @@ unordered!(Network);
 
 impl Network {
     /// The same kind of link at another rate.
-    #[must_use]
-    pub fn at_rate(&self, rate: BitsPerSec) -> Self {
-        match rate == self.bandwidth {
-            true => self.clone(),
-            false => Self { name: format!("{} at {rate}", self.name), bandwidth: rate, ..self.clone() },
+    pub fn at_rate(&self, rate: BitsPerSec) -> Result<Self, Fault> {
+        if rate == self.bandwidth {
+            return Ok(self.clone());
         }
+        let name = Some(format!("{} at {rate}", self.name));
+        let bandwidth = Some(Uncertain::exactly(rate));
+        NetworkSection { name, bandwidth, ..NetworkSection::default() }.fill(Some(self), &NoFiles)
     }
 
     /// Rate of payload through a port: framing takes its share of the wire, and hosts copy every byte in series with it.

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::predict::methods::{choose, find};
     use crate::predict::{Forecast, Observer, WORTH, usual_workers};
-    use crate::request::Request;
+    use crate::request::{Assumed, Request};
     use std::fmt::Write;
     use std::sync::atomic::{AtomicU64, Ordering};
     use stepcast_core::prediction::Prediction;
@@ -222,7 +222,8 @@ mod tests {
     fn forecast(scenario: &Scenario) -> (Forecast, u64) {
         let method = Counted(choose(scenario).unwrap(), AtomicU64::new(0));
         let workers = usual_workers(scenario, &method);
-        let forecast = Forecast::new(scenario, &method, &workers, WORTH, &Observer::none()).unwrap();
+        let forecast =
+            Forecast::new(scenario, Assumed::default(), &method, &workers, WORTH, &Observer::none()).unwrap();
         (forecast, method.1.into_inner())
     }
 

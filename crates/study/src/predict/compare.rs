@@ -304,7 +304,7 @@ mod tests {
     /// Zeng 2023 sends all gradients after the backward pass; layer by layer, all but the first layer's are hidden.
     #[test]
     fn what_differs_is_told() {
-        let text = "[model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"100gbe\"\n[[cluster.workers]]\ncount = 1\n\
+        let text = "[model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"100gbe\"\nservers.count = 1\n[[cluster.workers]]\ncount = 1\n\
                     [methods.simulate]\nruns = 2\nsteps = 20\nwarm-up = 2\njitter = 0\n";
         let comparison = Comparison::new(&Document::new("test", text).scenario(&[]).unwrap());
         let told = comparison.differences.join("\n");

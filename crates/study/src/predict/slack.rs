@@ -79,6 +79,7 @@ mod tests {
     fn the_search_finds_what_the_queue_knows() {
         // A wide range of speeds, so that some workers have slack and one has none.
         let text = r#"
+            strategy.architecture = "parameter-server"
             [model]
             zoo = "alexnet"
             [[cluster.workers]]

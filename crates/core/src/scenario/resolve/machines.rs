@@ -9,7 +9,6 @@ use crate::machine::{
     WorkersSection, catalog,
 };
 use crate::precision::Precision;
-use crate::quantity::BitsPerSec;
 use crate::scenario::MAX_WORKERS;
 use crate::scenario::sections::ClusterSection;
 
@@ -44,6 +43,8 @@ pub(in crate::scenario) fn cluster(
         workers(section, files).map_err(at)
     };
     let usual = usual_machine(&sections);
+    // Whoever describes a network describes what it joins.
+    let described = matches!(&section.network, Some(NameOr::Table(table)) if table.base.is_none());
     let groups: Vec<WorkerGroup> = sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?;
     let count = groups.iter().map(|group| u64::from(group.count)).sum();
     let (base, joined) = match (machine, section.nodes.as_ref().map(|nodes| nodes.workers), usual) {
@@ -55,7 +56,7 @@ pub(in crate::scenario) fn cluster(
             (Some(Nodes { ports, ..usual.nodes()? }), Some(usual.clone()).filter(|_| whole))
         }
         (None, None, Some(usual))
-            if layout == Layout::Usual && usual.holds(count, section.network.is_some()) =>
+            if layout == Layout::Usual && !described && usual.holds(count, section.network.is_some()) =>
         {
             let open = section.network.is_none();
             let ports = open.then_some(usual.ports);
@@ -87,24 +88,21 @@ fn usual_machine(sections: &[WorkersSection]) -> Option<&'static Machine> {
     catalog::machine_with(&first).filter(|_| alike)
 }
 
-/// The network between machines. A rate alone is that of a machine's own network, or Ethernet.
+/// The network between machines. A rate alone is that of a machine's own network, or of Ethernet.
 fn network(
     given: Option<NameOr<NetworkSection>>,
     machine: Option<Machine>,
     files: &dyn Files,
 ) -> Result<Network, Fault> {
     let own = machine.map(|machine| machine.network()).transpose()?;
+    let Some(given) = given else { return own.map_or_else(|| catalog::network(DEFAULT_NETWORK), Ok) };
     match (given, own) {
-        (None, Some(own)) => Ok(own),
-        (None, None) => catalog::network(DEFAULT_NETWORK),
-        (Some(NameOr::Name(name)), own) => match (name.parse::<BitsPerSec>(), own) {
-            (Ok(rate), Some(own)) => Ok(own.at_rate(rate)),
-            _ => NameOr::Name(name).resolve(files),
+        (NameOr::Table(table), Some(own)) if table.base.is_none() => table.fill(Some(&own), files),
+        (NameOr::Name(name), Some(own)) => match name.parse() {
+            Ok(rate) => own.at_rate(rate),
+            Err(_) => catalog::network(&name),
         },
-        (Some(NameOr::Table(section)), Some(own)) if section.base.is_none() => {
-            section.fill(Some(&own), files)
-        }
-        (Some(table), _) => table.resolve(files),
+        (given, _) => given.resolve(files),
     }
 }
 

@@ -8,6 +8,7 @@ use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 
 const TEXT: &str = "\
+strategy.architecture = \"parameter-server\"
 [model]
 zoo = \"alexnet\"
 [[cluster.workers]]

@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    const MODEL: &str = "model.zoo = \"alexnet\"\ncluster.network.base = \"10gbe\"\n";
+    const MODEL: &str = "strategy.architecture = \"parameter-server\"\nmodel.zoo = \"alexnet\"\ncluster.network.base = \"10gbe\"\n";
 
     #[test]
     fn the_first_method_that_models_all_points() {
@@ -279,9 +279,8 @@ mod tests {
         let one = format!("{MODEL}[[cluster.workers]]\ncount = 1\n");
         assert_eq!(agreed(&one, &axes), ["layerwise", "liu2022"]);
         // Too many workers to simulate are left to a rough method.
-        let text = format!(
-            "{MODEL}[strategy]\nsynchronisation = \"async\"\n[cluster.servers]\nsoftware = \"none\"\n"
-        );
+        let text =
+            format!("{MODEL}strategy.synchronisation = \"async\"\n[cluster.servers]\nsoftware = \"none\"\n");
         assert_eq!(agreed(&text, &["cluster.workers.count=1..20000"]), ["simulate", "cynthia2019"]);
         assert_eq!(agreed(&text, &["cluster.workers.count=17000..20000"]), ["cynthia2019"]);
     }

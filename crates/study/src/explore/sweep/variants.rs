@@ -197,6 +197,18 @@ impl<'a> Variants<'a> {
     /// Fields that another axis may also change are left to the document.
     fn demote(&mut self) {
         let below = |axis: &Axis, key: &str| axis.key == key || axis.key.starts_with(&format!("{key}."));
+        // Which workers share a machine follows from all of these together, where it is not given.
+        let decides_layout = |axis: &Axis| {
+            let keys = ["cluster.nodes", "cluster.network", "cluster.machine", "strategy.architecture"];
+            let of_groups = ["device", "count"].iter().any(|key| axis.key.ends_with(&format!(".{key}")));
+            keys.iter().any(|key| below(axis, key)) || (below(axis, "cluster.workers") && of_groups)
+        };
+        let deciding: Vec<usize> =
+            (0..self.axes.len()).filter(|&place| decides_layout(&self.axes[place])).collect();
+        let changes_devices = deciding.iter().any(|&place| self.axes[place].key.ends_with(".device"));
+        if deciding.len() > 1 && (changes_devices || self.first.cluster.nodes.is_some()) {
+            deciding.iter().for_each(|&place| self.reach[place] = Reach::Document);
+        }
         let mut demoted = true;
         while mem::take(&mut demoted) {
             for place in 0..self.axes.len() {

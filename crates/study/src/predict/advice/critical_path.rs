@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_path_fills_the_step() {
         for text in [
-            "model.zoo = \"resnet50\"",
+            "model.zoo = \"resnet50\"\nstrategy.architecture = \"parameter-server\"",
             "model.zoo = \"vgg16\"\nstrategy.synchronisation = \"async\"\nstrategy.batch = 8",
             "model.zoo = \"vgg16\"\nstrategy.architecture = \"all-reduce\"",
             "model.zoo = \"resnet50\"\nstrategy.synchronisation = \"ssp(2)\"\ncluster.servers.count = 2",
@@ -312,7 +312,7 @@ mod tests {
     /// One layer, one worker: it pulls, computes forward and backward, and pushes.
     #[test]
     fn a_single_layer_is_the_whole_path() {
-        let text = "strategy.batch = 4\n[model.custom]\nname = \"one\"\ninput = [1000]\n\
+        let text = "strategy.batch = 4\nstrategy.architecture = \"parameter-server\"\n[model.custom]\nname = \"one\"\ninput = [1000]\n\
                     layers = [{ name = \"fc\", op = \"linear\", out = 1000 }]\n\
                     [[cluster.workers]]\ncount = 1\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster.network]\n\
                     bandwidth = \"8 Gbit/s\"\nlatency = \"0 s\"\nstartup = \"0 s\"\nefficiency = 1.0";
@@ -328,7 +328,9 @@ mod tests {
     #[test]
     fn the_path_follows_the_bottleneck() {
         let text = |rate: &str| {
-            format!("model.zoo = \"vgg16\"\n[cluster.network]\nbandwidth = \"{rate}\"\ntransport = \"ideal\"")
+            format!(
+                "model.zoo = \"vgg16\"\ncluster.servers.count = 1\n[cluster.network]\nbandwidth = \"{rate}\"\ntransport = \"ideal\""
+            )
         };
         let slow = path(&text("100 Mbit/s"));
         assert!(slow.resources[0].name.contains("link"), "{slow:#?}");

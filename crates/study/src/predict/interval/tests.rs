@@ -80,7 +80,7 @@ fn the_committed_table_can_be_read_to_its_end() {
 }
 
 fn scenario(overrides: &[&str]) -> Scenario {
-    let text = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\nefficiency = 0.5\n";
+    let text = "[model]\nzoo = \"vgg16\"\n[cluster.servers]\ncount = 1\n[[cluster.workers]]\ncount = 2\nefficiency = 0.5\n";
     let overrides: Vec<Edit> = overrides.iter().map(|text| Edit::parse(text).unwrap()).collect();
     Document::new("test", text).scenario(&overrides).unwrap()
 }
@@ -116,7 +116,7 @@ fn ranges_widen_the_interval_to_what_their_ends_predict() {
 fn an_assumed_efficiency_is_an_uncertain_input() {
     let known = interval(&scenario(&[])).0;
     assert!(known.inputs.iter().all(|width| width.abs() < 1e-12), "{known:?}");
-    let text = "[model]\nzoo = \"resnet50\"\n[[cluster.workers]]\ndevice = \"xeon-e5-2620\"\n";
+    let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\ncount = 1\n[[cluster.workers]]\ndevice = \"xeon-e5-2620\"\n";
     let assumed = interval(&Document::new("test", text).scenario(&[]).unwrap()).0;
     assert_eq!(assumed.by_input[0].key, "assumed efficiency");
     assert!(assumed.inputs[0] > 0.5, "{assumed:?}");

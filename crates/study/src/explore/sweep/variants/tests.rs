@@ -4,6 +4,7 @@ use stepcast_core::files::NoFiles;
 
 /// Two groups, and a network with a table of its own.
 const TEXT: &str = "\
+strategy.architecture = \"parameter-server\"
 [model]
 zoo = \"alexnet\"
 [[cluster.workers]]
