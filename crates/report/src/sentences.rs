@@ -105,9 +105,11 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
     } else {
         format!("{}–{}", count(least.into()), count(most.into()))
     };
+    let together = (0..cluster.groups.len())
+        .map(|group| u64::from(scenario.samples(group)) * u64::from(cluster.groups[group].count));
     let each = match cluster.workers() {
         1 => String::new(),
-        _ => " per worker".to_owned(),
+        _ => format!(" per worker ({} together)", count(together.sum())),
     };
     let batch = marked(format!("batch {batch}{each}"), assumed.batch);
     format!("{architecture}, {}, {batch}{precision}{network}", strategy.synchronisation)

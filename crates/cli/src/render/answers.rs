@@ -143,7 +143,7 @@ pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -
     let answer = memory.unwrap_or_default() + &screen.paragraph(0, &sentences::answer(forecast));
     let mut sections = Sections::with_assumed(scenario, &forecast.assumed, "", screen)
         .text([answer])
-        .tables([&tables::forecast::figures(scenario, forecast)])
+        .tables([&tables::forecast::brief_figures(scenario, forecast)])
         .text([screen.paragraph(0, &sentences::parts(prediction))]);
     let help = tables::forecast::most_helpful(forecast);
     if !help.rows.is_empty() {

@@ -37,10 +37,14 @@ fn every_example_has_a_question_and_an_answer() {
         let text = fs::read_to_string(&path).unwrap();
         let question = text.lines().next().unwrap_or_default();
         assert!(question.starts_with("# ") && text.contains('?'), "{}: {question}", path.display());
-        let answer = answer(&[&["predict", path.to_str().unwrap()][..], &QUICK].concat());
-        for part in
-            ["step time", "Where the time goes", "Workers", "Scaling", "Bottleneck", "What would help"]
-        {
+        let predict = [&["predict", path.to_str().unwrap()][..], &QUICK].concat();
+        let brief = answer(&predict);
+        for part in ["step time", "Where the time goes", "90 % interval", "--full"] {
+            assert!(brief.contains(part), "{}: no {part:?} in\n{brief}", path.display());
+        }
+        assert!(brief.lines().count() <= 30, "{}: more than a screen:\n{brief}", path.display());
+        let answer = answer(&[&predict[..], &["--full"]].concat());
+        for part in ["step time", "Where the time goes", "Workers", "Scaling", "Bottleneck"] {
             assert!(answer.contains(part), "{}: no {part:?} in\n{answer}", path.display());
         }
         let widest = answer.lines().map(|line| line.chars().count()).max();

@@ -30,7 +30,7 @@ fn recordings_become_a_profile_that_predicts() {
         assert!(text.contains("downlink           1   4 kB") && text.contains("Written to "), "{text}");
         let profile = stepcast_trace::read_profile(Path::new(path)).unwrap();
         assert_eq!((profile.name.as_str(), profile.batch, profile.steps.len()), ("small", 32, 3));
-        let text = answer(&[&["predict", path, "--workers", "2"][..], &QUICK].concat());
+        let text = answer(&[&["predict", path, "--workers", "1,2"][..], &QUICK].concat());
         assert!(text.contains("small on 4 workers") && text.contains("few-steps"), "{text}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
@@ -137,7 +137,7 @@ fn profiles_lie_beside_the_scenario() {
     let text = "[model]\nprofile = \"one-worker.json\"\n[strategy]\nsynchronisation = \"async\"\n";
     fs::write(inner.join("scenario.toml"), text).unwrap();
     let ask = |arguments: &[&str], current: &Path, stdin: &str| {
-        let more = ["--workers", "2", "--json"];
+        let more = ["--workers", "1,2", "--json"];
         let mut predict = process(&[arguments, &more, &QUICK].concat());
         serde_json::from_str::<Value>(&done(fed(predict.current_dir(current), stdin))).unwrap()
     };
@@ -167,7 +167,7 @@ fn a_profile_given_alone_has_its_own_errors() {
     let odd = folder.path().join("a \"b\"\u{1b}.json");
     fs::copy(example("one-worker.json"), &odd).unwrap();
     let odd = odd.to_str().unwrap();
-    answer(&[&["predict", odd, "--workers", "2"][..], &QUICK].concat());
+    answer(&[&["predict", odd, "--workers", "1,2"][..], &QUICK].concat());
     // The scenario exists only in memory: no line of it is shown.
     let good = example("one-worker.json");
     let stderr = refused(&["predict", &good, "--method", "layerwise"]);
@@ -179,7 +179,7 @@ fn a_profile_given_alone_has_its_own_errors() {
 #[test]
 fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
     let path = example("profile.toml");
-    let text = answer(&[&["predict", &path, "--workers", "2"][..], &QUICK].concat());
+    let text = answer(&[&["predict", &path, "--full"][..], &QUICK].concat());
     for part in [
         "90 % interval",
         "spread of simulated runs",
@@ -200,7 +200,7 @@ fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
     for part in ["V100", "slack", "1st gradient", "NaN", "inf"] {
         assert!(!text.contains(part), "{part:?} in\n{text}");
     }
-    let one_run = answer(&["predict", &path, "--workers", "2", "--set", "methods.simulate.runs=1"]);
+    let one_run = answer(&["predict", &path, "--full", "--set", "methods.simulate.runs=1"]);
     assert!(
         one_run.contains("the spread between runs needs at least 2") && !one_run.contains("inf"),
         "{one_run}"
@@ -250,7 +250,7 @@ fn a_timeline_is_what_was_simulated() {
     let out = folder.path().join("timeline.json");
     let out = out.to_str().unwrap();
     for name in ["profile.toml", "stale-synchronous.toml"] {
-        let flags = ["--workers", "2", "--timeline", out, "--timeline-steps", "3"];
+        let flags = ["--workers", "1,2", "--timeline", out, "--timeline-steps", "3"];
         let text = answer(&[&["predict", &example(name)][..], &flags, &QUICK].concat());
         assert!(text.contains("Timeline\n") && text.contains("3 steps"), "{text}");
         let value: Value = serde_json::from_str(&fs::read_to_string(out).unwrap()).unwrap();
@@ -366,7 +366,7 @@ fn timelines_that_cannot_be_are_refused() {
     let absent = folder.path().join("absent").join("timeline.json");
     let absent = absent.to_str().unwrap();
     let stderr =
-        refused(&[&["predict", &profile, "--workers", "2", "--timeline", absent][..], &QUICK].concat());
+        refused(&[&["predict", &profile, "--workers", "1,2", "--timeline", absent][..], &QUICK].concat());
     assert!(stderr.contains("check that the folder exists"), "{stderr}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -10,7 +10,7 @@ use crate::table::{Table, bar};
 use stepcast_core::prediction::{Communication, Part, Updating, Verdict};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_study::{CriticalPath, Forecast, Share, WhatIf};
+use stepcast_study::{CriticalPath, Forecast, Share, Training, WhatIf};
 
 /// All tables that have rows, except the headline figures; what the step consists of comes first.
 pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
@@ -71,14 +71,33 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     }
     if let (Some(training), Some(data)) = (&forecast.training, scenario.data) {
         table.figure("epoch", duration(training.epoch), several(data.samples, "sample"));
-        if data.epochs > 1 {
-            table.figure("training", duration(training.total), several(data.epochs, "epoch"));
-        }
-        if let Some(cost) = training.cost {
-            let currency = name(training.currency.as_deref().unwrap_or_default());
-            table.figure("cost", format!("{} {currency}", money(cost)), several(data.epochs, "epoch"));
-        }
+        trained(&mut table, training, data.epochs);
     }
+    table
+}
+
+/// Time and cost of all epochs, with their intervals.
+fn trained(table: &mut Table, training: &Training, epochs: u64) {
+    let epochs = several(epochs, "epoch");
+    let between = |ends: Option<[String; 2]>| match ends {
+        Some([low, high]) => format!("90 % interval {low} – {high}, {epochs}"),
+        None => epochs.clone(),
+    };
+    table.figure("training", duration(training.total), between(training.total_interval_s.map(|ends| ends.map(duration))));
+    if let Some(cost) = training.cost {
+        let currency = name(training.currency.as_deref().unwrap_or_default());
+        let ends = between(training.cost_interval.map(|ends| ends.map(money)));
+        table.figure("cost", format!("{} {currency}", money(cost)), ends);
+    }
+}
+
+/// The figures of a brief answer.
+pub fn brief_figures(scenario: &Scenario, forecast: &Forecast) -> Table {
+    let mut table = figures(scenario, forecast);
+    table.rows.retain(|row| {
+        let left_out = ["samples per step", "speed-up", "epoch"];
+        row.cells.first().is_none_or(|first| !left_out.contains(&first.as_str()))
+    });
     table
 }
 

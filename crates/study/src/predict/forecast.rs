@@ -31,9 +31,16 @@ pub struct Training {
     #[serde(rename = "total_s")]
     #[serde_as(as = "InBaseUnits")]
     pub total: Seconds,
+    /// The same at the ends of the interval of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<[InBaseUnits; 2]>")]
+    pub total_interval_s: Option<[Seconds; 2]>,
     /// Cost of all passes, where prices are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// The same at the ends of the interval of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_interval: Option<[f64; 2]>,
     /// Currency of the cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
@@ -159,14 +166,14 @@ impl Forecast {
             scenario: scenario.to_file(),
             assumed,
             fits_with: training::fits_with(scenario, &prediction),
-            interval,
             advice: advice::explain(scenario, method, &prediction, granted.balance, &|| {
                 watch(Progress::Working)
             }),
             scaling: Vec::new(),
             saturates_at: None,
             worth,
-            training: Training::new(scenario, &prediction),
+            training: Training::new(scenario, &prediction, interval.as_ref()),
+            interval,
             prediction,
         };
         (observer.part)(&forecast);
@@ -187,12 +194,16 @@ impl Forecast {
 }
 
 impl Training {
-    fn new(scenario: &Scenario, prediction: &Prediction) -> Option<Self> {
+    fn new(scenario: &Scenario, prediction: &Prediction, interval: Option<&Interval>) -> Option<Self> {
         let data = scenario.data?;
         let epoch = training::epoch(scenario, prediction)?;
         let total = epoch * data.epochs as f64;
-        let cost = scenario.hourly_cost().map(|hourly| hourly * (total / Seconds::new(3600.0)));
-        Some(Self { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
+        let hourly = scenario.hourly_cost();
+        let cost = |time: Seconds| hourly.map(|hourly| hourly * (time / Seconds::new(3600.0)));
+        let ends = interval.map(|ends| ends.iteration_s.map(|end| total * (end / prediction.iteration)));
+        let cost_interval = ends.and_then(|[low, high]| Some([cost(low)?, cost(high)?]));
+        let currency = hourly.map(|_| scenario.currency().to_owned());
+        Some(Self { epoch, total, total_interval_s: ends, cost: cost(total), cost_interval, currency })
     }
 }
 
