@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import EXAMPLES, QUICK, ROOT, Cli, answered, sets
@@ -42,6 +45,18 @@ def test_compare(path: Path, cli: Cli) -> None:
             one = stepcast.predict(path, method=row["method"], workers=[few], set=QUICK)
             ask = ["--method", row["method"], "--workers", few, "--json", *sets(QUICK)]
             assert one.to_json() == cli("predict", path, *ask), row["method"]
+
+
+QUESTIONS = tomllib.loads((ROOT / "crates/cli/tests/roads/questions.toml").read_text())["question"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["flags"])
+def test_questions_by_every_road(question: dict[str, Any], cli: Cli, server: str) -> None:
+    """Flags, keys from Python and a scenario on the page: one answer."""
+    by_flags = cli("predict", "--json", *shlex.split(question["flags"]))
+    assert stepcast.predict(set=question["keys"]).to_json() == by_flags
+    written = stepcast.Scenario(set=question["keys"]).to_toml()
+    assert answered(server, "predict", written) == json.loads(by_flags)
 
 
 def test_remedies_by_every_road(cli: Cli, server: str) -> None:

@@ -250,7 +250,8 @@ pub fn next(forecast: &Forecast, words: Wording) -> Vec<String> {
         }
     };
     let rest = Some(words.hint(&Hint::WholeForecast)).filter(|rest| !rest.is_empty());
-    measure.into_iter().chain(warnings).chain(rest).collect()
+    let advice: Vec<String> = measure.into_iter().chain(warnings).collect();
+    Some(advice.join(" ")).filter(|advice| !advice.is_empty()).into_iter().chain(rest).collect()
 }
 
 /// That points were predicted by several methods, where they were.

@@ -36,7 +36,10 @@ impl Screen {
     }
 
     fn new(terminal: bool, size: Option<(terminal_size::Width, terminal_size::Height)>) -> Self {
-        let width = size.filter(|_| terminal).map_or(USUAL_WIDTH, |(width, _)| width.0);
+        // Shells export it for programs whose output goes through a pager.
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let shown = size.filter(|_| terminal).map(|(width, _)| width.0);
+        let width = asked.or(shown).unwrap_or(USUAL_WIDTH);
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { width: width.clamp(WIDTHS.0, WIDTHS.1), colours: terminal && !refused, terminal }
     }

@@ -12,6 +12,7 @@ mod mutations;
 mod plots;
 mod profiles;
 mod program;
+mod roads;
 mod serving;
 mod sweep;
 mod walkthrough;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::fitted::transfer::Curve;
 use crate::keys::Given;
-use crate::machine::{Nodes, NodesSection, WorkerGroup};
+use crate::machine::{Nodes, NodesSection, WorkerGroup, WorkersSection};
 use crate::model::Counting;
 use crate::strategy::{
     AllReduceSection, Architecture, BucketList, CurveSection, Exchange, Fusion, FusionRule, FusionSection,
@@ -17,13 +17,18 @@ impl Scenario {
     /// An equivalent file that relies neither on defaults nor on the catalog.
     pub fn to_file(&self) -> ScenarioFile {
         let exchanges = self.strategy.architecture == Architecture::AllReduce && self.strategy.plan.is_none();
+        // A profile has the times of its own device.
+        let group = |group: &WorkerGroup| match self.profile() {
+            Some(_) => WorkersSection { device: None, ..group.section() },
+            None => group.section(),
+        };
         let apart = NodesSection { workers: Some(1), ..NodesSection::default() };
         let mut file = ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
                 machine: None,
                 machines: None,
-                workers: Some(self.cluster.groups.iter().map(WorkerGroup::section).collect()),
+                workers: Some(self.cluster.groups.iter().map(group).collect()),
                 network: Some(Given::write(&self.cluster.network)),
                 servers: Some(self.cluster.servers.section()),
                 nodes: Some(self.cluster.nodes.as_ref().map_or(apart, Nodes::section)),

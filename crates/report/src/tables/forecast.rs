@@ -83,7 +83,11 @@ fn trained(table: &mut Table, training: &Training, epochs: u64) {
         Some([low, high]) => format!("90 % interval {low} – {high}, {epochs}"),
         None => epochs.clone(),
     };
-    table.figure("training", duration(training.total), between(training.total_interval_s.map(|ends| ends.map(duration))));
+    table.figure(
+        "training",
+        duration(training.total),
+        between(training.total_interval_s.map(|ends| ends.map(duration))),
+    );
     if let Some(cost) = training.cost {
         let currency = name(training.currency.as_deref().unwrap_or_default());
         let ends = between(training.cost_interval.map(|ends| ends.map(money)));

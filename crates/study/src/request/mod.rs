@@ -96,13 +96,14 @@ impl<F: Source> Request<F> {
         let file = self.file().map_err(|fault| self.explained(fault))?;
         let located = |fault| self.explained(self.document.located(fault, &self.edits));
         let plain = match self.gives_plan {
-            true => file.clone().resolve_with(&self.files),
+            true => usual::resolve_any_plan(file.clone(), &self.files),
             false => usual::resolve_for_planning(file.clone(), &self.files),
         };
         let plain = plain.map_err(located)?;
         let plan = if self.gives_plan { usual::plan(&file, &plain, &self.files) } else { None };
         let assumed = Assumed::new(&file, &plain, plan.as_ref());
         let scenario = match plan {
+            None if self.gives_plan => plain.check_together().map(|()| plain).map_err(located)?,
             None => plain,
             Some(plan) => usual::with_plan(file, plan.section).resolve_with(&self.files).map_err(located)?,
         };

@@ -50,17 +50,20 @@ pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) 
     usual_plan(&scenario, &given).ok()
 }
 
-/// The scenario of a search over plans: it needs no plan that divides the workers.
+/// The scenario of a search over plans: a transformer has a plan, which need not divide the workers.
 pub(super) fn resolve_for_planning(mut file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
-    let plain = file.clone().resolve_unchecked(files)?;
-    if plain.source.transformer().is_some() {
+    if resolve_any_plan(file.clone(), files)?.source.transformer().is_some() {
         file.strategy.plan.get_or_insert_default();
     }
+    resolve_any_plan(file, files)
+}
+
+/// The scenario, whether its plan divides the workers or not.
+pub(super) fn resolve_any_plan(file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
     let scenario = file.resolve_unchecked(files)?;
     match scenario.check_together() {
-        Err(fault) if fault.key.to_string().starts_with("strategy.plan") => Ok(scenario),
-        Err(fault) => Err(fault),
-        Ok(()) => Ok(scenario),
+        Err(fault) if !fault.key.to_string().starts_with("strategy.plan") => Err(fault),
+        _ => Ok(scenario),
     }
 }
 

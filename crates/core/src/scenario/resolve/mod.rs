@@ -41,6 +41,9 @@ impl ScenarioFile {
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain?;
         let profile = source.profile();
+        if profile.is_some() {
+            no_devices(&self.cluster)?;
+        }
         let (architecture, synchronisation) = exchange_of(&self.strategy, &self.cluster, profile);
         self.strategy.architecture = Some(architecture);
         self.strategy.synchronisation = Some(synchronisation);
@@ -85,6 +88,16 @@ impl ScenarioFile {
             priors: Priors::shipped()?,
         })
     }
+}
+
+/// Refuses devices of workers whose times were recorded.
+fn no_devices(cluster: &ClusterSection) -> Result<(), Fault> {
+    let groups = cluster.workers.iter().flatten();
+    let Some(group) = groups.clone().position(|group| group.device.is_some()) else { return Ok(()) };
+    let reason =
+        "a profile has the times of the device that it was recorded on; another device does not change them";
+    let remedy = "leave it out; `speed = 2.0` makes workers twice as fast as recorded";
+    Err(Fault::in_key(KeyPath::of("cluster.workers").index(group).key("device"), reason, remedy))
 }
 
 /// Who combines gradients and when workers wait, where the scenario leaves it open: servers are used if they, or a way of
