@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def test_compare(path: Path, cli: Cli) -> None:
             assert one.to_json() == cli("predict", path, *ask), row["method"]
 
 
-QUESTIONS = tomllib.loads((ROOT / "crates/cli/tests/roads/questions.toml").read_text())["question"]
+QUESTIONS = json.loads((ROOT / "crates/cli/tests/roads/questions.json").read_text())
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["flags"])

@@ -8,7 +8,14 @@ use stepcast_study::request::Folder;
 use stepcast_study::{ForecastOptions, Observer, Request, forecast};
 use toml::{Table, Value};
 
-const QUESTIONS: &str = include_str!("../roads/questions.toml");
+const QUESTIONS: &str = include_str!("../roads/questions.json");
+
+/// A question by flags and by keys.
+#[derive(serde::Deserialize)]
+struct Question {
+    flags: String,
+    keys: Table,
+}
 
 /// Words of a shell, with single quotes.
 fn words(line: &str) -> Vec<String> {
@@ -44,19 +51,16 @@ fn file(keys: &Table) -> String {
 
 #[test]
 fn a_question_has_one_answer() {
-    let questions: Table = toml::from_str(QUESTIONS).unwrap();
-    let questions = questions["question"].as_array().unwrap();
+    let questions: Vec<Question> = serde_json::from_str(QUESTIONS).unwrap();
     assert_eq!(questions.len(), 30);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("question.toml");
     let empty = folder.path().join("empty.toml");
     fs::write(&empty, "").unwrap();
-    for question in questions {
-        let flags = question["flags"].as_str().unwrap();
+    for Question { flags, keys } in &questions {
         let asked = words(flags);
         let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
         let by_flags = answer(&[&["predict", "--json"][..], &asked].concat());
-        let keys = question["keys"].as_table().unwrap();
         let text = file(keys);
         fs::write(&path, &text).unwrap();
         assert!(by_flags == answer(&["predict", "--json", path.to_str().unwrap()]), "{flags}\n{text}");
