@@ -224,8 +224,9 @@ pub fn answer(forecast: &Forecast) -> String {
 /// Parts of a step that a sentence names.
 const NAMED_PARTS: usize = 5;
 
-/// Where the time of a step goes, in one sentence.
-pub fn parts(prediction: &Prediction) -> String {
+/// Where the time of a step goes, and how many workers are worth it, in brief.
+pub fn parts(forecast: &Forecast) -> String {
+    let prediction = &forecast.prediction;
     let mut parts: Vec<(String, f64)> = prediction
         .breakdown
         .iter()
@@ -235,7 +236,8 @@ pub fn parts(prediction: &Prediction) -> String {
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let text: Vec<String> =
         parts.iter().take(NAMED_PARTS).map(|(part, share)| format!("{part} {}", percent(*share))).collect();
-    format!("Where the time goes: {}.", text.join(", "))
+    let knee = saturation(forecast).map_or(String::new(), |sentence| format!(" {sentence}"));
+    format!("Where the time goes: {}.{knee}", text.join(", "))
 }
 
 /// What to do next: what to measure, what to be warned of, and where the rest is.
@@ -305,15 +307,14 @@ pub fn overlapped(prediction: &Prediction) -> Option<String> {
     Some(format!("The parts add up to the step. Workers compute for {range}, mostly during transfers."))
 }
 
-/// Other methods that compare changes, and what they predict for the scenario.
+/// Other methods that compare changes.
 pub fn compared_elsewhere(method: &str, changes: &[WhatIf]) -> Option<String> {
     let mut others: Vec<&WhatIf> = changes.iter().filter(|change| change.method != method).collect();
     others.sort_by(|a, b| a.method.cmp(b.method));
     let same = |a: &&WhatIf, b: &&WhatIf| a.method == b.method;
     let sentence = |these: &[&WhatIf]| {
         let names: Vec<String> = these.iter().map(|change| name(&change.change)).collect();
-        let (by, before) = (these[0].method, grouped(these[0].before.human()));
-        format!("{by} compares {}; it predicts {before} for this scenario.", names.join(", "))
+        format!("{} compares {}.", these[0].method, names.join(", "))
     };
     let sentences: Vec<String> = others.chunk_by(same).map(sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))

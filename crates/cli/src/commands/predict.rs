@@ -122,7 +122,7 @@ impl Predict {
         output.answer(&forecast, |screen| {
             let mut text = match self.full {
                 true => answers::forecast(&scenario, method, &forecast, screen),
-                false => answers::brief(&scenario, &forecast, screen),
+                false => answers::brief(&scenario, &forecast, options.workers.is_some(), screen),
             };
             if let Some(calibration) = &calibration {
                 text += &answers::corrections(calibration, screen);

@@ -132,7 +132,8 @@ pub(crate) fn fit(fitted: &FitReport, written: &str, screen: &Screen) -> String 
 }
 
 /// The forecast in a screenful: the answer, whether it fits, the figures, where the time goes, and what would help most.
-pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String {
+/// With `scaling`, also the table of other numbers of workers.
+pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, scaling: bool, screen: &Screen) -> String {
     let prediction = &forecast.prediction;
     let memory = sentences::memory(forecast).map(|sentence| {
         let text = screen.paragraph(0, &sentence);
@@ -144,7 +145,10 @@ pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -
     let mut sections = Sections::with_assumed(scenario, &forecast.assumed, "", screen)
         .text([answer])
         .tables([&tables::forecast::brief_figures(scenario, forecast)])
-        .text([screen.paragraph(0, &sentences::parts(prediction))]);
+        .text([screen.paragraph(0, &sentences::parts(forecast))]);
+    if scaling {
+        sections = sections.tables([&tables::forecast::scaling(forecast)]);
+    }
     let help = tables::forecast::most_helpful(forecast);
     if !help.rows.is_empty() {
         sections = sections.tables([&help]);

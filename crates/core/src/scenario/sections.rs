@@ -85,10 +85,10 @@ document_keys! {
         /// How many of them.
         machines: u32, "integer", "1";
         /// The network between all machines: a name from `stepcast networks`, a rate such as `"100 Gbit/s"`, or a table.
-        network: NameOr<NetworkSection>, "name, rate or table", "`\"10gbe\"`";
+        network: NameOr<NetworkSection>, "name, rate or table", "the machine's, or `\"10gbe\"`";
         /// The parameter servers, see below.
-        servers: ServersSection, "table", "one server";
+        servers: ServersSection, "table", "none";
         /// Machines with several workers each, see below.
-        nodes: NodesSection, "table", "every worker on its own";
+        nodes: NodesSection, "table", "as devices are sold, see below";
     }
 }

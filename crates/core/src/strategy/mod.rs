@@ -35,9 +35,9 @@ use std::str::FromStr;
 #[serde(rename_all = "kebab-case")]
 pub enum Architecture {
     /// Servers hold the parameters; workers push gradients to them and pull parameters from them.
-    #[default]
     ParameterServer,
     /// Workers combine gradients among themselves.
+    #[default]
     AllReduce,
     /// A single worker, without any exchange.
     StandAlone,
@@ -130,7 +130,8 @@ keys! {
     section StrategySection, missing |key| Fault::new(format!("the strategy has no `{key}`"), format!("add `{key}`"));
     before {}
     keys {
-        /// Who combines the gradients: `"parameter-server"`, `"all-reduce"`, or `"stand-alone"` for one worker alone.
+        /// Who combines the gradients: `"parameter-server"`, `"all-reduce"`, or `"stand-alone"` for one worker alone. Servers
+        /// are meant where `[cluster.servers]`, `async` or `ssp` is given, or a profile was recorded with them.
         architecture: Architecture => Architecture, default(Architecture::default()), Check::Any, Exchange;
         /// When workers wait for each other, see below.
         synchronisation: Synchronisation => Synchronisation, default(Synchronisation::default()), Check::Any, Exchange;
@@ -154,7 +155,7 @@ keys! {
         /// Which gradients travel together, see below.
         fusion: FusionSection, "table", "PyTorch's buckets";
         /// How a transformer is split over ranks, see below.
-        plan: PlanSection, "table", "every worker has the whole model";
+        plan: PlanSection, "table", "a usual one that fits";
     }
     made {
         /// How workers sum their gradients among themselves; for all-reduce.

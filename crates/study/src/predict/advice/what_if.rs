@@ -1,7 +1,8 @@
 //! What-if changes, each predicted, and the fastest worker alone.
 //!
-//! A change is compared with the scenario by one method: that of the forecast or, where that does not model the change,
-//! the first that models both. A simulation that is needed only for this is short.
+//! A change is predicted by the method of the forecast or, where that does not model it, by the first that models both.
+//! Methods differ, so that the gain is then the smaller of two: against that method's own figure for the scenario, and
+//! against the forecast's. A simulation that is needed only for this is short.
 
 use super::changes::{self, Change};
 use crate::predict::budget::{self, MOST_SLOW};
@@ -32,10 +33,6 @@ pub struct WhatIf {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// Throughput before the change, by the same method.
-    #[serde(rename = "before_samples_per_s")]
-    #[serde_as(as = "InBaseUnits")]
-    pub before: SamplesPerSec,
     /// Relative change of the throughput: 0.3 is 30 % more.
     pub gain: f64,
     /// Relative change of the step time: −0.3 is 30 % shorter.
@@ -49,10 +46,17 @@ impl WhatIf {
             method: then.method,
             iteration: then.iteration,
             throughput: then.throughput,
-            before: now.throughput,
             gain: then.throughput / now.throughput - 1.0,
             step_change: then.iteration / now.iteration - 1.0,
         }
+    }
+
+    /// The same gain, but no more than against the forecast `now`, and its figures there.
+    fn at_most(self, now: &Prediction) -> Self {
+        let gain = self.gain.min(self.throughput / now.throughput - 1.0);
+        let step_change = self.step_change.max(self.iteration / now.iteration - 1.0);
+        let (throughput, iteration) = (now.throughput * (1.0 + gain), now.iteration * (1.0 + step_change));
+        Self { iteration, throughput, gain, step_change, ..self }
     }
 }
 
@@ -74,7 +78,7 @@ pub(super) fn tried(
                 let then = predict(method, &scenario).filter(|then| !changes::overflows(then))?;
                 Some(WhatIf::of(name, now, &then))
             }
-            Err(_) => elsewhere.compared(name, &scenario),
+            Err(_) => Some(elsewhere.compared(name, &scenario)?.at_most(now)),
         }
     });
     let mut what_if: Vec<WhatIf> = predicted.take(most).collect();
@@ -84,7 +88,6 @@ pub(super) fn tried(
         method: now.method,
         iteration: alone.iteration,
         throughput: alone.throughput,
-        before: now.throughput,
         gain: alone.throughput / now.throughput - 1.0,
         step_change: alone.iteration / now.iteration - 1.0,
     }));
@@ -197,7 +200,9 @@ mod tests {
         let gathered = of(&changes, "all-reduce").unwrap();
         assert_eq!(gathered.method, "simulate");
         assert!(gathered.gain > 0.5, "{gathered:?}");
-        assert!((gathered.throughput / gathered.before - 1.0 - gathered.gain).abs() < 1e-12);
+        let local = of(&changes, "local-sgd").unwrap();
+        let now = |change: &WhatIf| change.throughput.get() / (1.0 + change.gain);
+        assert!((now(gathered) / now(local) - 1.0).abs() < 1e-9, "one basis: {changes:?}");
         let local = of(&changes, "local-sgd(8) instead of bsp").unwrap();
         assert_eq!(local.method, "layerwise");
         assert!(local.gain > 1.0, "{local:?}");
