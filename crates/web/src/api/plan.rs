@@ -12,7 +12,7 @@ use stepcast_core::keys::Given;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::PlanSection;
 use stepcast_report::tables::plan as tables;
-use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, applied, plan};
+use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, SHARED, applied, plan_within};
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
@@ -70,7 +70,8 @@ impl Study for PlanRequest {
         let request = with(own.changes())?;
         let scenario = request.scenario()?;
         let watch = &mut |plans| job.progress(plans, None, "plans", || None);
-        let report = plan(&scenario, aim.unwrap_or_default(), watch).map_err(|why| request.refused(why))?;
+        let report = plan_within(SHARED, &scenario, aim.unwrap_or_default(), watch);
+        let report = report.map_err(|why| request.refused(why))?;
         let shown = job.show(|| self.shown(job, &written, &*with(Vec::new())?.scenario()?, &report))?;
         Ok((report, shown))
     }
