@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
-use stepcast_core::scenario::{Edit, Scenario};
+use stepcast_core::scenario::{Edit, Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
 /// Most runs that are taken in.
@@ -193,14 +193,31 @@ pub fn with_run(name: &str, text: &str, request: &Request, step: Seconds) -> Res
     table.write(name)
 }
 
-/// The keys of a scenario that were given, and that its steps depend on, with their values as TOML.
+/// The keys of a scenario that were given, and that its steps depend on, with their values as TOML. What runs differ in
+/// most is named in any case, so that rows mean the same when defaults change.
 fn named_keys(request: &Request) -> Result<BTreeMap<String, String>, Fault> {
-    let file = request.file()?;
     let cannot = |error: toml::ser::Error| Fault::new(error.to_string(), "name a scenario file");
-    let sections = toml::Table::try_from(file).map_err(cannot)?;
-    let mut keys = BTreeMap::new();
-    for (section, value) in sections.iter().filter(|(name, _)| SECTIONS.contains(&name.as_str())) {
-        flatten(section, value, &mut keys);
+    let keys_of = |file: ScenarioFile| {
+        let sections = toml::Table::try_from(file).map_err(cannot)?;
+        let mut keys = BTreeMap::new();
+        for (section, value) in sections.iter().filter(|(name, _)| SECTIONS.contains(&name.as_str())) {
+            flatten(section, value, &mut keys);
+        }
+        Ok::<_, Fault>(keys)
+    };
+    let mut keys = keys_of(request.file()?)?;
+    let scenario = request.scenario()?;
+    let of_plan = scenario.strategy.plan.is_some();
+    for (key, value) in keys_of(scenario.to_file())? {
+        let is_named = match key.as_str() {
+            "strategy.precision" => true,
+            "strategy.plan.micro-batch" | "strategy.plan.global-batch" => of_plan,
+            "strategy.batch" => !of_plan,
+            _ => false,
+        };
+        if is_named {
+            keys.entry(key).or_insert(value);
+        }
     }
     Ok(keys)
 }
