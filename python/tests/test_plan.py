@@ -90,16 +90,17 @@ def test_launch_files_are_scenarios(tmp_path: Path, cli: Cli) -> None:
 
 
 def test_a_watched_loop() -> None:
-    job = stepcast.Scenario(ROOT / "examples/quickstart.toml", data={"samples": 10_000})
+    job = stepcast.Scenario(zoo="alexnet", cluster={"workers": [{"count": 1, "device": "a100"}]},
+                            strategy={"architecture": "stand-alone", "batch": 1}, data={"samples": 10_000})
     with stepcast.watch(None, job, steps=100) as watch:
         for _ in range(30):
-            time.sleep(0.001)
+            time.sleep(0.015)
             watch.step()
     found = watch.check
-    assert len(watch) == 30 and min(watch.times_s) >= 0.001
-    assert found.verdict == "faster" and not found.inside and found.ratio < 1
+    assert len(watch) == 30 and min(watch.times_s) >= 0.015
+    assert found.verdict == "slower" and not found.inside and found.ratio > 1
     assert found.rest_s == pytest.approx(70 * found.measured_s)
-    assert "faster than forecast" in watch.report() and "the rest takes" in watch.report()
+    assert "slower than forecast" in watch.report() and "the rest takes" in watch.report()
     assert found.suspects == sorted(found.suspects, key=lambda suspect: -suspect.share)
 
 

@@ -230,12 +230,13 @@ impl Request {
     }
 
     /// Corrects what is assumed by the measured runs in the file at `path`, and says how.
-    pub(crate) fn calibrate(&mut self, path: &Path) -> Result<Calibration, Fault> {
+    pub(crate) fn calibrate(&mut self, path: &Path, method: &str) -> Result<Calibration, Fault> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             Fault::in_file(&name, format!("cannot read the runs: {error}"), "check the path")
         })?;
-        let calibration = calibrate::calibrate(&self.inner, &calibrate::read_runs(&name, &text)?)?;
+        let runs = calibrate::read_runs(&name, &text)?;
+        let calibration = calibrate::calibrate(&self.inner, method_choice(method)?, &runs)?;
         self.inner.correct(Arc::clone(&calibration.priors))?;
         Ok(calibration)
     }

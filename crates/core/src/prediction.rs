@@ -1,5 +1,6 @@
 //! Result of a method: one type for all methods, so that predictions can be compared.
 
+mod stretched;
 mod transformer;
 
 pub use transformer::{MemoryReport, SplitReport, StageMemory, StageReport, Verdict};

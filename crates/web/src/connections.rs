@@ -1,7 +1,9 @@
 //! Connections: how many there are, how long they may be silent, and how they end.
 //!
 //! There are never more connections than the process has files for. If all places are taken, a new connection takes
-//! that of the one that has been idle longest; if none is idle, it is answered 503 with Retry-After.
+//! that of the one that has been idle longest, or else of the one that has been sending its request longest; if there is
+//! none of either, it is answered 503 with Retry-After. A client that closes its side of the connection behind a
+//! request is answered, unless that takes so long that it has probably gone.
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -30,12 +32,15 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Longest time that a client may leave an answer unread.
 const UNREAD: Duration = Duration::from_secs(20);
 
+/// Longest time that a client is answered which sends no more: it may have closed one side of the connection, or both.
+const HALF_CLOSED: Duration = Duration::from_secs(20);
+
 /// Most connections, however many files the process may open.
 const MOST: usize = 512;
 
-/// OpenRequest files for each connection: its own, that of its upload, and as much for everything else.
+/// Open files for each connection: two of its own, that of its upload, and as much for everything else.
 #[cfg(unix)]
-const FILES_EACH: u64 = 3;
+const FILES_EACH: u64 = 4;
 
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -49,6 +54,8 @@ struct SlotUse {
     idle_since: Instant,
     /// When the client last stopped reading.
     unread_since: Option<Instant>,
+    /// When the body of a request began that has not come in full.
+    receiving_since: Option<Instant>,
 }
 
 /// One connection, as others see it.
@@ -60,7 +67,7 @@ struct ConnectionSlot {
 
 impl ConnectionSlot {
     fn new() -> Self {
-        let used = SlotUse { open: 0, idle_since: Instant::now(), unread_since: None };
+        let used = SlotUse { open: 0, idle_since: Instant::now(), unread_since: None, receiving_since: None };
         Self { used: Arc::new(Mutex::new(used)), displaced: CancellationToken::new() }
     }
 
@@ -88,12 +95,13 @@ impl ConnectionSlots {
     fn take(&self) -> Option<ConnectionSlot> {
         let mut taken = self.taken();
         if taken.len() >= self.most {
-            let idle = taken.iter().enumerate().filter_map(|(index, place)| {
-                let used = place.used();
-                (used.open == 0).then_some((used.idle_since, index))
-            });
-            let (_, longest) = idle.min()?;
-            taken.swap_remove(longest).displaced.cancel();
+            let longest = |since: fn(&SlotUse) -> Option<Instant>| {
+                let places = taken.iter().enumerate();
+                places.filter_map(|(index, place)| Some((since(&place.used())?, index))).min()
+            };
+            let idle = longest(|used| (used.open == 0).then_some(used.idle_since));
+            let (_, index) = idle.or_else(|| longest(|used| used.receiving_since))?;
+            taken.swap_remove(index).displaced.cancel();
         }
         let place = ConnectionSlot::new();
         taken.push(place.clone());
@@ -140,10 +148,12 @@ pub(crate) async fn accept(listener: TcpListener, application: Router, leaving: 
 
 /// Serves one connection to its end.
 async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, leaving: CancellationToken) {
+    let Ok((stream, mut client)) = Client::of(stream) else { return };
     let watched = WatchedStream { inner: stream, place: place.clone() };
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         let open = OpenRequest::new(place.clone());
         let mut application = application.clone();
+        let request = request.map(|body| Body::new(ReceivedBody::new(body, place.clone())));
         async move {
             let response = application.call(request).await?;
             Ok::<_, Infallible>(response.map(|body| CountedBody { body, _open: open }))
@@ -152,6 +162,7 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(SILENCE)
+        .half_close(true)
         .serve_connection(TokioIo::new(watched), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let mut look = interval(UNREAD / 4);
@@ -166,7 +177,8 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
                 connection.as_mut().graceful_shutdown();
             }
             _ = look.tick() => {
-                if place.used().unread_since.is_some_and(|since| since.elapsed() > UNREAD) {
+                let unread = place.used().unread_since.is_some_and(|since| since.elapsed() > UNREAD);
+                if unread || client.has_left() {
                     return;
                 }
             }
@@ -174,8 +186,31 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
     }
 }
 
+/// The client of a connection, beside what is read from it.
+struct Client {
+    socket: std::net::TcpStream,
+    closed_since: Option<Instant>,
+}
+
+impl Client {
+    fn of(stream: TcpStream) -> io::Result<(TcpStream, Self)> {
+        let stream = stream.into_std()?;
+        let socket = stream.try_clone()?;
+        Ok((TcpStream::from_std(stream)?, Self { socket, closed_since: None }))
+    }
+
+    /// Whether the connection is broken, or the client has sent all that it will and was not answered for long.
+    fn has_left(&mut self) -> bool {
+        match self.socket.peek(&mut [0]) {
+            Ok(0) => self.closed_since.get_or_insert_with(Instant::now).elapsed() > HALF_CLOSED,
+            Ok(_) => false,
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        }
+    }
+}
+
 /// Most connections that the files of this process allow.
-fn most() -> usize {
+pub(crate) fn most() -> usize {
     #[cfg(unix)]
     {
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -201,6 +236,49 @@ impl Drop for OpenRequest {
         let mut used = self.0.used();
         used.open -= 1;
         used.idle_since = Instant::now();
+    }
+}
+
+/// The body of a request; its connection is receiving until all of it has come.
+struct ReceivedBody {
+    body: hyper::body::Incoming,
+    place: ConnectionSlot,
+}
+
+impl ReceivedBody {
+    fn new(body: hyper::body::Incoming, place: ConnectionSlot) -> Self {
+        place.used().receiving_since = (!body.is_end_stream()).then(Instant::now);
+        Self { body, place }
+    }
+}
+
+impl HttpBody for ReceivedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if self.body.is_end_stream() || matches!(frame, Poll::Ready(None | Some(Err(_)))) {
+            self.place.used().receiving_since = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for ReceivedBody {
+    fn drop(&mut self) {
+        self.place.used().receiving_since = None;
     }
 }
 
@@ -306,6 +384,10 @@ mod tests {
         assert!(second.displaced.is_cancelled() && !first.displaced.is_cancelled());
         let _last = OpenRequest::new(fifth.clone());
         assert!(places.take().is_none(), "nobody is idle");
+        fourth.used().receiving_since = Some(Instant::now());
+        let sixth = places.take().unwrap();
+        assert!(fourth.displaced.is_cancelled(), "its request does not come");
+        let _busy = OpenRequest::new(sixth.clone());
         drop(busy);
         assert!(places.take().is_some() && first.displaced.is_cancelled());
         places.leave(&fifth);

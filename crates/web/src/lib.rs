@@ -34,6 +34,9 @@ use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Pr
 use uploads::Uploads;
 use work::Work;
 
+/// One of so many connections may be an upload that is coming.
+const UPLOADING: usize = 4;
+
 /// State that all requests share.
 pub(crate) struct Shared {
     pub(crate) access: Access,
@@ -61,7 +64,7 @@ fn assemble(
     let shared = Arc::new(Shared {
         access,
         token,
-        uploads: Uploads::new()?,
+        uploads: Uploads::new((connections::most() / UPLOADING).max(1))?,
         work: Work::new(stop),
         timelines: api::Timelines::default(),
         policy: guard::policy(),

@@ -63,6 +63,12 @@ impl Problem {
         Self { key, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-request", detail, remedy) }
     }
 
+    /// A part of a request that cannot be read.
+    pub(crate) fn malformed(part: &str, detail: String) -> Self {
+        let kind = format!("malformed-{part}");
+        Self::new(StatusCode::BAD_REQUEST, &kind, detail, "see /api for what it holds").at(part)
+    }
+
     /// The same problem, attributed to this part of the request.
     #[must_use]
     pub(crate) fn at(self, key: impl Into<String>) -> Self {

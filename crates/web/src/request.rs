@@ -3,9 +3,10 @@
 use crate::Shared;
 use crate::problem::Problem;
 use axum::body::{Bytes, to_bytes};
-use axum::extract::FromRequest;
+use axum::extract::{FromRequest, FromRequestParts, Query};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +53,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
             (problem.line, problem.column) = (Some(error.line()), Some(error.column()));
             problem
         })
+    }
+}
+
+/// The parameters of a query.
+pub(crate) struct Parameters<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::from_request_parts(parts, state).await;
+        query
+            .map(|Query(given)| Self(given))
+            .map_err(|rejection| Problem::malformed("query", rejection.body_text()))
     }
 }
 

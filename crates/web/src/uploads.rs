@@ -22,6 +22,7 @@ use stepcast_core::profile::Profile;
 use stepcast_examples::ONE_WORKER;
 use stepcast_trace::{Content, Format, Imported, Options, Overview, Progress, parse_profile, print_profile};
 use tempfile::TempDir;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// Largest upload in bytes.
@@ -54,6 +55,7 @@ struct Upload {
 pub(crate) struct Uploads {
     folder: TempDir,
     on_disk: AtomicU64,
+    receiving: Arc<Semaphore>,
     entries: Mutex<VecDeque<Upload>>,
 }
 
@@ -70,9 +72,16 @@ pub(crate) struct UploadAnswer {
 }
 
 impl Uploads {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Keeps uploads, of which at most `receiving` come at once.
+    pub(crate) fn new(receiving: usize) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("stepcast-").tempdir()?;
-        Ok(Self { folder, on_disk: AtomicU64::new(0), entries: Mutex::new(VecDeque::new()) })
+        let receiving = Arc::new(Semaphore::new(receiving));
+        Ok(Self { folder, on_disk: AtomicU64::new(0), receiving, entries: Mutex::new(VecDeque::new()) })
+    }
+
+    /// The place of a file that is being received; none are free while too many come at once.
+    pub(crate) fn turn(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.receiving).try_acquire_owned().map_err(|_| Problem::busy())
     }
 
     fn entries(&self) -> MutexGuard<'_, VecDeque<Upload>> {
@@ -287,7 +296,7 @@ mod tests {
 
     #[test]
     fn nothing_but_uploads_can_be_read() {
-        let uploads = Uploads::new().unwrap();
+        let uploads = Uploads::new(1).unwrap();
         for path in
             ["/etc/passwd", "../../examples/one-worker.json", "examples/one-worker.json", "", "Cargo.toml"]
         {
@@ -301,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first() {
-        let uploads = Uploads::new().unwrap();
+        let uploads = Uploads::new(1).unwrap();
         let keep = || uploads.keep("x", ".toml", MOST / 2 + 1, UploadedFile::Artefact("x".into())).unwrap();
         let (first, second) = (keep(), keep());
         assert!(Files::text(&uploads, &first).is_err());

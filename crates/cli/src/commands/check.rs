@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_study::check::{check, read_steps};
+use stepcast_study::predict::calibrate::with_run;
 use stepcast_study::unwatched;
 use stepcast_trace::write_text;
 
@@ -43,7 +44,8 @@ pub(crate) struct Check {
     #[arg(long, value_name = "N")]
     steps_left: Option<u64>,
 
-    /// Write the measured step to this table, for --calibrate of the next forecast
+    /// Append the measured step, with the keys of its scenario, to this table of runs, for --calibrate of the next
+    /// forecast
     #[arg(long, value_name = "RUNS.csv")]
     keep: Option<PathBuf>,
 }
@@ -56,10 +58,15 @@ impl Check {
         let checked = check(&request.inner, method, &readings, self.steps_left, &unwatched)
             .map_err(|stopped| request.placed(stopped.into()))?;
         if let Some(path) = &self.keep {
-            let table = format!("step-time\n{} s\n", checked.measured.get());
-            write_text(path, &table).map_err(|error| {
-                Fault::new(error.reason, error.remedy).at(format!("--keep {}", path.display()))
-            })?;
+            let place = format!("--keep {}", path.display());
+            let kept = match std::fs::read(path) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+                Err(error) => return Err(Fault::in_file(place, error.to_string(), "name a file")),
+            };
+            with_run(&place, &kept, &request.inner, checked.measured)
+                .and_then(|table| write_text(path, &table))
+                .map_err(|fault| Fault::new(fault.reason, fault.remedy).at(place))?;
         }
         output.answer(&checked, |screen| answers::check(&scenario, &checked, screen))
     }

@@ -59,7 +59,7 @@ pub(crate) struct Predict {
     worth: f64,
 
     /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
-    /// columns named after the keys of the scenario that differ between runs
+    /// columns named after keys of the scenario: number of workers, batch, and what else differs between runs
     #[arg(long, value_name = "RUNS.csv")]
     calibrate: Option<PathBuf>,
 
@@ -89,7 +89,8 @@ impl Predict {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut request = self.simulation.request(&self.about)?;
         let (_, method) = request.prepare(&self.method)?;
-        let calibration = self.calibrate.as_deref().map(|path| request.calibrate(path)).transpose()?;
+        let calibration =
+            self.calibrate.as_deref().map(|path| request.calibrate(path, &self.method)).transpose()?;
         let scenario = request.scenario()?;
         check_plot(self.plot.as_deref())?;
         if let Some(path) = &self.timeline {

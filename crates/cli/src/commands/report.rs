@@ -39,7 +39,7 @@ pub(crate) struct Report {
     method: String,
 
     /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
-    /// columns named after the keys of the scenario that differ between runs
+    /// columns named after keys of the scenario: number of workers, batch, and what else differs between runs
     #[arg(long, value_name = "RUNS.csv")]
     calibrate: Option<PathBuf>,
 
@@ -58,7 +58,7 @@ impl Report {
         }
         let mut request = self.simulation.request(&self.about)?;
         let (_, method) = request.prepare(&self.method)?;
-        self.calibrate.as_deref().map(|path| request.calibrate(path)).transpose()?;
+        self.calibrate.as_deref().map(|path| request.calibrate(path, &self.method)).transpose()?;
         let options = ForecastOptions { method: MethodChoice::One(method), ..ForecastOptions::default() };
         let forecast = request.forecast(&options)?;
         let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;

@@ -15,6 +15,8 @@ Examples:
   stepcast serve --port 0                on any free port
   stepcast serve --bind 192.168.1.5 --token
                                          for everyone who has the link that this prints
+  stepcast serve --bind 192.168.1.5 --open-to-all
+                                         for everyone who can reach this address
 
 The API is described at /api; docs/serve.md has more. Ctrl-C gives running requests a second, and exits.";
 
@@ -25,13 +27,17 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 7400)]
     port: u16,
 
-    /// Address to listen on; any but the loopback address is open to the network
+    /// Address to listen on; any but the loopback address is open to the network and needs --token or --open-to-all
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     bind: IpAddr,
 
     /// What requests have to carry; the printed link does. Without TEXT one is made up
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", value_parser = token)]
     token: Option<Token>,
+
+    /// Answer everyone who can reach the address, without a token
+    #[arg(long, conflicts_with = "token")]
+    open_to_all: bool,
 
     /// Open the page in the browser
     #[arg(long)]
@@ -49,16 +55,17 @@ fn token(text: &str) -> Result<Token, String> {
 
 impl Serve {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let network = Access::from_address(self.bind) == Access::Network;
+        if network && self.token.is_none() && !self.open_to_all {
+            let reason = "everyone who can reach this address could use the server";
+            let remedy = "add --token, or --open-to-all if that is what you want";
+            return Err(Fault::new(reason, remedy).at(format!("--bind {}", self.bind)));
+        }
         let options = Options { bind: self.bind, port: self.port, token: self.token.clone() };
         let ready = |address: SocketAddr| {
             let query = self.token.as_ref().map_or(String::new(), Token::query);
             let link = format!("http://{address}/{query}");
             announce(&link, output.json);
-            if self.token.is_none() && Access::from_address(address.ip()) == Access::Network {
-                say(
-                    "Everyone who can reach this address can use it; with --token, only those who have the link.\n",
-                );
-            }
             if self.open {
                 open(&link);
             }

@@ -35,7 +35,78 @@ fn a_log_is_held_against_the_forecast_and_kept_for_the_next() {
     let calibrated = forecast(&["--calibrate", kept.to_str().unwrap()]);
     assert!((calibrated / check["corrected_s"].as_f64().unwrap() - 1.0).abs() < 1e-9);
     assert!(calibrated > forecast(&[]));
-    assert_eq!(fs::read_to_string(kept).unwrap(), "step-time\n0.9 s\n");
+    let corrected = check["corrected_s"].as_f64().unwrap();
+    assert!((corrected / 0.9 - 1.0).abs() < 0.021 && corrected <= 0.9, "{corrected}");
+    let names = |causes: &Value| -> Vec<String> {
+        causes.as_array().unwrap().iter().map(|cause| cause["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (_, predicted, _) = stepcast(&[&["predict"][..], &JOB, &["--json"]].concat(), "");
+    let predicted: Value = serde_json::from_str(&predicted).unwrap();
+    assert_eq!(names(&check["suspects"]), names(&predicted["interval"]["by_assumption"]));
+    let shares = check["suspects"].as_array().unwrap().iter().map(|cause| cause["share"].as_f64().unwrap());
+    assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
+    let (code, _, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &log);
+    assert_eq!(code, 0, "{errors}");
+    let table = fs::read_to_string(kept).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (3, lines[2]), "{table}");
+    for word in ["scenario", "whole", "model.zoo", "resnet50", "0.9 s", "tesla-v100-sxm2-16gb"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+}
+
+/// Caught: a run of batch 32 was taken for one of batch 256.
+#[test]
+fn a_kept_run_is_not_taken_for_another_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("runs.csv");
+    let kept = kept.to_str().unwrap();
+    let predicted = |more: &[&str]| {
+        let (code, answer, errors) = stepcast(&[&["predict"][..], &JOB, more, &["--json"]].concat(), "");
+        assert_eq!(code, 0, "{errors}");
+        let forecast: Value = serde_json::from_str(&answer).unwrap();
+        forecast["prediction"]["iteration_s"].as_f64().unwrap()
+    };
+    let log = format!("{} s\n", predicted(&["--batch", "32"])).repeat(9);
+    let flags = ["--batch", "32", "--measured", "-", "--keep", kept];
+    assert_eq!(stepcast(&[&["check"][..], &JOB, &flags].concat(), &log).0, 0);
+    let [before, after] =
+        [predicted(&["--batch", "256"]), predicted(&["--batch", "256", "--calibrate", kept])];
+    assert!((after / before - 1.0).abs() < 1e-6, "{before} {after}");
+}
+
+/// Caught: a table, a text, a log and the scenario were replaced without a word.
+#[test]
+fn only_tables_of_runs_are_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in ["notes\n", "41 ms\n42 ms\n", "step,step-time\n1,41 ms\n", "[model]\nzoo = \"resnet50\"\n"] {
+        let path = folder.path().join("kept.csv");
+        fs::write(&path, text).unwrap();
+        let flags = ["--measured", "-", "--keep", path.to_str().unwrap()];
+        let (code, _, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &"0.2 s\n".repeat(9));
+        assert_eq!(code, 2, "{text}");
+        assert!(errors.contains("no table of runs"), "{errors}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+/// Caught: exit code 0 with "NaN s", and with 2.9e11 s.
+#[test]
+fn runs_of_something_else_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("runs.csv");
+    for (row, reason) in [
+        ("16,32,1000 s", "times longer than forecast"),
+        ("16,32,1e-9 s", "peak rate"),
+        (",,1 s", "does not say"),
+    ] {
+        fs::write(&table, format!("cluster.workers.count,strategy.batch,step-time\n{row}\n")).unwrap();
+        let flags = ["--calibrate", table.to_str().unwrap()];
+        let (code, _, errors) = stepcast(&[&["predict"][..], &JOB, &flags].concat(), "");
+        assert_eq!(code, 2, "{row}");
+        assert!(errors.contains(reason), "{row}: {errors}");
+    }
 }
 
 #[test]

@@ -189,3 +189,59 @@ fn answers_are_the_bytes_of_the_commands() {
     }
     server.end("-TERM");
 }
+
+/// Caught: uploads that trickle in locked all others out.
+#[test]
+fn uploads_that_do_not_come_lock_nobody_out() {
+    // 24 places.
+    let mut server = Server::start(96);
+    let begin = |_: usize| {
+        let mut stream = server.connect();
+        let host = &server.host;
+        write!(stream, "POST /api/v1/uploads HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000\r\n\r\nx")
+            .unwrap();
+        stream
+    };
+    let mut uploads: Vec<TcpStream> = (0..60).map(begin).collect();
+    let bodies: Vec<TcpStream> = (0..60)
+        .map(|_| {
+            let mut stream = server.connect();
+            let host = &server.host;
+            write!(
+                stream,
+                "POST /api/v1/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{{"
+            )
+            .unwrap();
+            stream
+        })
+        .collect();
+    let mut answer = [0; 12];
+    server.post("/api/v1/scenario", "{\"scenario\": \"\"}").read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    // The first of all has made room, or was told that too many come at once.
+    let mut rest = Vec::new();
+    let _ = uploads[0].read_to_end(&mut rest);
+    assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&rest));
+    drop(bodies);
+    server.end("-TERM");
+}
+
+/// Caught: clients such as `nc -N` close their side of the connection behind the request, and got nothing.
+#[test]
+fn a_client_that_closes_its_side_is_answered() {
+    let mut server = Server::start(256);
+    let mut stream = server.post("/api/v1/scenario", "{\"scenario\": \"\"}");
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with('}'), "{answer}");
+    server.end("-TERM");
+}
+
+#[test]
+fn beyond_the_loopback_address_a_token_is_asked_for() {
+    let refused = process(&["serve", "--port", "0", "--bind", "0.0.0.0"]).output().unwrap();
+    let reason = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{reason}");
+    assert!(reason.contains("--token") && reason.contains("--open-to-all"), "{reason}");
+}

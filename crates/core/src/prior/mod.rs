@@ -9,6 +9,7 @@ mod constants;
 pub mod device;
 #[cfg(test)]
 mod formula_tests;
+pub mod learned;
 pub mod work;
 
 pub use constants::{AllReduce, Constant, GigabytesPerSec, OneGpu, Range, Residual, Servers, Transformers};
@@ -19,6 +20,7 @@ use crate::keys::is_name;
 use crate::machine::{CatalogError, Generation};
 use crate::quantity::{FlopsPerSec, Seconds};
 use constants::{PriorsFile, Replacement, Section};
+use learned::Learned;
 use std::sync::{Arc, LazyLock};
 
 /// Half of the distance of the two predictions of a central difference: shift of the logarithm of constants.
@@ -103,8 +105,8 @@ pub struct Priors {
     pub transformer: Transformers,
     /// Constants that move together, and how far.
     pub groups: Vec<Group>,
-    /// Covariances of the logarithms of the groups' factors, row by row; empty if they are independent.
-    covariance: Vec<f64>,
+    /// What runs of a user's own have told.
+    pub learned: Option<Learned>,
     /// What no constant explains.
     pub residual: Residuals,
     /// Ranges of the runs behind the constants.
@@ -143,7 +145,7 @@ impl Priors {
             servers: Servers::read(&file.servers)?,
             transformer: Transformers::read(&file.transformer)?,
             groups: sections.iter().flat_map(|(domain, section)| groups(*domain, section)).collect(),
-            covariance: Vec::new(),
+            learned: None,
             residual: Residuals {
                 all_reduce: file.all_reduce.residual,
                 one_gpu: file.one_gpu.residual,
@@ -154,29 +156,21 @@ impl Priors {
         })
     }
 
-    /// Variance of a figure whose logarithm changes by `slopes` with the logarithm of each group.
+    /// Variance of a figure whose logarithm changes by `slopes` with the logarithm of each group, if these move
+    /// independently.
     pub fn variance(&self, slopes: &[f64]) -> f64 {
-        let count = self.groups.len();
-        if self.covariance.is_empty() {
-            return self.groups.iter().zip(slopes).map(|(group, slope)| (group.spread * slope).powi(2)).sum();
-        }
-        let row = |i: usize| -> f64 { (0..count).map(|j| self.covariance[i * count + j] * slopes[j]).sum() };
-        (0..count).map(|i| slopes[i] * row(i)).sum::<f64>().max(0.0)
+        self.groups.iter().zip(slopes).map(|(group, slope)| (group.spread * slope).powi(2)).sum()
     }
 
-    /// The same priors after a correction: the groups moved by the factors e^`shifts`, which are known with
-    /// `covariance`, row by row.
+    /// The same priors after a correction: each group moved by the factor e^shift, and what is left of its spread.
     #[must_use]
-    pub fn corrected(&self, shifts: &[f64], covariance: Vec<f64>) -> Self {
+    pub fn corrected(&self, groups: &[(f64, f64)], learned: Learned) -> Self {
         let mut corrected = self.clone();
-        for (index, shift) in shifts.iter().enumerate() {
+        for (index, (shift, spread)) in groups.iter().enumerate() {
             corrected = corrected.moved(index, *shift);
+            corrected.groups[index].spread = *spread;
         }
-        let count = corrected.groups.len();
-        for (index, group) in corrected.groups.iter_mut().enumerate() {
-            group.spread = covariance[index * count + index].max(0.0).sqrt();
-        }
-        corrected.covariance = covariance;
+        corrected.learned = Some(learned);
         corrected
     }
 

@@ -5,6 +5,9 @@ use crate::table::Table;
 use crate::words::Wording;
 use stepcast_study::check::{Check, Verdict};
 
+/// Causes with a smaller share are left to JSON.
+const NOTICED: f64 = 0.01;
+
 /// The verdict in one sentence.
 pub fn verdict(check: &Check) -> String {
     let ratio = match check.ratio {
@@ -46,7 +49,7 @@ pub fn steps(check: &Check) -> Table {
 /// What may be off, and by how much.
 pub fn suspects(check: &Check, words: Wording) -> Table {
     let mut table = Table::new("What may be off", ["assumed", "#likely", "#alone", "~how to know"]);
-    for suspect in &check.suspects {
+    for suspect in check.suspects.iter().filter(|suspect| suspect.share >= NOTICED) {
         let factor = suspect.factor.map_or_else(|| "–".to_owned(), |factor| format!("×{factor:.2}"));
         table.row([
             suspect.name.clone(),

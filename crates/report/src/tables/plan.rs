@@ -30,9 +30,15 @@ pub fn summary(report: &PlanReport) -> String {
         Aim::Time => "shorter",
         Aim::Cost => "cheaper",
     };
-    let end = match report.interrupted {
-        true => "The search was stopped: a better plan may exist.".to_owned(),
-        false => format!("No valid plan is {aim}."),
+    let end = match report.gap {
+        None => "The search was stopped: a better plan may exist.".to_owned(),
+        Some(0.0) => format!("No valid plan is {aim}."),
+        Some(gap) => {
+            format!(
+                "There are more plans than were tried: one of them could be {} {aim} at most.",
+                percent(gap)
+            )
+        }
     };
     format!(
         "{} valid plans:{}{}{}{} {} computed. {end}",

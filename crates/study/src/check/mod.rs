@@ -6,6 +6,7 @@ mod log;
 pub use log::{Reading, read_steps};
 
 use crate::predict::calibrate::{self, MeasuredRun};
+use crate::predict::interval::Interval;
 use crate::predict::interval::assumed::{closed_form, slopes};
 use crate::predict::{Forecast, ForecastOptions, MethodChoice, Observer, Stopped, Watch, forecast};
 use crate::request::Request;
@@ -39,7 +40,7 @@ pub enum Verdict {
 pub struct Suspect {
     /// What is assumed.
     pub name: String,
-    /// How likely it is the cause: its share of the variance of the forecast.
+    /// How likely it is the cause: its share of the variance of the forecast. Shares add up to one.
     pub share: f64,
     /// Factor on its figures that would explain the whole difference; none if no reasonable one would.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,8 +97,6 @@ pub struct Check {
     pub rest: Option<Rest>,
 }
 
-/// A share of the variance below which an assumption is not named.
-const LEAST_SHARE: f64 = 0.01;
 /// A factor beyond which a figure is no explanation.
 const LARGEST_FACTOR: f64 = 20.0;
 
@@ -131,7 +130,7 @@ pub fn check(
         _ => Verdict::AsForecast,
     };
     let runs = [MeasuredRun::from_step(measured)];
-    let priors = calibrate::calibrate(request, &runs)?.priors;
+    let priors = calibrate::calibrate(request, options.method, &runs)?.priors;
     let corrected = Scenario { priors, ..scenario.as_ref().clone() };
     let corrected = method.predict_watched(&corrected, watch)?.iteration;
     let total = forecast.training.as_ref().map(|training| (training.total / iteration).ceil() as u64);
@@ -144,7 +143,7 @@ pub fn check(
         forecast: iteration,
         interval,
         ratio: measured / iteration,
-        suspects: suspects(&scenario, method, (measured / iteration).ln())?,
+        suspects: suspects(&scenario, method, forecast.interval.as_ref(), (measured / iteration).ln())?,
         corrected,
         // What was measured tells more about the rest than any model.
         rest: steps.map(|steps| Rest { steps, time: measured * steps as f64 }),
@@ -166,33 +165,32 @@ fn step_time(reading: &Reading, forecast: &Forecast) -> Result<Seconds, Fault> {
     }
 }
 
-/// The assumptions on which a step depends, and the factors that would explain `difference`, a logarithm.
+/// The causes of the forecast's uncertainty, in its order, and the factors that would explain `difference`, a logarithm.
 fn suspects(
     scenario: &Scenario,
     method: &'static dyn Method,
+    interval: Option<&Interval>,
     difference: f64,
 ) -> Result<Vec<Suspect>, Stopped> {
-    let Some(twin) = closed_form(scenario, method) else { return Ok(Vec::new()) };
+    let (Some(interval), Some(twin)) = (interval, closed_form(scenario, method)) else {
+        return Ok(Vec::new());
+    };
     let slopes = slopes(scenario, twin)?;
-    let variance = scenario.priors.variance(&slopes);
-    let mut suspects: Vec<Suspect> = scenario
-        .priors
-        .groups
-        .iter()
-        .zip(&slopes)
-        .map(|(group, slope)| {
-            let factor = (difference / slope).exp();
-            Suspect {
-                name: group.name.clone(),
-                share: (group.spread * slope).powi(2) / variance,
-                factor: (1.0 / LARGEST_FACTOR..LARGEST_FACTOR).contains(&factor).then_some(factor),
-                remedy: group.remedy.clone(),
-            }
-        })
-        .filter(|suspect| suspect.share > LEAST_SHARE)
-        .collect();
-    suspects.sort_by(|a, b| b.share.total_cmp(&a.share));
-    Ok(suspects)
+    // What no figure explains acts on the step itself.
+    let slope = |cause: &str| {
+        let mut groups = scenario.priors.groups.iter().zip(&slopes);
+        groups.find(|(group, slope)| group.name == cause && **slope != 0.0).map_or(1.0, |(_, slope)| *slope)
+    };
+    let suspects = interval.by_assumption.iter().map(|cause| {
+        let factor = (difference / slope(&cause.name)).exp();
+        Suspect {
+            name: cause.name.clone(),
+            share: cause.share,
+            factor: (1.0 / LARGEST_FACTOR..LARGEST_FACTOR).contains(&factor).then_some(factor),
+            remedy: cause.remedy.clone(),
+        }
+    });
+    Ok(suspects.collect())
 }
 
 #[cfg(test)]
@@ -227,9 +225,11 @@ mod tests {
     fn a_slow_job_is_outside_and_names_what_may_be_off() {
         let check = checked(3.0);
         assert_eq!(check.verdict, Verdict::Slower);
-        assert!(check.corrected > check.forecast * 1.3 && check.corrected < check.measured, "{check:?}");
+        assert!(check.corrected > check.measured * 0.97 && check.corrected < check.measured, "{check:?}");
         let network = check.suspects.iter().find(|it| it.name == "rate of the network").unwrap();
-        assert!(network.share > 0.01 && network.factor.is_none_or(|factor| factor < 1.0), "{network:?}");
+        assert!(network.share > 0.0 && network.factor.is_none_or(|factor| factor < 1.0), "{network:?}");
+        let shares: f64 = check.suspects.iter().map(|suspect| suspect.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{shares}");
         assert!(check.suspects.windows(2).all(|pair| pair[0].share >= pair[1].share));
     }
 }

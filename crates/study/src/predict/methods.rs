@@ -1,5 +1,6 @@
 //! The list of all methods: to add one, add a line.
 
+use super::calibrate::character;
 use crate::simulate::Simulate;
 use serde::Serialize;
 use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
@@ -9,23 +10,79 @@ use stepcast_analytic::oyama2016::Oyama2016;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Progress, Stopped, Watch};
+use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
 /// Every method, in order of preference.
 pub fn all() -> &'static [&'static dyn Method] {
     &[
-        &Layerwise,
-        &Zeng2023,
-        &Liu2022,
-        &Oyama2016,
-        &Transformer,
-        &Simulate,
-        &Cynthia2019 { half: false },
-        &Cynthia2019 { half: true },
-        &Lin2018,
+        &Calibrated(&Layerwise),
+        &Calibrated(&Zeng2023),
+        &Calibrated(&Liu2022),
+        &Calibrated(&Oyama2016),
+        &Calibrated(&Transformer),
+        &Calibrated(&Simulate),
+        &Calibrated(&Cynthia2019 { half: false }),
+        &Calibrated(&Cynthia2019 { half: true }),
+        &Calibrated(&Lin2018),
     ]
+}
+
+/// A method that also stretches steps by what measured runs tell and no assumed figure explains.
+struct Calibrated(&'static dyn Method);
+
+impl Calibrated {
+    fn stretched(scenario: &Scenario, prediction: Prediction) -> Prediction {
+        match &scenario.priors.learned {
+            Some(learned) => {
+                let factor = learned.deviation(&character(scenario)).exp();
+                prediction.stretched(factor)
+            }
+            None => prediction,
+        }
+    }
+}
+
+impl Method for Calibrated {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.0.summary()
+    }
+
+    fn source(&self) -> &'static str {
+        self.0.source()
+    }
+
+    fn is_quick(&self) -> bool {
+        self.0.is_quick()
+    }
+
+    fn is_rough(&self) -> bool {
+        self.0.is_rough()
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        self.0.applies(scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        Ok(Self::stretched(scenario, self.0.predict(scenario)?))
+    }
+
+    fn predict_watched(&self, scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
+        let watch = |progress: Progress<'_>| match progress {
+            Progress::Estimate(estimate) if scenario.priors.learned.is_some() => {
+                watch(Progress::Estimate(&Self::stretched(scenario, estimate.clone())))
+            }
+            _ => watch(progress),
+        };
+        Ok(Self::stretched(scenario, self.0.predict_watched(scenario, &watch)?))
+    }
 }
 
 /// A set of methods.

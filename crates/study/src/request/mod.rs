@@ -215,14 +215,24 @@ impl Request {
 
     /// The same request with further edits; files are read again.
     pub fn changed(&self, edits: impl IntoIterator<Item = Edit>) -> Self {
-        let files = match self.files.path() {
+        let edits = self.edits.iter().cloned().chain(edits).collect();
+        Self {
+            only_profile: self.only_profile,
+            gives_plan: self.gives_plan,
+            ..Self::new(self.document.clone(), self.files_again(), edits)
+        }
+    }
+
+    /// A request for what `edits` say alone, beside the files of this one.
+    pub(crate) fn alone(&self, edits: Vec<Edit>) -> Self {
+        Self::new(Document::new("a kept run", ""), self.files_again(), edits)
+    }
+
+    fn files_again(&self) -> Folder {
+        match self.files.path() {
             Some(path) => Folder::new(path.to_owned()),
             None => Folder::from_kept(self.files.kept()),
-        };
-        let edits = self.edits.iter().cloned().chain(edits).collect();
-        let Self { document, only_profile, gives_plan, .. } = self;
-        let (only_profile, gives_plan) = (*only_profile, *gives_plan);
-        Self { only_profile, gives_plan, ..Self::new(document.clone(), files, edits) }
+        }
     }
 
     /// The request for a study of fusion: a profile alone is trained by all-reduce unless edits say otherwise.

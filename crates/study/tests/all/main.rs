@@ -5,6 +5,7 @@
 mod horovod;
 mod monotone;
 mod servers;
+mod siblings;
 mod side_by_side;
 mod sprint;
 mod steady;

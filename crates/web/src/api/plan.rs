@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::tables::plan as tables;
-use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, applied, plan};
+use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, SHARED, applied, plan_within};
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
@@ -66,7 +66,8 @@ impl Study for PlanRequest {
         let request = with(own.changes())?;
         let scenario = request.scenario()?;
         let watch = &mut |plans| job.progress(plans, None, "plans", || None);
-        let report = plan(&scenario, aim.unwrap_or_default(), watch).map_err(|why| request.refused(why))?;
+        let report = plan_within(SHARED, &scenario, aim.unwrap_or_default(), watch);
+        let report = report.map_err(|why| request.refused(why))?;
         let shown = job.show(|| self.shown(job, &*with(Vec::new())?.scenario()?, &report))?;
         Ok((report, shown))
     }

@@ -2,24 +2,30 @@
 
 use crate::Shared;
 use crate::problem::Problem;
+use crate::request::Parameters;
 use crate::uploads::LARGEST;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-/// Longest time to wait for data from a client.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time that an upload has beside what it takes at the lowest rate.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Lowest rate of an upload, in bytes per second.
+const SLOWEST: f64 = 16_384.0;
 
 /// Longest time to receive an upload.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -58,11 +64,13 @@ impl Drop for Received {
 
 pub(super) async fn receive(
     State(shared): State<Arc<Shared>>,
-    Query(about): Query<UploadQuery>,
+    Parameters(about): Parameters<UploadQuery>,
     body: Body,
 ) -> Result<Response, Problem> {
+    let turn = shared.uploads.turn()?;
     let mut received = Received { path: shared.uploads.place()?, bytes: 0, shared: Arc::clone(&shared) };
     timeout(LONGEST, write(body, &mut received)).await.map_err(|_| too_slow())??;
+    drop(turn);
     let kept = Arc::clone(&shared);
     let taken = shared
         .work
@@ -75,12 +83,31 @@ fn too_slow() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the upload came too slowly", "try again")
 }
 
+/// When the next part of an upload has to be there that began at `since`, after so many bytes.
+fn due(since: Instant, bytes: u64) -> Instant {
+    since + PATIENCE + Duration::from_secs_f64(bytes as f64 / SLOWEST)
+}
+
+/// The reason why an upload is not written.
+fn not_kept(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            let remedy = "make room on the disk of the server, or send a smaller file";
+            let status = StatusCode::INSUFFICIENT_STORAGE;
+            Problem::new(status, "disk-full", "the disk of the server is full", remedy)
+        }
+        kind => Problem::fault(format!("the upload cannot be kept: {kind}")),
+    }
+}
+
 async fn write(body: Body, received: &mut Received) -> Result<(), Problem> {
-    let failed =
-        |error: std::io::Error| Problem::fault(format!("the upload cannot be kept: {}", error.kind()));
+    let failed = |error: io::Error| not_kept(&error);
     let mut file = File::create_new(&received.path).await.map_err(failed)?;
     let mut parts = body.into_data_stream();
-    while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(|_| too_slow())? {
+    let since = Instant::now();
+    while let Some(part) =
+        timeout_at(due(since, received.bytes), parts.next()).await.map_err(|_| too_slow())?
+    {
         let part = part.map_err(|error| {
             Problem::new(StatusCode::BAD_REQUEST, "malformed-body", error.to_string(), "send it again")
         })?;
@@ -103,8 +130,30 @@ async fn write(body: Body, received: &mut Received) -> Result<(), Problem> {
 
 pub(super) async fn download(
     State(shared): State<Arc<Shared>>,
-    Path(UploadName { name }): Path<UploadName>,
+    path: Result<Path<UploadName>, PathRejection>,
 ) -> Result<Response, Problem> {
+    let Path(UploadName { name }) =
+        path.map_err(|rejection| Problem::malformed("path", rejection.body_text()))?;
     let text = shared.uploads.text(&name)?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], text).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_called_so() {
+        let full = not_kept(&io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!((full.status, full.detail.as_str()), (507, "the disk of the server is full"));
+        assert_eq!(not_kept(&io::Error::from(io::ErrorKind::PermissionDenied)).status, 500);
+    }
+
+    #[test]
+    fn an_upload_keeps_up_a_rate() {
+        let since = Instant::now();
+        assert_eq!(due(since, 0), since + PATIENCE);
+        assert!(due(since, 2) < since + Duration::from_secs(12), "a byte every twelve seconds is too slow");
+        assert_eq!(due(since, 1 << 20), since + PATIENCE + Duration::from_secs(64));
+    }
 }

@@ -67,6 +67,18 @@ async fn thousands_of_changes_and_values_are_refused_at_once() {
     assert!(problem["detail"].as_str().unwrap().contains("twice"), "{problem}");
 }
 
+/// Caught: a query that cannot be read was answered in plain text.
+#[tokio::test]
+async fn a_malformed_query_has_a_reason() {
+    for path in ["/api/v1/uploads?batch=many", "/api/v1/uploads?name=%ff&batch=-1"] {
+        let (status, kind, bytes) = ask(&app(), request("POST", path).body(Body::from("x")).unwrap()).await;
+        assert_eq!((status, kind.as_str()), (StatusCode::BAD_REQUEST, "application/problem+json"), "{path}");
+        let problem: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(problem["key"], "query", "{problem}");
+        assert!(problem["remedy"].as_str().unwrap().contains("/api"), "{problem}");
+    }
+}
+
 #[tokio::test]
 async fn a_token_is_asked_of_the_api_and_carried_by_the_link() {
     let token = Token::new("open-sesame").unwrap();

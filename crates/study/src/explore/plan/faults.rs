@@ -1,13 +1,16 @@
 //! Questions without an answer: what contradicts what, and what is missing most.
 
+use super::PlanQuestion;
 use super::search::PartResult;
 use super::setup::words;
 use super::setup::{Setup, capacity};
-use super::{PLAN, PlanQuestion};
 use crate::cost;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Planning;
+
+/// Cost of counting a plan, in the units of `cost`.
+const COUNT: u64 = 20;
 
 impl PlanQuestion<'_> {
     /// Refuses what no plan can satisfy before anything is tried.
@@ -43,7 +46,7 @@ impl PlanQuestion<'_> {
 
     /// Refuses more plans than a study may cost; how many there are is counted, which takes far less than to judge them.
     pub(super) fn check_number(&self) -> Result<(), Fault> {
-        let most = cost::UNASKED / PLAN;
+        let most = cost::UNASKED / COUNT;
         let mut plans = 0;
         for setup in &self.setups {
             let (scenario, base) = (self.on(setup)?, self.base(setup));
@@ -171,7 +174,8 @@ impl PlanQuestion<'_> {
     fn with(&self, bounds: Planning, aim: super::Aim) -> Result<super::Entry, Fault> {
         let (scenario, shape, base) = (self.scenario, self.shape, self.base.clone());
         let (global_batch, setups) = (self.global_batch, self.setups.clone());
-        let open = PlanQuestion { scenario, shape, base, bounds, global_batch, setups, aim };
+        let budget = self.budget;
+        let open = PlanQuestion { scenario, shape, base, bounds, global_batch, setups, aim, budget };
         open.answer(true, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
     }
 }

@@ -1,6 +1,7 @@
 //! The best plan of a transformer: every valid way to split it, on every number of machines that is asked for.
 //!
-//! [`plan`] is exact: it leaves out a plan only where a lower bound proves that it cannot win.
+//! [`plan`] is exact: it leaves out a plan only where a lower bound proves that it cannot win. Where there are more plans
+//! than it may cost to try, it says how much better one of them could be.
 
 mod families;
 mod faults;
@@ -20,6 +21,7 @@ pub use report::{
 };
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
+use crate::cost;
 use families::{BestPlan, Family, MACHINES, codes, compared};
 use schemars::JsonSchema;
 use search::{MemoryLimit, PartResult, Search};
@@ -29,6 +31,7 @@ use space::PlanSpace;
 use stagewise::Stages;
 use std::ops::ControlFlow;
 use std::str::FromStr;
+use stepcast_analytic::transformer::flops::{self, Work};
 use stepcast_analytic::transformer::{Transformer as Method, on_machines};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -41,8 +44,8 @@ use stepcast_core::scenario::{Offer, Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{Dimension, Division, Plan, PlanChoice, PlanSection, Recompute};
 use training::TrainingRates;
 
-/// Cost of judging a plan, in the units of `cost`.
-const PLAN: u64 = 20;
+/// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
+pub const SHARED: u64 = 100_000_000;
 
 /// A smaller gain is not worth stages of their own.
 const WORTH: f64 = 0.0005;
@@ -82,11 +85,23 @@ struct PlanQuestion<'a> {
     global_batch: u64,
     setups: Vec<Setup>,
     aim: Aim,
+    /// What the search may cost.
+    budget: u64,
 }
 
 /// The best plan for the transformer of a scenario on its machines.
 pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
-    let question = PlanQuestion::of(scenario, aim)?;
+    plan_within(cost::UNASKED, scenario, aim, watch)
+}
+
+/// The best plan that is found at this cost, such as [`SHARED`].
+pub fn plan_within(
+    budget: u64,
+    scenario: &Scenario,
+    aim: Aim,
+    watch: &mut Watch<'_>,
+) -> Result<PlanReport, Fault> {
+    let question = PlanQuestion { budget, ..PlanQuestion::of(scenario, aim)? };
     question.check_number()?;
     question.answer(true, watch)
 }
@@ -148,8 +163,9 @@ impl<'a> PlanQuestion<'a> {
         };
         let setups = Setup::all(scenario, &base, &bounds);
         let given = bounds.global_batch.or(base.global_batch);
-        let mut question =
-            Self { scenario, shape, base, bounds, global_batch: given.unwrap_or(1), setups, aim };
+        let global_batch = given.unwrap_or(1);
+        let budget = cost::UNASKED;
+        let mut question = Self { scenario, shape, base, bounds, global_batch, setups, aim, budget };
         if given.is_none() {
             question.global_batch = question.usual_global_batch()?;
         }
@@ -203,10 +219,34 @@ impl<'a> PlanQuestion<'a> {
         let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
         let run = on_machines(&scenario, &self.shape, &base, any);
         let space = self.space(&scenario, &base);
-        let search = Search { space, setup: *setup, run, rates: &rates, room, aim: self.aim, pruned };
+        let search = Search {
+            space,
+            setup: *setup,
+            run,
+            rates: &rates,
+            room,
+            aim: self.aim,
+            pruned,
+            budget: self.budget / self.setups.len() as u64,
+            least_step: self.least_step(&scenario, &base),
+        };
         let mut found = PartResult::default();
         let interrupted = search.search(&mut found, watch)?.is_break();
         Ok(Part { found, interrupted })
+    }
+
+    /// A step in which all devices compute at their peak rates.
+    fn least_step(&self, scenario: &Scenario, base: &Plan) -> f64 {
+        let work = Work { sequence: self.shape.sequence, batch: self.global_batch, mask: base.mask };
+        let flops = flops::step(&self.shape, work, (Recompute::None, []), base.attention);
+        let groups = scenario.cluster.groups.iter();
+        let peaks = groups.map(|group| {
+            let device = &group.device;
+            let peak = device.peak(scenario.strategy.precision).unwrap_or_else(|| device.fp32_peak());
+            let peak = device.float8.filter(|_| base.float8).map_or(peak, |fast| fast.max(peak));
+            peak.get() * f64::from(group.count) * group.speed.max(1.0)
+        });
+        flops.model as f64 / peaks.sum::<f64>()
     }
 
     /// The answer from all parts, in order.
@@ -232,7 +272,7 @@ impl<'a> PlanQuestion<'a> {
     }
 
     fn report(&self, found: PartResult, best: &BestPlan, interrupted: bool) -> Result<PlanReport, Fault> {
-        let PartResult { families, front, counts, stagewise } = found;
+        let PartResult { families, front, counts, stagewise, left_out } = found;
         let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
         let apart = stagewise.as_ref().filter(|_| families.best().is_none());
         let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
@@ -270,6 +310,7 @@ impl<'a> PlanQuestion<'a> {
             families: families.collect::<Result<_, _>>()?,
             toml: self.section(&best.setup, &plan)?,
             currency: self.scenario.currency().to_owned(),
+            gap: (!interrupted).then(|| left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0))),
             interrupted,
         })
     }

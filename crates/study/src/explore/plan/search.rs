@@ -4,6 +4,10 @@
 //! bounds, a round at a time; a plan is left out if its bound proves that it wins in none of its families and is on no
 //! front. Rounds have a fixed length and their results are taken in order, so that answers and counts do not
 //! depend on the number of threads.
+//!
+//! What a search may cost is a number of plans, not a time. Where there are more, some ways to divide ranks are left out
+//! evenly, and the plans with the lowest bounds are tried first; a lower bound of all that was left out tells how much
+//! better a plan could be.
 
 use super::families::{BestPlan, Families, Front, FrontPoint};
 use super::report::Counts;
@@ -16,7 +20,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_analytic::transformer::memory::Allowance;
 use stepcast_analytic::transformer::plans::Table;
 use stepcast_analytic::transformer::stages::Run;
@@ -31,8 +34,14 @@ const ROUND: usize = 1024;
 /// Ways to divide ranks between two looks at the clock.
 const RANKS: usize = 64;
 
-/// Plans that fit and wait to be tried, at most: about a gigabyte.
-const MOST_FITTING: usize = 4_000_000;
+/// Plans that fit and wait to be tried, at most: about a quarter of a gigabyte.
+const MOST_FITTING: usize = 1_000_000;
+
+/// Cost of judging a plan by its memory and its bound, in the units of `cost`.
+const LOOK: u64 = 20;
+
+/// Cost of a plan's step.
+const STEP: u64 = 200;
 
 /// Bounds are computed in another order than steps: allowance for rounding.
 const ROUNDING: f64 = 1e-9;
@@ -71,6 +80,8 @@ pub(super) struct PartResult {
     pub(super) front: Front,
     pub(super) counts: Counts,
     pub(super) stagewise: Option<Stages>,
+    /// A lower bound of the plans that the budget left out; none if it left out none.
+    pub(super) left_out: Option<f64>,
 }
 
 impl PartResult {
@@ -80,6 +91,12 @@ impl PartResult {
         self.front.merge(other.front);
         self.counts.add(&other.counts);
         self.stagewise = Stages::better(self.stagewise.take(), other.stagewise);
+        self.leave_out(other.left_out);
+    }
+
+    /// Notes a lower bound of plans that are left out.
+    fn leave_out(&mut self, least: Option<f64>) {
+        self.left_out = [self.left_out, least].into_iter().flatten().reduce(f64::min);
     }
 }
 
@@ -111,6 +128,10 @@ pub(super) struct Search<'a> {
     pub(super) aim: Aim,
     /// Whether plans are left out by their bounds.
     pub(super) pruned: bool,
+    /// What it may cost.
+    pub(super) budget: u64,
+    /// No step is shorter: all devices compute at their peak rates.
+    pub(super) least_step: f64,
 }
 
 impl Search<'_> {
@@ -122,24 +143,22 @@ impl Search<'_> {
     ) -> Result<ControlFlow<()>, Fault> {
         let pool = TablePool { run: self.run, tables: Mutex::new(Vec::new()) };
         let mut candidates: Vec<Candidate> = Vec::new();
-        let waiting = AtomicUsize::new(0);
-        for some in self.space.ranks().chunks(RANKS) {
+        let ranks = self.affordable(found);
+        for some in ranks.chunks(RANKS) {
             let parts: Vec<(Families, Vec<Candidate>)> = some
                 .par_iter()
                 .with_max_len(1)
-                .map(|&ranks| pool.with(|table| self.fitting(ranks, table, &waiting)))
+                .map(|&ranks| pool.with(|table| self.fitting(ranks, table)))
                 .collect();
             for (families, fitting) in parts {
                 found.families.merge(families);
                 candidates.extend(fitting);
             }
-            if waiting.load(Ordering::Relaxed) > MOST_FITTING {
-                let reason = format!(
-                    "more than {MOST_FITTING} plans fit into memory on {} machines",
-                    self.setup.nodes
-                );
-                let remedy = "restrict `[plan]`: `tensor`, `pipeline`, `micro-batch`, `sharding`";
-                return Err(Fault::in_key("plan", reason, remedy));
+            if candidates.len() > MOST_FITTING {
+                let kept = MOST_FITTING / 2;
+                candidates.select_nth_unstable_by(kept, |a, b| a.bound.total_cmp(&b.bound));
+                found.leave_out(Some(self.value_of(candidates[kept].bound)));
+                candidates.truncate(kept);
             }
             if watch(found.families.plans()[0]).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -147,7 +166,12 @@ impl Search<'_> {
         }
         // Stable, so that the first of equal ones is the first of the space.
         candidates.par_sort_by(|a, b| a.bound.total_cmp(&b.bound));
+        let mut left_to_spend = self.budget.saturating_sub(LOOK * found.families.plans()[0]);
         for round in candidates.chunks(ROUND) {
+            if left_to_spend == 0 {
+                found.leave_out(Some(self.value_of(round[0].bound)));
+                return Ok(ControlFlow::Continue(()));
+            }
             let left: Vec<&Candidate> = round.iter().filter(|it| self.is_worth(it, found)).collect();
             let steps: Vec<Option<f64>> = left
                 .par_chunks(32)
@@ -159,6 +183,7 @@ impl Search<'_> {
                     })
                 })
                 .collect();
+            left_to_spend = left_to_spend.saturating_sub(STEP * left.len() as u64);
             for (candidate, step) in left.into_iter().zip(steps) {
                 found.counts.evaluated += 1;
                 if let Some(step) = step {
@@ -176,14 +201,26 @@ impl Search<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Counts all plans that divide in this way; returns those that fit. As many as fit are `waiting`; beyond the most they
-    /// are only counted.
-    fn fitting(
-        &self,
-        ranks: [u64; 3],
-        table: &mut Table<'_>,
-        waiting: &AtomicUsize,
-    ) -> (Families, Vec<Candidate>) {
+    /// The ways to divide ranks whose plans half of the budget pays for, spread evenly over all of them.
+    fn affordable(&self, found: &mut PartResult) -> Vec<[u64; 3]> {
+        let ranks = self.space.ranks();
+        let cost = LOOK.saturating_mul(self.space.count(u64::MAX));
+        let every = cost.div_ceil((self.budget / 2).max(1)).max(1);
+        if every == 1 {
+            return ranks;
+        }
+        found.leave_out(Some(self.value_of(self.least_step)));
+        ranks.into_iter().step_by(usize::try_from(every).unwrap_or(usize::MAX)).collect()
+    }
+
+    /// What is minimised, for a plan with this step.
+    fn value_of(&self, step: f64) -> f64 {
+        let (time, cost) = self.rates.training(step);
+        self.value(time, cost)
+    }
+
+    /// Counts all plans that divide in this way; returns those that fit.
+    fn fitting(&self, ranks: [u64; 3], table: &mut Table<'_>) -> (Families, Vec<Candidate>) {
         let mut families = Families::default();
         let mut fitting = Vec::new();
         let mut look = |choice: PlanChoice, table: &mut Table<'_>| {
@@ -191,7 +228,7 @@ impl Search<'_> {
             let fits = self.room.admits(needed);
             let memory = needed[1].get();
             families.count(&self.setup, &choice, memory, fits);
-            if fits && waiting.fetch_add(1, Ordering::Relaxed) < MOST_FITTING {
+            if fits {
                 let bound = table.bound(&choice).get() * (1.0 - ROUNDING);
                 fitting.push(Candidate { choice, memory, bound });
             }

@@ -430,3 +430,22 @@ fn listed_values_are_searched() {
     let memory = |words: &str| report.families.iter().find(|family| family.words == words).unwrap().memory;
     assert!(memory("chunked loss") <= memory("eager loss"));
 }
+
+/// However little may be spent: a plan, and a bound below the best of all.
+#[test]
+fn a_search_within_a_budget_says_how_much_better_a_plan_could_be() {
+    let scenario = scenario(&["plan.nodes=[1, 2, 4]"]);
+    let all = plan(&scenario, Aim::Time, &mut go).unwrap();
+    assert_eq!(all.gap, Some(0.0));
+    for budget in [300_000, 3_000_000, 1_000_000_000] {
+        let some = plan_within(budget, &scenario, Aim::Time, &mut go).unwrap();
+        let gap = some.gap.unwrap();
+        let [best, found] = [&all, &some].map(|report| report.best.training.unwrap().get());
+        assert!(
+            found * (1.0 - gap) <= best * (1.0 + 1e-9) && best <= found,
+            "{budget}: {best} {found} {gap}"
+        );
+        let counts = some.counts;
+        assert!(20 * counts.plans + 200 * counts.evaluated <= 2 * budget + 3 * 1024 * 200, "{counts:?}");
+    }
+}

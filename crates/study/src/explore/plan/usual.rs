@@ -2,6 +2,7 @@
 
 use super::setup::Setup;
 use super::{Aim, PlanQuestion};
+use crate::cost;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -113,7 +114,16 @@ fn best(
     let base = base.clone().resolve(&NoFiles)?;
     let bounds = bounds.resolve(&NoFiles)?;
     let setups = Setup::all(scenario, &base, &bounds);
-    let question = PlanQuestion { scenario, shape, base, bounds, global_batch, setups, aim: Aim::Time };
+    let question = PlanQuestion {
+        scenario,
+        shape,
+        base,
+        bounds,
+        global_batch,
+        setups,
+        aim: Aim::Time,
+        budget: cost::UNASKED,
+    };
     let Some(setup) = question.setups.first() else { return Ok(None) };
     let part = question.part(setup, true, &mut |_| ControlFlow::Continue(()))?;
     let best = part.found.families.best();

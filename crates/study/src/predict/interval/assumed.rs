@@ -5,6 +5,7 @@
 //! section 5). To that come what no figure explains, and what lies beyond the range of the published runs.
 
 use super::measured;
+use crate::predict::calibrate::character;
 use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use stepcast_core::fault::{Fault, Measurement, Remedies, Remedy};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
+use stepcast_core::prior::learned::Unexplained;
 use stepcast_core::prior::{Domain, Group, REPEATS, Residual, SHIFT, doublings_outside};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::{InputKind, Scenario};
@@ -75,62 +77,31 @@ pub(super) fn assumed(
     explained: bool,
 ) -> Result<Option<Assumed>, Fault> {
     let Some(twin) = closed_form(scenario, method) else { return Ok(None) };
-    let slopes = measured::narrowed(scenario, slopes(scenario, twin)?);
-    let groups = scenario.priors.groups.iter().zip(&slopes).map(|(group, slope)| group.spread * slope);
-    let effects: Vec<(usize, f64)> =
-        groups.enumerate().filter(|(_, effect)| effect.abs() > NOTICED).collect();
-    if effects.is_empty() {
+    let Some(Causes { slopes, mut causes, bases }) = Causes::new(scenario, twin, prediction)? else {
         return Ok(None);
-    }
-    let step = |scenario: &Scenario| log_step(scenario, twin);
-    let uses =
-        |domain: Domain| effects.iter().any(|(index, _)| scenario.priors.groups[*index].domain == domain);
-    let mut causes: Vec<Cause> = Vec::new();
-    for &(index, effect) in &effects {
-        causes.push(Cause::Group(index, effect));
-    }
-    let residual = &scenario.priors.residual;
-    let mut bases: Vec<Residual> = Vec::new();
-    if uses(Domain::OneGpu) {
-        let by_computing = slope(twin, &|shift| slowed(scenario, shift))?.abs();
-        let of = residual.one_gpu;
-        let unexplained = of.of_one_gpu(scenario.input.data == InputKind::Real);
-        causes.push(Cause::Unexplained("software and runs of one GPU", by_computing * unexplained));
-        causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
-        bases.push(of);
-    }
-    if uses(Domain::Transformer) {
-        let of = measured::residual(scenario).unwrap_or(residual.transformer);
-        causes.push(Cause::Unexplained("this software on this device", of.cell.hypot(of.row)));
-        bases.push(of);
-    }
-    let exposed = (1.0 - prediction.scaling_factor).clamp(0.005, 0.995);
-    match scenario.strategy.architecture {
-        _ if splits(twin) => {}
-        Architecture::AllReduce if scenario.cluster.workers() > 1 => {
-            let of = residual.all_reduce;
-            let cell = of.cell * (exposed * (1.0 - exposed)).sqrt();
-            causes.push(Cause::Unexplained("this software on this cluster", cell.hypot(of.row)));
-            causes.push(Cause::Unexplained(BEYOND_CLUSTERS, beyond_clusters(scenario)));
-            bases.push(of);
+    };
+    let squares = |causes: &[Cause]| causes.iter().map(|cause| cause.effect().powi(2)).sum::<f64>();
+    let (open, unexplained_left) = match &scenario.priors.learned {
+        Some(learned) => {
+            let character = character(scenario);
+            let open = learned.variance(&slopes, &character, unexplained(&causes));
+            (open, learned.unexplained_left(&character))
         }
-        Architecture::ParameterServer => {
-            let of = residual.servers;
-            let cell = of.cell * exposed.sqrt();
-            causes.push(Cause::Unexplained("this software on these servers", cell.hypot(of.row)));
-            causes.push(Cause::Unexplained(BEYOND_CLUSTERS, beyond_clusters(scenario)));
-            bases.push(of);
+        None => (squares(&causes), 1.0),
+    };
+    for cause in &mut causes {
+        if let Cause::Unexplained(_, effect) = cause {
+            *effect *= unexplained_left.sqrt();
         }
-        _ => {}
     }
-    let unexplained = causes.iter().filter(|cause| matches!(cause, Cause::Unexplained(..)));
-    let variance = scenario.priors.variance(&slopes)
-        + unexplained.map(|cause| cause.effect().powi(2)).sum::<f64>()
-        + REPEATS.powi(2);
     let families = bases.iter().map(|of| of.families as usize).min().unwrap_or(1);
     let quantile = student_t_95(families.saturating_sub(1));
+    let step = |scenario: &Scenario| log_step(scenario, twin);
+    let listed = || causes.iter().filter(|cause| cause.effect().abs() > NOTICED);
+    // Causes that are known together are less uncertain together than one by one.
+    let together: f64 = listed().map(|cause| cause.effect().powi(2)).sum();
     let mut by_assumption = Vec::new();
-    for cause in causes.iter().filter(|cause| cause.effect().abs() > NOTICED) {
+    for cause in listed() {
         let figures = match cause {
             Cause::Group(index, _) if explained => figures(scenario, *index, &step)?,
             Cause::Group(..) | Cause::Unexplained(..) => Vec::new(),
@@ -147,23 +118,104 @@ pub(super) fn assumed(
                 Remedy::Measure { what: Measurement::RunOnCluster }.into()
             }
         };
-        let effect = cause.effect().abs();
-        by_assumption.push(Assumption {
-            name,
-            share: effect.powi(2) / variance,
-            width: quantile * effect,
-            figures,
-            remedy,
-        });
+        let share = cause.effect().powi(2) / together;
+        let width = quantile * (share * open).sqrt();
+        by_assumption.push(Assumption { name, share, width, figures, remedy });
     }
     by_assumption.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let of_devices = causes.iter().any(|cause| match cause {
+        Cause::Group(index, _) => {
+            matches!(scenario.priors.groups[*index].domain, Domain::OneGpu | Domain::Transformer)
+        }
+        Cause::Unexplained(..) => false,
+    });
     Ok(Some(Assumed {
-        half_width: quantile * variance.sqrt(),
+        half_width: quantile * (open + REPEATS.powi(2)).sqrt(),
         by_assumption,
-        of_devices: uses(Domain::OneGpu) || uses(Domain::Transformer),
+        of_devices,
         families,
         runs: bases.iter().map(|of| of.rows as usize).sum(),
     }))
+}
+
+/// What moves a prediction that rests on assumed figures.
+pub(crate) struct Causes {
+    /// Change of the logarithm of the step with the logarithm of each group of priors.
+    pub(crate) slopes: Vec<f64>,
+    causes: Vec<Cause>,
+    bases: Vec<Residual>,
+}
+
+impl Causes {
+    /// The causes of the error of a prediction of `scenario` by the closed form `twin`; none if all that matters is known.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        twin: &dyn Method,
+        prediction: &Prediction,
+    ) -> Result<Option<Self>, Fault> {
+        let slopes = slopes(scenario, twin)?;
+        let effects =
+            measured::spreads(scenario).into_iter().zip(&slopes).map(|(spread, slope)| spread * slope);
+        let effects: Vec<(usize, f64)> =
+            effects.enumerate().filter(|(_, effect)| effect.abs() > NOTICED).collect();
+        if effects.is_empty() {
+            return Ok(None);
+        }
+        let uses =
+            |domain: Domain| effects.iter().any(|(index, _)| scenario.priors.groups[*index].domain == domain);
+        let mut causes: Vec<Cause> = Vec::new();
+        for &(index, effect) in &effects {
+            causes.push(Cause::Group(index, effect));
+        }
+        let residual = &scenario.priors.residual;
+        let mut bases: Vec<Residual> = Vec::new();
+        if uses(Domain::OneGpu) {
+            let by_computing = slope(twin, &|shift| slowed(scenario, shift))?.abs();
+            let of = residual.one_gpu;
+            let unexplained = of.of_one_gpu(scenario.input.data == InputKind::Real);
+            causes.push(Cause::Unexplained("software and runs of one GPU", by_computing * unexplained));
+            causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
+            bases.push(of);
+        }
+        if uses(Domain::Transformer) {
+            let of = measured::residual(scenario).unwrap_or(residual.transformer);
+            causes.push(Cause::Unexplained("this software on this device", of.cell.hypot(of.row)));
+            bases.push(of);
+        }
+        let exposed = (1.0 - prediction.scaling_factor).clamp(0.005, 0.995);
+        match scenario.strategy.architecture {
+            _ if splits(twin) => {}
+            Architecture::AllReduce if scenario.cluster.workers() > 1 => {
+                let of = residual.all_reduce;
+                let cell = of.cell * (exposed * (1.0 - exposed)).sqrt();
+                causes.push(Cause::Unexplained("this software on this cluster", cell.hypot(of.row)));
+                causes.push(Cause::Unexplained(BEYOND_CLUSTERS, beyond_clusters(scenario)));
+                bases.push(of);
+            }
+            Architecture::ParameterServer => {
+                let of = residual.servers;
+                let cell = of.cell * exposed.sqrt();
+                causes.push(Cause::Unexplained("this software on these servers", cell.hypot(of.row)));
+                causes.push(Cause::Unexplained(BEYOND_CLUSTERS, beyond_clusters(scenario)));
+                bases.push(of);
+            }
+            _ => {}
+        }
+        Ok(Some(Self { slopes, causes, bases }))
+    }
+
+    /// Variances of what no group of priors explains: what differs between runs of one combination of software, device
+    /// and network is a run's own.
+    pub(crate) fn unexplained(&self) -> Unexplained {
+        let total = unexplained(&self.causes);
+        let own = self.bases.iter().map(|of| of.row.powi(2)).sum::<f64>().min(total);
+        Unexplained { common: total - own, own }
+    }
+}
+
+fn unexplained(causes: &[Cause]) -> f64 {
+    let unexplained = causes.iter().filter(|cause| matches!(cause, Cause::Unexplained(..)));
+    unexplained.map(|cause| cause.effect().powi(2)).sum()
 }
 
 const BEYOND_DEVICES: &str = "batch or device beyond published runs";

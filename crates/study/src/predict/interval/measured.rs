@@ -29,13 +29,11 @@ pub(super) fn is_measured(scenario: &Scenario, group: &Group) -> bool {
     spread(scenario, group).is_some()
 }
 
-/// Slopes of a step with the groups of priors, smaller for those that were measured: as if these moved by their spread.
-pub(super) fn narrowed(scenario: &Scenario, slopes: Vec<f64>) -> Vec<f64> {
-    let narrow = |(group, slope): (&Group, f64)| match spread(scenario, group) {
-        Some(own) if group.spread > 0.0 => slope * own / group.spread,
-        _ => slope,
-    };
-    scenario.priors.groups.iter().zip(slopes).map(narrow).collect()
+/// Standard deviations of the logarithms of the groups' factors, smaller for those that were measured.
+pub(crate) fn spreads(scenario: &Scenario) -> Vec<f64> {
+    let priors = &scenario.priors;
+    let own = |group: &Group| priors.learned.is_none().then(|| spread(scenario, group)).flatten();
+    priors.groups.iter().map(|group| own(group).unwrap_or(group.spread)).collect()
 }
 
 /// What no constant explains on measured devices; the most of all.

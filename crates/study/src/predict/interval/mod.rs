@@ -16,6 +16,7 @@ mod residuals;
 
 pub use assumed::{AssumedFigure, Assumption};
 pub use inputs::InputEffect;
+pub(crate) use measured::spreads;
 pub use regime::{Limit, Machines, Pace, Regime};
 pub use residuals::{Basis, Case, Level, Pool, Residuals, committed, residuals};
 

@@ -1,0 +1,149 @@
+//! What measured runs tell about scenarios that share causes with them.
+//!
+//! The logarithm of a step is what the constants say plus a deviation of this machine and its software that no constant
+//! explains. Both have normal priors, so runs and a new scenario have a joint normal distribution, and what the runs
+//! leave open is its conditional variance (Gaussian process regression; Rasmussen and Williams 2006, equations 2.25 and
+//! 2.26).
+
+/// Correlation of two scenarios for each name in which they differ, such as that of their device.
+const OTHER_NAME: f64 = 0.5;
+
+/// What tells scenarios apart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Character {
+    /// Sizes and rates, as logarithms to base 2.
+    pub sizes: Vec<f64>,
+    /// Names of devices and kinds of training.
+    pub names: Vec<String>,
+}
+
+impl Character {
+    /// The correlation of what machines with these names have in common.
+    pub fn sameness(&self, other: &Self) -> f64 {
+        let differing = self.names.iter().zip(&other.names).filter(|(a, b)| a != b).count();
+        OTHER_NAME.powi(i32::try_from(differing).unwrap_or(i32::MAX))
+    }
+
+    /// The correlation of what scenarios of these sizes have in common: it falls to 1/e with a doubling of one of them.
+    fn nearness(&self, other: &Self) -> f64 {
+        let pairs = self.sizes.iter().zip(&other.sizes);
+        (-pairs.fold(0.0, |sum: f64, (a, b)| sum.hypot(a - b))).exp()
+    }
+}
+
+/// Variances of the deviation that no constant explains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unexplained {
+    /// Of what all runs of a machine and its software share.
+    pub common: f64,
+    /// Of what only similar runs share.
+    pub own: f64,
+}
+
+impl Unexplained {
+    /// Of all of it.
+    pub fn total(self) -> f64 {
+        self.common + self.own
+    }
+
+    /// The covariance of the deviations of two scenarios.
+    pub fn covariance(self, a: &Character, b: &Character) -> f64 {
+        a.sameness(b) * (self.common + self.own * a.nearness(b))
+    }
+}
+
+/// A measured run, as far as others share its causes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearnedRun {
+    /// Its character.
+    pub character: Character,
+    /// Change of the logarithm of its step with the logarithm of each group of constants.
+    pub slopes: Vec<f64>,
+    /// Its deviation in units of the covariance of deviations.
+    pub weight: f64,
+}
+
+/// What measured runs have told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learned {
+    /// The runs.
+    pub runs: Vec<LearnedRun>,
+    /// The inverse of the covariance of the logarithms of their steps, row by row.
+    pub inverse: Vec<f64>,
+    /// Variances of the groups of constants before the runs.
+    pub variances: Vec<f64>,
+    /// Variances of the deviation before the runs.
+    pub unexplained: Unexplained,
+}
+
+impl Learned {
+    /// The logarithm of the factor on the step of a scenario that no constant explains.
+    pub fn deviation(&self, character: &Character) -> f64 {
+        let runs = self.runs.iter();
+        runs.map(|run| run.weight * self.unexplained.covariance(character, &run.character)).sum()
+    }
+
+    /// What the runs leave open of a step: the variance of its logarithm. `unexplained` is the variance of what no
+    /// constant explains where nothing was measured.
+    pub fn variance(&self, slopes: &[f64], character: &Character, unexplained: f64) -> f64 {
+        let shared = |slopes: &[f64], others: &[f64]| -> f64 {
+            let products = slopes.iter().zip(others).zip(&self.variances);
+            products.map(|((a, b), variance)| a * b * variance).sum()
+        };
+        let with: Vec<f64> = self
+            .runs
+            .iter()
+            .map(|run| shared(slopes, &run.slopes) + self.unexplained.covariance(character, &run.character))
+            .collect();
+        let before = shared(slopes, slopes) + unexplained.max(self.unexplained.total());
+        (before - self.told(&with)).max(0.0)
+    }
+
+    /// The share of the variance of the deviation that the runs leave open.
+    pub fn unexplained_left(&self, character: &Character) -> f64 {
+        let before = self.unexplained.total();
+        let with: Vec<f64> =
+            self.runs.iter().map(|run| self.unexplained.covariance(character, &run.character)).collect();
+        if before > 0.0 { (1.0 - self.told(&with) / before).clamp(0.0, 1.0) } else { 1.0 }
+    }
+
+    /// What the runs tell of the variance of a figure with these covariances with them.
+    pub fn told(&self, with: &[f64]) -> f64 {
+        let rows = self.inverse.chunks_exact(self.runs.len().max(1));
+        let row = |row: &[f64]| -> f64 { row.iter().zip(with).map(|(a, b)| a * b).sum() };
+        rows.zip(with).map(|(inverse, with)| row(inverse) * with).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn character(workers: f64, device: &str) -> Character {
+        Character { sizes: vec![workers.log2()], names: vec![device.to_owned()] }
+    }
+
+    /// One run of 8 workers that was e^0.3 slower than forecast, and measured without error.
+    fn learned() -> Learned {
+        let unexplained = Unexplained { common: 0.03, own: 0.01 };
+        let variance = 0.5 * 0.5 * 0.04 + unexplained.total();
+        let run = LearnedRun {
+            character: character(8.0, "a"),
+            slopes: vec![0.5],
+            weight: 0.3 / unexplained.total(),
+        };
+        Learned { runs: vec![run], inverse: vec![1.0 / variance], variances: vec![0.04], unexplained }
+    }
+
+    #[test]
+    fn a_run_tells_all_about_itself_and_less_about_others() {
+        let learned = learned();
+        let deviations = [(8.0, "a"), (16.0, "a"), (1024.0, "a"), (8.0, "b")]
+            .map(|(workers, device)| learned.deviation(&character(workers, device)));
+        assert!((deviations[0] - 0.3).abs() < 1e-12);
+        assert!(deviations.windows(2).all(|pair| pair[0] > pair[1]), "{deviations:?}");
+        assert!((deviations[2] / 0.3 - 0.75).abs() < 1e-3 && (deviations[3] / 0.3 - 0.5).abs() < 1e-12);
+        let left = |slope: f64, workers| learned.variance(&[slope], &character(workers, "a"), 0.04);
+        assert!(left(0.5, 8.0) < 1e-12 && left(0.5, 16.0) > 1e-3 && left(1.0, 8.0) > 1e-3);
+    }
+}
