@@ -254,7 +254,7 @@ fn breakdown(step: &Step, m: f64) -> Vec<Part> {
         part(PartKind::Gradients, stage.tail.gradients),
     ];
     let known: Seconds = parts.iter().map(|part| part.time).sum();
-    // Sums of many times are not exact.
+    // A single stage waits for nothing that is not known, but sums are not exact.
     let bubble = if step.stages.len() > 1 { (step.time - known).max(Seconds::ZERO) } else { Seconds::ZERO };
     parts.push(part(PartKind::PipelineBubble, bubble));
     let mut index = 0;

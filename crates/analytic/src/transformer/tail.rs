@@ -52,22 +52,23 @@ impl TailWork {
     }
 
     /// By when the weights have come that the first forward pass of each of a stage's virtual stages needs, if they travel
-    /// beside the step: all but those of the last bucket before it computes that bucket. Given are the stage's layers, the
-    /// share of each virtual stage in them, and its forward pass.
+    /// beside the step: all but those of the last bucket before it computes that bucket. Given are the stage's layers and
+    /// the first passes of its virtual stages.
     pub(super) fn arrivals(
         &self,
         overlaps: &Overlaps,
         layers: u64,
-        places: impl Iterator<Item = (f64, f64)>,
+        first: impl Iterator<Item = EndPass>,
     ) -> impl Iterator<Item = f64> {
         let buckets = self.buckets(layers);
-        let all = if overlaps.weights { self.weights.get() * (1.0 - 1.0 / buckets) } else { 0.0 };
+        let all = if overlaps.weights { self.weights.get() } else { 0.0 };
         let mut arrived = None;
-        places.map(move |(share, forward)| {
+        first.map(move |pass| {
             if all <= 0.0 {
                 return 0.0;
             }
-            let now = arrived.unwrap_or(forward / (share * buckets)) + all * share;
+            let begin = arrived.unwrap_or(pass.time / (pass.share * buckets));
+            let now = begin + (1.0 - 1.0 / buckets) * (all * pass.share + pass.busy);
             arrived = Some(now);
             now
         })
@@ -75,7 +76,7 @@ impl TailWork {
 
     /// When gradients are summed, after the last pass of a stage at `end`. In `last` are the last passes that compute
     /// gradients, one of each virtual stage, in their order.
-    pub(super) fn reduced(&self, overlaps: &Overlaps, layers: u64, end: f64, last: &[LastPass]) -> f64 {
+    pub(super) fn reduced(&self, overlaps: &Overlaps, layers: u64, end: f64, last: &[EndPass]) -> f64 {
         let all = self.gradients.get();
         if !overlaps.gradients || all <= 0.0 {
             return end + all;
@@ -100,22 +101,22 @@ impl TailWork {
 
     /// A time that no stage is finished before, whose last pass may end at `end` and takes `time`.
     pub(super) fn finished_after(&self, overlaps: &Overlaps, layers: u64, end: f64, time: Option<f64>) -> f64 {
-        let last = time.map(|time| LastPass { start: end - time, time, share: 1.0, busy: 0.0 });
+        let last = time.map(|time| EndPass { start: end - time, time, share: 1.0, busy: 0.0 });
         self.reduced(overlaps, layers, end, last.as_slice())
             + (self.tied + self.after(overlaps, layers).total()).get()
     }
 }
 
-/// The last pass of a virtual stage that computes gradients.
+/// The first forward pass of a virtual stage, or its last pass that computes gradients.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LastPass {
-    /// When it begins.
+pub(super) struct EndPass {
+    /// When it begins, as far as that matters.
     pub(super) start: f64,
     /// What it takes.
     pub(super) time: f64,
     /// The share of the stage's layers that it has.
     pub(super) share: f64,
-    /// How long its own traffic keeps the link of the gradients busy.
+    /// How long its own traffic keeps the link of weights and gradients busy.
     pub(super) busy: f64,
 }
 

@@ -11,12 +11,12 @@ mod ends;
 mod layout;
 
 use super::Split;
+use super::ends::Levels;
 use super::memory::MemoryInputs;
 use super::schedules::is_split;
 use super::stages::Run;
 use super::stagewise::{Stagewise, stagewise};
-use super::step::Levels;
-use super::tail::{LastPass, tie};
+use super::tail::{EndPass, tie};
 use costs::{LayerCosts, Passes, StateCosts, layer_key, layout_key, send_key, state_key};
 use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
@@ -86,7 +86,7 @@ pub struct Table<'a> {
     /// When the weights of every virtual stage have come, if they travel beside the step.
     weights: Vec<f64>,
     /// Last passes of a stage, and when the gradients of every stage are summed.
-    last: Vec<LastPass>,
+    last: Vec<EndPass>,
     reduced: Vec<f64>,
     scratch: Scratch,
 }
@@ -252,8 +252,8 @@ impl<'a> Table<'a> {
             let before = (alike.count - 1) as f64;
             let [first_forward, first_backward, _] = self.classes[alike.classes[0]].times();
             let share = 1.0 / alike.classes.len() as f64;
-            let mut weights =
-                once[index].arrivals(&overlaps, alike.layers, std::iter::once((share, first_forward)));
+            let first = EndPass { start: 0.0, time: first_forward, share, busy: 0.0 };
+            let mut weights = once[index].arrivals(&overlaps, alike.layers, std::iter::once(first));
             let there_now = there + (first_forward + send) * before;
             let begun = there_now.max(weights.next().unwrap_or(0.0) - first_forward);
             let back_now = back + (first_backward + send) * before;
@@ -336,7 +336,7 @@ impl<'a> Table<'a> {
                 self.last.clear();
                 self.last.extend(alike.classes.iter().enumerate().map(|(chunk, &class)| {
                     let passes = &self.classes[class];
-                    LastPass {
+                    EndPass {
                         start: self.scratch.last[layout.place(choice.schedule, stage, chunk)],
                         time: passes.times()[gradients],
                         share: layout.classes[class].count() as f64 / alike.layers as f64,
@@ -377,15 +377,18 @@ impl<'a> Table<'a> {
             }
         }
         self.weights.clear();
-        let once = &self.states.values[found.states].once;
+        let StateCosts { once, data, .. } = &self.states.values[found.states];
+        let data = *data;
         if !overlaps.weights || once.iter().all(|once| once.weights <= Seconds::ZERO) {
             return;
         }
         self.weights.resize(layout.class_of.len(), 0.0);
         for (alike, once) in layout.alike.iter().zip(once) {
-            let first = alike.classes.iter().map(|&class| {
-                let share = layout.classes[class].count() as f64 / alike.layers as f64;
-                (share, self.classes[class].times()[0])
+            let first = alike.classes.iter().map(|&class| EndPass {
+                start: 0.0,
+                time: self.classes[class].times()[0],
+                share: layout.classes[class].count() as f64 / alike.layers as f64,
+                busy: if shared { self.classes[class].busy(data)[0] } else { 0.0 },
             });
             for (chunk, arrived) in once.arrivals(overlaps, alike.layers, first).enumerate() {
                 for stage in alike.first..alike.first + alike.count {
