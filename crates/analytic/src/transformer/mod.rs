@@ -16,6 +16,7 @@
 //! d, x tensor, context, pipeline ranks, chunks on a stage, data and expert ranks; m micro-batches of a replica.
 
 pub mod compute;
+mod ends;
 pub mod flops;
 mod kinds;
 pub mod memory;

@@ -4,6 +4,7 @@
 
 mod horovod;
 mod monotone;
+mod relations;
 mod servers;
 mod siblings;
 mod side_by_side;
