@@ -132,9 +132,15 @@ fn sequences(scenario: &Scenario, plan: &Plan, assumed: &Assumed) -> Option<Stri
 pub fn memory(forecast: &Forecast) -> Option<String> {
     let memory = &forecast.prediction.transformer.as_ref()?.memory;
     let (least, most, capacity) = (memory.least.human(), memory.most.human(), memory.capacity.human());
-    let more = forecast.fits_with.map_or(String::new(), |workers| {
-        format!(" A plan that fits needs {} of this kind.", several(workers.into(), "worker"))
-    });
+    let more = match forecast.fits_with {
+        None => String::new(),
+        Some(workers) if u64::from(workers) == forecast.prediction.workers => {
+            " Another plan fits on these workers.".to_owned()
+        }
+        Some(workers) => {
+            format!(" A plan that fits needs {} of this kind.", several(workers.into(), "worker"))
+        }
+    };
     Some(match memory.verdict {
         Verdict::Fits => format!("Fits: {least} to {most} of the {capacity} of a worker."),
         Verdict::MayNotFit => {

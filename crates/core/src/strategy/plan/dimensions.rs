@@ -212,7 +212,7 @@ macro_rules! plan_dimensions {
             interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.1");
             /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
             /// are needed.
-            mask: Mask => Mask, default(Mask::None), Check::Any;
+            mask: Mask => Mask, default(Mask::Causal), Check::Any;
             /// Whose kernels compute a layer, for memory: `"textbook"`, `"megatron"` or `"pytorch"`.
             implementation: Implementation => Implementation, optional("`\"pytorch\"` with `overlap` of `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any;
             /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output

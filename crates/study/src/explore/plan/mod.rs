@@ -41,7 +41,7 @@ use stepcast_core::model::transformer::Transformer;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Offer, Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::{Dimension, Division, Plan, PlanChoice, PlanSection, Recompute};
+use stepcast_core::strategy::{Dimension, Division, Mask, Plan, PlanChoice, PlanSection, Recompute};
 use training::TrainingRates;
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
@@ -237,7 +237,7 @@ impl<'a> PlanQuestion<'a> {
 
     /// A step in which all devices compute at their peak rates.
     fn least_step(&self, scenario: &Scenario, base: &Plan) -> f64 {
-        let work = Work { sequence: self.shape.sequence, batch: self.global_batch, mask: base.mask };
+        let work = Work { sequence: self.shape.sequence, batch: self.global_batch, mask: Mask::Causal };
         let flops = flops::step(&self.shape, work, (Recompute::None, []), base.attention);
         let groups = scenario.cluster.groups.iter();
         let peaks = groups.map(|group| {

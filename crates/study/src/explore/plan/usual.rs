@@ -16,8 +16,8 @@ use stepcast_core::strategy::{OverlapPreset, Plan, PlanSection, Recompute, Sched
 const TOKENS: [(u64, u64); 4] =
     [(1_000_000_000, 1 << 19), (5_000_000_000, 1 << 20), (300_000_000_000, 1 << 22), (u64::MAX, 1 << 24)];
 
-/// Most tokens of one worker in a step: on a few workers people take smaller steps.
-const WORKER_TOKENS: u64 = 1 << 15;
+/// Most tokens of one worker in a step, if they are a sequence or more: on a few workers people take smaller steps.
+const WORKER_TOKENS: u64 = 1 << 13;
 
 /// A plan with more kinds of parallelism must be this much faster.
 const WORTH: f64 = 0.1;
@@ -36,7 +36,8 @@ pub struct UsualPlan {
 pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
     let parameters = shape.parameters();
     let usual = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(1 << 24, |(_, tokens)| *tokens);
-    let sequences = (usual.min(WORKER_TOKENS.saturating_mul(workers)) / shape.sequence).max(1);
+    let sequences =
+        (usual.min(WORKER_TOKENS.max(shape.sequence).saturating_mul(workers)) / shape.sequence).max(1);
     let mut batch = (sequences / workers).max(1) * workers;
     while batch > sequences && batch.is_multiple_of(2) {
         batch /= 2;

@@ -40,7 +40,7 @@ pub(super) fn check_rate(
         true => Ok(()),
         false => {
             let reason = format!(
-                "a step of {} would be {:.3e} of the peak rate of the devices: this run is not the scenario's",
+                "a step of {} would be {:.3} times the peak rate of the devices: this run is not the scenario's",
                 measured.human(),
                 share
             );

@@ -24,7 +24,8 @@ struct Relation {
 /// Tries all relations, each on its own scenarios.
 fn hold(scenarios: &BoxedStrategy<Scenario>, relations: &[Relation]) {
     for relation in relations {
-        let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
+        let mut runner =
+            TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
         let case = |(scenario, factor): (Scenario, f64)| (relation.check)(&scenario, factor);
         let cases = (scenarios.clone(), 1.01..20.0_f64);
         if let Err(error) = runner.run(&cases, case) {
