@@ -3,11 +3,16 @@
 //! A relation is a function of a scenario, with what it has caught. Every kind of training has a file with its random scenarios
 //! and its table of relations; [`hold`] tries each of them on `PROPTEST_CASES` scenarios, 64 unless set.
 
+mod layered;
 mod transformers;
 
 use proptest::prelude::*;
-use proptest::test_runner::{TestCaseError, TestRunner};
+use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
+use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
+use stepcast_study::predict::interval;
 
 /// What must hold of a scenario and of its answers. The factor is by how much something is changed.
 type Check = fn(&Scenario, f64) -> Result<(), TestCaseError>;
@@ -24,8 +29,11 @@ struct Relation {
 /// Tries all relations, each on its own scenarios.
 fn hold(scenarios: &BoxedStrategy<Scenario>, relations: &[Relation]) {
     for relation in relations {
-        let mut runner =
-            TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
+        let mut runner = TestRunner::new(ProptestConfig {
+            rng_seed: RngSeed::Fixed(1),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
         let case = |(scenario, factor): (Scenario, f64)| (relation.check)(&scenario, factor);
         let cases = (scenarios.clone(), 1.01..20.0_f64);
         if let Err(error) = runner.run(&cases, case) {
@@ -37,4 +45,41 @@ fn hold(scenarios: &BoxedStrategy<Scenario>, relations: &[Relation]) {
 /// The relation holds, or this is why not.
 fn holds(is_so: bool, why: impl FnOnce() -> String) -> Result<(), TestCaseError> {
     if is_so { Ok(()) } else { Err(TestCaseError::fail(why())) }
+}
+
+/// The same with a change.
+fn changed(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut changed = scenario.clone();
+    change(&mut changed);
+    changed
+}
+
+fn parts_add_up(prediction: &Prediction) -> Result<(), TestCaseError> {
+    let parts = &prediction.breakdown;
+    let sum: f64 = parts.iter().map(|part| part.time.get()).sum();
+    let step = prediction.iteration.get();
+    let positive = parts.iter().all(|part| part.time >= Seconds::ZERO);
+    holds(positive && (sum / step - 1.0).abs() < 1e-6, || {
+        format!("{}: {sum} s of {step} s, {parts:?}", prediction.method)
+    })
+}
+
+fn in_interval(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &Prediction,
+) -> Result<(), TestCaseError> {
+    let [low, high] = interval_of(scenario, method, prediction)?;
+    let step = prediction.iteration.get();
+    holds(0.0 <= low && low <= step && step <= high, || format!("{step} s in {low} to {high}"))
+}
+
+fn interval_of(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &Prediction,
+) -> Result<[f64; 2], TestCaseError> {
+    let found = interval::of(scenario, method, prediction);
+    let found = found.map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+    Ok(found.map_or([0.0, f64::INFINITY], |interval| interval.iteration_s.map(Seconds::get)))
 }
