@@ -154,6 +154,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn normal_quantiles_are_those_of_tables() {
+        for (share, quantile) in [(0.5, 0.0), (0.9, 1.2816), (0.975, 1.96), (0.999, 3.0902)] {
+            assert!((normal_quantile(share) - quantile).abs() < 5e-4, "{share}");
+        }
+    }
+
+    #[test]
     fn spreads_need_two_values() {
         assert_eq!(deviation(&[1.0]), None);
         assert!((deviation(&[1.0, 3.0]).unwrap() - 2.0_f64.sqrt()).abs() < 1e-12);
