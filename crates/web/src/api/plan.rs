@@ -7,12 +7,17 @@ use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::PlanSection;
 use stepcast_report::tables::plan as tables;
 use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, SHARED, applied, plan_within};
+
+/// Time after which the best plan so far is the answer: half of what a request may take.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
@@ -69,7 +74,11 @@ impl Study for PlanRequest {
         };
         let request = with(own.changes())?;
         let scenario = request.scenario()?;
-        let watch = &mut |plans| job.progress(plans, None, "plans", || None);
+        let began = Instant::now();
+        let watch = &mut |plans| match began.elapsed() < LONGEST {
+            true => job.progress(plans, None, "plans", || None),
+            false => ControlFlow::Break(()),
+        };
         let report = plan_within(SHARED, &scenario, aim.unwrap_or_default(), watch);
         let report = report.map_err(|why| request.refused(why))?;
         let shown = job.show(|| self.shown(job, &written, &*with(Vec::new())?.scenario()?, &report))?;
