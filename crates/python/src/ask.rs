@@ -86,7 +86,7 @@ pub(crate) fn check(
         let readings: Vec<Reading> =
             steps.into_iter().map(|time| Reading::Step(Seconds::new(time))).collect();
         let watch = |_: Progress<'_>| until(stop);
-        Ok(on_pool(None, || checking::check(request, method, &readings, steps_left, &watch))?)
+        Ok(on_pool(None, || checking::check(request, method, &readings, steps_left, None, &watch))?)
     })?;
     Ok(Answer { content: Content::Check(Box::new(checked)), name })
 }

@@ -60,6 +60,13 @@ pub fn percent_with_decimal(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// Three significant digits.
+pub fn significant(value: f64) -> String {
+    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// A share and the ends of its interval, with as many decimals as tell the ends apart; none for ends that three decimals do
 /// not.
 pub fn percent_between(share: f64, [low, high]: [f64; 2]) -> (String, Option<String>) {

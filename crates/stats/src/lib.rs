@@ -45,6 +45,15 @@ pub fn quantile_of_sorted(values: &[f64], share: f64) -> f64 {
     values[low] * (1.0 - rest) + values[high] * rest
 }
 
+/// The value below which a share of a standard normal distribution lies, for shares from a half to 1; to 5·10⁻⁴ (Abramowitz
+/// and Stegun, 26.2.23).
+pub fn normal_quantile(share: f64) -> f64 {
+    let t = (-2.0 * (1.0 - share).ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    (t - above / below).max(0.0)
+}
+
 /// Where a quantile lies: between two ranks.
 struct Ranks {
     low: usize,
@@ -143,6 +152,13 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn normal_quantiles_are_those_of_tables() {
+        for (share, quantile) in [(0.5, 0.0), (0.9, 1.2816), (0.975, 1.96), (0.999, 3.0902)] {
+            assert!((normal_quantile(share) - quantile).abs() < 5e-4, "{share}");
+        }
+    }
 
     #[test]
     fn spreads_need_two_values() {

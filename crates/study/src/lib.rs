@@ -13,9 +13,10 @@
 //! ```
 //!
 //! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies it;
-//! [`check`] holds a running job against its forecast; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
+//! [`check`] holds a running job against its forecast, and [`contract`] against what was agreed; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
 
 pub mod check;
+pub mod contract;
 mod cost;
 pub mod explore;
 pub mod fuse;

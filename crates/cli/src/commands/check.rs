@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_study::check::{check, read_steps};
+use stepcast_study::contract::Terms;
 use stepcast_study::predict::calibrate::with_run;
 use stepcast_study::unwatched;
 use stepcast_trace::write_text;
@@ -20,6 +21,7 @@ Examples:
   stepcast check job.toml --measured train.log                a log of Megatron-LM, torchtitan, DeepSpeed or Lightning
   stepcast check job.toml --measured steps.csv                a table with a column step-time or throughput
   stepcast check job.toml --measured - --steps-left 12000     step times from standard input, such as 41 ms
+  stepcast check job.toml --measured train.log --contract contract.toml      is the cluster as agreed?
   stepcast check job.toml --measured train.log --keep runs.csv
   stepcast predict job.toml --calibrate runs.csv              the next forecast, with what was kept";
 
@@ -44,6 +46,10 @@ pub(crate) struct Check {
     #[arg(long, value_name = "N")]
     steps_left: Option<u64>,
 
+    /// Terms that `contract` wrote: are they kept?
+    #[arg(long, value_name = "CONTRACT.toml")]
+    contract: Option<PathBuf>,
+
     /// Append the measured step, with the keys of its scenario, to this table of runs, for --calibrate of the next
     /// forecast
     #[arg(long, value_name = "RUNS.csv")]
@@ -53,9 +59,12 @@ pub(crate) struct Check {
 impl Check {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let readings = read_steps(&self.measured.display().to_string(), &text(&self.measured)?)?;
+        let terms =
+            self.contract.as_deref().map(|path| Terms::from_toml(&path.display().to_string(), &text(path)?));
+        let terms = terms.transpose()?;
         let request = self.simulation.request(&self.about)?;
         let (scenario, method) = request.prepare(&self.method)?;
-        let checked = check(&request.inner, method, &readings, self.steps_left, &unwatched)
+        let checked = check(&request.inner, method, &readings, self.steps_left, terms.as_ref(), &unwatched)
             .map_err(|stopped| request.placed(stopped.into()))?;
         if let Some(path) = &self.keep {
             let place = format!("--keep {}", path.display());

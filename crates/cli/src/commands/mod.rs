@@ -3,6 +3,7 @@
 mod catalog;
 mod check;
 mod compare;
+mod contract;
 mod fit;
 mod fuse;
 mod help;
@@ -30,6 +31,7 @@ Examples:
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                one scenario by every method
   stepcast check cluster.toml --measured train.log   a running job against its forecast
+  stepcast contract cluster.toml -o contract.toml    an acceptance test for it
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
   stepcast search cluster.toml --minimize cost --vary workers.count=1..64
   stepcast plan transformer.toml               the best way to split a transformer
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     /// Hold a running job against its forecast, and say which assumption may be off
     #[command(after_help = check::EXAMPLES)]
     Check(check::Check),
+    /// Write an acceptance test: what a forecast promises, and when a cluster is below specification
+    #[command(after_help = contract::EXAMPLES)]
+    Contract(contract::Contract),
     /// Compare rules that fuse gradients into messages, find the best plan, and show the settings for it
     #[command(after_help = fuse::EXAMPLES)]
     Fuse(fuse::Fuse),
@@ -161,6 +166,7 @@ impl Command {
             Self::Predict(flags) => flags.run(output),
             Self::Compare(flags) => flags.run(output),
             Self::Check(flags) => flags.run(output),
+            Self::Contract(flags) => flags.run(output),
             Self::Fuse(flags) => flags.run(output),
             Self::Map(flags) => flags.run(output),
             Self::Sweep(flags) => flags.run(output),

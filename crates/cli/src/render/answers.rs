@@ -15,6 +15,7 @@ use stepcast_report::table::Table;
 use stepcast_report::tables::{self, FirstRows, uncertainty};
 use stepcast_study::Forecast;
 use stepcast_study::check::Check;
+use stepcast_study::contract::Contract;
 use stepcast_study::explore::map::Map;
 use stepcast_study::explore::plan::PlanReport;
 use stepcast_study::explore::search::SearchReport;
@@ -98,8 +99,25 @@ pub(crate) fn check(scenario: &Scenario, check: &Check, screen: &Screen) -> Stri
         (!suspects.rows.is_empty()).then(|| table::section(&suspects, screen) + &screen.paragraph(2, alone));
     Sections::from_scenario(scenario, "", screen)
         .text([screen.paragraph(0, &tables::check::verdict(check))])
+        .text(check.acceptance.as_ref().map(|found| screen.paragraph(0, &tables::contract::verdict(found))))
         .tables([&tables::check::steps(check)])
         .text(suspects)
+        .end()
+}
+
+/// An acceptance test, and where it was written.
+pub(crate) fn contract(
+    scenario: &Scenario,
+    contract: &Contract,
+    written: &[String],
+    screen: &Screen,
+) -> String {
+    let rules: String =
+        tables::contract::rules(contract).iter().map(|rule| screen.paragraph(2, rule)).collect();
+    let written = format!("Written to {}.", written.join(" and "));
+    Sections::from_scenario(scenario, "", screen)
+        .tables([&tables::contract::expected(contract)])
+        .text([titled("The test", &rules, screen), screen.paragraph(0, &written)])
         .end()
 }
 

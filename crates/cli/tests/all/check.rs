@@ -118,3 +118,31 @@ fn what_is_no_log_is_refused() {
     assert_eq!(code, 2);
     assert!(errors.contains("counts tokens"), "{errors}");
 }
+
+#[test]
+fn a_contract_is_kept_broken_or_not_decided() {
+    let folder = tempfile::tempdir().unwrap();
+    let [terms, page] = ["contract.toml", "contract.md"].map(|name| folder.path().join(name));
+    let files = ["-o", terms.to_str().unwrap(), "--page", page.to_str().unwrap(), "--json"];
+    let (code, answer, errors) = stepcast(&[&["contract"][..], &JOB, &files].concat(), "");
+    assert_eq!(code, 0, "{errors}");
+    let contract: Value = serde_json::from_str(&answer).unwrap();
+    let longest = contract["expected"][0]["interval"][1].as_f64().unwrap();
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("# Acceptance test: resnet50") && page.contains("[model]"), "{page}");
+    let outcome = |slowness: f64, steps: usize| {
+        let log = format!("{} s\n", slowness * longest).repeat(steps);
+        let flags = ["--measured", "-", "--contract", terms.to_str().unwrap(), "--json"];
+        let (code, answer, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &log);
+        assert_eq!(code, 0, "{errors}");
+        let check: Value = serde_json::from_str(&answer).unwrap();
+        check["acceptance"]["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(outcome(0.95, 200), "kept");
+    assert_eq!(outcome(1.1, 200), "broken");
+    assert_eq!(outcome(1.02, 15), "open");
+    let wrong = ["-o", terms.to_str().unwrap(), "--miss", "70"];
+    let (code, _, errors) = stepcast(&[&["contract"][..], &JOB, &wrong].concat(), "");
+    assert_eq!(code, 2);
+    assert!(errors.contains("50 % or less"), "{errors}");
+}

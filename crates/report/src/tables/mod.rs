@@ -5,6 +5,7 @@
 pub mod catalog;
 pub mod check;
 pub mod comparison;
+pub mod contract;
 pub mod fit;
 pub mod forecast;
 pub mod fusion;

@@ -31,9 +31,11 @@ pub fn summary(report: &PlanReport) -> String {
         Aim::Cost => "cheaper",
     };
     let end = match report.gap {
-        None => "The search was stopped: a better plan may exist.".to_owned(),
-        Some(0.0) => format!("No valid plan is {aim}."),
-        Some(gap) => {
+        gap if report.interrupted => {
+            format!("The search was stopped: another plan could be {} {aim} at most.", percent(gap))
+        }
+        0.0 => format!("No valid plan is {aim}."),
+        gap => {
             format!(
                 "There are more plans than were tried: one of them could be {} {aim} at most.",
                 percent(gap)

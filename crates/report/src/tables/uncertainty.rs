@@ -1,6 +1,6 @@
 //! The sources of a prediction's uncertainty.
 
-use crate::format::percent;
+use crate::format::{percent, significant};
 use crate::table::Table;
 use crate::words::{Hint, Wording};
 use stepcast_study::predict::calibrate::Calibration;
@@ -83,11 +83,4 @@ pub fn corrections(calibration: &Calibration) -> Table {
         ]);
     }
     table
-}
-
-/// Three significant digits.
-fn significant(value: f64) -> String {
-    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -5,6 +5,7 @@ mod log;
 
 pub use log::{Reading, read_steps};
 
+use crate::contract::{Acceptance, Terms};
 use crate::predict::calibrate::{self, MeasuredRun};
 use crate::predict::interval::Interval;
 use crate::predict::interval::assumed::{closed_form, slopes};
@@ -92,6 +93,9 @@ pub struct Check {
     #[serde(rename = "corrected_s")]
     #[serde_as(as = "InBaseUnits")]
     pub corrected: Seconds,
+    /// Whether a contract is kept, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<Acceptance>,
     /// The rest of the run, if its number of steps is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<Rest>,
@@ -101,12 +105,13 @@ pub struct Check {
 const LARGEST_FACTOR: f64 = 20.0;
 
 /// Holds measured steps against the forecast of a request. `steps_left` is the number of steps still to come; without it,
-/// the data set and epochs of the scenario tell.
+/// the data set and epochs of the scenario tell. `contract` is one that the steps should keep.
 pub fn check(
     request: &Request,
     method: &'static dyn Method,
     readings: &[Reading],
     steps_left: Option<u64>,
+    contract: Option<&Terms>,
     watch: &Watch<'_>,
 ) -> Result<Check, Stopped> {
     let scenario = request.scenario()?;
@@ -120,6 +125,7 @@ pub fn check(
     let kept = readings[left_out..].iter();
     let mut times: Vec<Seconds> =
         kept.map(|reading| step_time(reading, &forecast)).collect::<Result<_, Fault>>()?;
+    let acceptance = contract.map(|terms| terms.test(&times));
     times.sort_by(|a, b| a.get().total_cmp(&b.get()));
     let measured = times[times.len() / 2];
     let iteration = forecast.prediction.iteration;
@@ -146,6 +152,7 @@ pub fn check(
         suspects: suspects(&scenario, method, forecast.interval.as_ref(), (measured / iteration).ln())?,
         corrected,
         // What was measured tells more about the rest than any model.
+        acceptance,
         rest: steps.map(|steps| Rest { steps, time: measured * steps as f64 }),
     })
 }
@@ -209,7 +216,7 @@ mod tests {
         readings.extend(
             [0.99, 1.0, 1.01].repeat(9).iter().map(|vary| Reading::Step(forecast * (slowness * vary))),
         );
-        check(&request, method, &readings, None, &unwatched).unwrap()
+        check(&request, method, &readings, None, None, &unwatched).unwrap()
     }
 
     #[test]

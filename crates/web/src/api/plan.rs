@@ -7,9 +7,14 @@ use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::tables::plan as tables;
 use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, SHARED, applied, plan_within};
+
+/// Time after which the best plan so far is the answer: half of what a request may take.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +70,11 @@ impl Study for PlanRequest {
         };
         let request = with(own.changes())?;
         let scenario = request.scenario()?;
-        let watch = &mut |plans| job.progress(plans, None, "plans", || None);
+        let began = Instant::now();
+        let watch = &mut |plans| match began.elapsed() < LONGEST {
+            true => job.progress(plans, None, "plans", || None),
+            false => ControlFlow::Break(()),
+        };
         let report = plan_within(SHARED, &scenario, aim.unwrap_or_default(), watch);
         let report = report.map_err(|why| request.refused(why))?;
         let shown = job.show(|| self.shown(job, &*with(Vec::new())?.scenario()?, &report))?;

@@ -61,6 +61,16 @@ pub enum Aim {
     Cost,
 }
 
+impl Aim {
+    /// What is minimised, of a time and a cost.
+    fn value(self, time: f64, cost: Option<f64>) -> f64 {
+        match self {
+            Self::Time => time,
+            Self::Cost => cost.unwrap_or(time),
+        }
+    }
+}
+
 impl FromStr for Aim {
     type Err = String;
 
@@ -249,6 +259,17 @@ impl<'a> PlanQuestion<'a> {
         flops.model as f64 / peaks.sum::<f64>()
     }
 
+    /// No plan is better than this on any of the machines.
+    fn least_value(&self) -> Result<f64, Fault> {
+        let mut least = f64::INFINITY;
+        for setup in &self.setups {
+            let scenario = self.on(setup)?;
+            let (time, cost) = self.rates(&scenario)?.training(self.least_step(&scenario, &self.base(setup)));
+            least = least.min(self.aim.value(time, cost));
+        }
+        Ok(least)
+    }
+
     /// The answer from all parts, in order.
     fn joined(&self, parts: Vec<Part>) -> Result<PlanReport, Fault> {
         let mut found = PartResult::default();
@@ -273,6 +294,7 @@ impl<'a> PlanQuestion<'a> {
 
     fn report(&self, found: PartResult, best: &BestPlan, interrupted: bool) -> Result<PlanReport, Fault> {
         let PartResult { families, front, counts, stagewise, left_out } = found;
+        let left_out = if interrupted { Some(self.least_value()?) } else { left_out };
         let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
         let apart = stagewise.as_ref().filter(|_| families.best().is_none());
         let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
@@ -310,7 +332,7 @@ impl<'a> PlanQuestion<'a> {
             families: families.collect::<Result<_, _>>()?,
             toml: self.section(&best.setup, &plan)?,
             currency: self.scenario.currency().to_owned(),
-            gap: (!interrupted).then(|| left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0))),
+            gap: left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0)),
             interrupted,
         })
     }

@@ -39,9 +39,8 @@ pub struct PlanReport {
     pub toml: String,
     /// The currency of all costs.
     pub currency: String,
-    /// By how much a plan that was not tried could be better at most, as a share; 0 if none can be. None if the search
-    /// was stopped.
-    pub gap: Option<f64>,
+    /// By how much a plan that was not tried could be better at most, as a share; 0 if none can be.
+    pub gap: f64,
     /// Whether the search was stopped before its end.
     pub interrupted: bool,
 }

@@ -216,7 +216,7 @@ impl Search<'_> {
     /// What is minimised, for a plan with this step.
     fn value_of(&self, step: f64) -> f64 {
         let (time, cost) = self.rates.training(step);
-        self.value(time, cost)
+        self.aim.value(time, cost)
     }
 
     /// Counts all plans that divide in this way; returns those that fit.
@@ -278,13 +278,6 @@ impl Search<'_> {
         self.space.bounds
     }
 
-    pub(super) fn value(&self, time: f64, cost: Option<f64>) -> f64 {
-        match self.aim {
-            Aim::Time => time,
-            Aim::Cost => cost.unwrap_or(time),
-        }
-    }
-
     /// Whether time and cost keep the constraints; counts those that do not.
     pub(super) fn admitted(&self, time: f64, cost: Option<f64>, counts: &mut Counts) -> bool {
         if self.bounds().deadline.is_some_and(|deadline| time > deadline.get()) {
@@ -307,7 +300,7 @@ impl Search<'_> {
         if !self.admitted(time, cost, &mut found.counts) {
             return false;
         }
-        let value = self.value(time, cost);
+        let value = self.aim.value(time, cost);
         let beaten = found.families.beat(&self.setup, &candidate.choice, value)
             && found.front.dominates([time, cost.unwrap_or(0.0), candidate.memory]);
         found.counts.bounded += u64::from(beaten);
@@ -320,7 +313,7 @@ impl Search<'_> {
             return;
         }
         let (setup, choice, memory) = (self.setup, candidate.choice, candidate.memory);
-        let best = BestPlan { value: self.value(time, cost), step, setup, choice };
+        let best = BestPlan { value: self.aim.value(time, cost), step, setup, choice };
         found.families.offer(&best, memory);
         found.front.offer(FrontPoint { time, cost: cost.unwrap_or(0.0), memory, step, setup, choice });
     }

@@ -139,7 +139,7 @@ impl Search<'_> {
         }
         let memory = MemoryLimit::needed(self.run.plan, stages.memory)[1].get();
         let own = Stages {
-            value: self.value(time, cost),
+            value: self.aim.value(time, cost),
             setup: self.setup,
             choice,
             layers: stages.layers,

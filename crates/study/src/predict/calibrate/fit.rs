@@ -1,6 +1,7 @@
 //! The most likely factors of all groups of priors, given measured runs.
 
 use super::possible;
+use crate::predict::budget;
 use crate::predict::interval::assumed::{Causes, slopes};
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
@@ -26,12 +27,28 @@ const OWN: f64 = 0.15;
 /// A measured run.
 pub(super) struct Observed {
     pub(super) scenario: Arc<Scenario>,
-    /// The closed form that predicts it.
+    /// The method that predicts it.
+    pub(super) method: &'static dyn Method,
+    /// A closed form in its place.
     pub(super) twin: &'static dyn Method,
     pub(super) character: Character,
     /// The logarithm of its step, as the closed form should predict it.
     pub(super) log_step: f64,
+    /// The logarithm of its step.
+    pub(super) log_measured: f64,
     pub(super) place: String,
+}
+
+impl Observed {
+    /// What the method lacks by given priors, where the closed form lacks `missing`: factors may move a simulation by less.
+    fn missing_of_method(&self, priors: &Arc<Priors>, missing: f64) -> Result<f64, Fault> {
+        if self.method.is_quick() {
+            return Ok(missing);
+        }
+        let scenario = Scenario { priors: Arc::clone(priors), ..self.scenario.as_ref().clone() };
+        let predicted = self.method.predict(&budget::headline(&scenario))?;
+        Ok(self.log_measured - predicted.iteration.get().ln())
+    }
 }
 
 /// Factors, and what is needed to tell what they leave open.
@@ -89,9 +106,13 @@ impl Fit {
             shifts = moved;
             at = Linear::new(before, observed, &shifts)?;
         }
+        let priors = corrected(before, &shifts);
+        let left = observed.iter().zip(&at.missing);
+        let missing: Vec<f64> =
+            left.map(|(run, missing)| run.missing_of_method(&priors, *missing)).collect::<Result<_, _>>()?;
         let deviations = model.deviations(&noise);
-        model.widen(&deviations, &at.missing);
-        let weights = Cholesky::new(&model.deviations(&noise)).solve(&at.missing);
+        model.widen(&deviations, &missing);
+        let weights = Cholesky::new(&model.deviations(&noise)).solve(&missing);
         let inverse = Cholesky::new(&model.covariance(&at, &noise)).inverse();
         let Model { unexplained, variances, .. } = model;
         Ok(Self { shifts, runs: at.slopes, weights, inverse, unexplained, variances })

@@ -137,7 +137,9 @@ fn observe(request: &Request, choice: MethodChoice, run: &MeasuredRun) -> Result
         character: character(&scenario),
         // Factors move the closed form, which differs from a simulation.
         log_step: closed.iteration.get().ln() + slowness,
+        log_measured: measured.get().ln(),
         scenario,
+        method,
         twin,
         place: run.place.clone(),
     })

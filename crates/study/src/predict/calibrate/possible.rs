@@ -1,12 +1,13 @@
 //! Runs that cannot be those of their scenario.
 
 use stepcast_core::fault::Fault;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
-/// Convolutions by Winograd's F(4×4, 3×3) do up to 4 times fewer multiplications than are counted; measured networks stay
-/// below this (VGG-16 on a V100 in FP32: 1.13 to 1.47).
+/// Convolutions by Winograd's F(2×2, 3×3) do so many times fewer multiplications than are counted. Measured networks stay
+/// below it (VGG-16 on a V100 in FP32: 1.13 to 1.47).
 const FAST_CONVOLUTIONS: f64 = 2.25;
 /// A step takes three forward passes' operations.
 const PASSES: f64 = 3.0;
@@ -15,6 +16,7 @@ const LARGEST_FACTOR: f64 = 20.0;
 /// Standard deviations within which any ratio is possible.
 const DEVIATIONS: f64 = 4.0;
 
+const OTHER: &str = "this run is not the scenario's";
 const REMEDY: &str = "check its unit and its keys: model, devices, workers and batch";
 
 /// Refuses steps in which devices would compute faster than they can.
@@ -24,9 +26,9 @@ pub(super) fn check_rate(
     measured: Seconds,
 ) -> Result<(), Fault> {
     let (share, most) = match &prediction.transformer {
-        Some(split) => (split.mfu * (prediction.iteration / measured), 1.0),
+        Some(split) => (split.mfu.max(split.hfu) * (prediction.iteration / measured), 1.0),
         None => {
-            let peak = |group: &stepcast_core::machine::WorkerGroup| {
+            let peak = |group: &WorkerGroup| {
                 let peak = group.device.peak(scenario.strategy.precision);
                 let devices = f64::from(group.count) * f64::from(group.gpus);
                 peak.unwrap_or_else(|| group.device.fp32_peak()).get() * devices * group.speed.max(1.0)
@@ -39,11 +41,9 @@ pub(super) fn check_rate(
     match share.is_nan() || share <= most {
         true => Ok(()),
         false => {
-            let reason = format!(
-                "a step of {} would be {:.3} times the peak rate of the devices: this run is not the scenario's",
-                measured.human(),
-                share
-            );
+            let step = measured.human();
+            let reason =
+                format!("a step of {step} takes {share:.3} times the peak rate of the devices: {OTHER}");
             Err(Fault::new(reason, REMEDY))
         }
     }
@@ -58,7 +58,6 @@ pub(super) fn check_distance(difference: f64, spread: f64) -> Result<(), Fault> 
         true => (difference.exp(), "longer"),
         false => ((-difference).exp(), "shorter"),
     };
-    let reason =
-        format!("its step is {factor:.3e} times {word} than forecast: this run is not the scenario's");
+    let reason = format!("its step is {factor:.2e} times {word} than forecast: {OTHER}");
     Err(Fault::new(reason, REMEDY))
 }

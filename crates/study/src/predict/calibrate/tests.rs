@@ -17,6 +17,7 @@ const SPLIT: &str = "[model]\nzoo = \"llama3-8b\"\n[strategy]\narchitecture = \"
                      recompute = [\"layer\"]";
 const SERVED: &str = "[model]\nzoo = \"vgg16\"\n[strategy]\narchitecture = \"parameter-server\"\nbatch = 32\n\
                       [[cluster.workers]]\ncount = 4\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster]\nnetwork = \"10gbe\"";
+const ALL_REDUCE: &str = include_str!("../../../../../examples/all-reduce.toml");
 /// Nothing is assumed.
 const STATED: &str = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"stand-alone\"\nbatch = 64\n\
                       [[cluster.workers]]\ncount = 1\nthroughput = \"400 samples/s\"\ndevice = \"tesla-v100-sxm2-16gb\"";
@@ -151,4 +152,19 @@ fn runs_of_other_scenarios_are_refused() {
     }
     let fast = after(&request(SPLIT), 0.2).unwrap_err();
     assert!(fast.reason.contains("peak rate"), "{fast}");
+}
+
+/// Caught: factors of a closed form moved a simulation by less, and its forecast of the run was 9 % off.
+#[test]
+fn a_simulation_is_calibrated_by_itself() {
+    let request = Request::from_reader("job.toml", ALL_REDUCE.as_bytes(), Vec::new()).unwrap();
+    let method = methods::find("simulate").unwrap();
+    let scenario = request.scenario().unwrap();
+    let simulated =
+        |scenario: &Scenario| method.predict(&budget::headline(scenario)).unwrap().iteration.get();
+    let measured = 1.5 * simulated(&scenario);
+    let run = MeasuredRun::from_step(Seconds::new(measured));
+    let priors = calibrate(&request, MethodChoice::One(method), &[run]).unwrap().priors;
+    let corrected = simulated(&Scenario { priors, ..scenario.as_ref().clone() });
+    assert!((corrected / measured).ln().abs() < 0.021, "{corrected} {measured}");
 }

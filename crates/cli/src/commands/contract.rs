@@ -1,0 +1,98 @@
+//! `stepcast contract`: an acceptance test for what a forecast promises.
+
+use crate::answer::{Answer, Output};
+use crate::render::answers;
+use crate::request::{ScenarioFlags, SimulationFlags};
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use stepcast_core::fault::Fault;
+use stepcast_core::quantity::Seconds;
+use stepcast_report::sentences;
+use stepcast_report::tables::contract::page;
+use stepcast_study::contract::Contract as Terms;
+use stepcast_study::{ForecastOptions, MethodChoice};
+use stepcast_trace::write_text;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast contract job.toml -o contract.toml --page contract.md     the agreed step is the longest of the forecast
+  stepcast contract job.toml -o contract.toml --agreed '1.2 s' --tolerance 3 --false-alarm 1
+  stepcast check job.toml --measured train.log --contract contract.toml      is it kept?";
+
+/// Flags of `contract`.
+#[derive(Debug, Args)]
+pub(crate) struct Contract {
+    #[command(flatten)]
+    about: ScenarioFlags,
+
+    #[command(flatten)]
+    simulation: SimulationFlags,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    method: String,
+
+    /// Longest step that keeps the contract [default: the longest of the 90 % interval]
+    #[arg(long, value_name = "TIME")]
+    agreed: Option<Seconds>,
+
+    /// By how many percent a step has to be longer to be found out
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    tolerance: f64,
+
+    /// In how many percent of tests a cluster that keeps the contract fails at most
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    false_alarm: f64,
+
+    /// In how many percent of tests a cluster that is slower by the tolerance passes at most
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    miss: f64,
+
+    /// By how many percent means of ten steps differ
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
+    spread: f64,
+
+    /// Write the terms to this file, which `check --contract` reads
+    #[arg(short, long, value_name = "OUT.toml")]
+    output: PathBuf,
+
+    /// Write a page for both parties to this file, as Markdown
+    #[arg(long, value_name = "OUT.md")]
+    page: Option<PathBuf>,
+}
+
+/// What was written, for programs.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    contract: &'a Terms,
+    written: Vec<String>,
+}
+
+impl Contract {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let request = self.simulation.request(&self.about)?;
+        let (scenario, method) = request.prepare(&self.method)?;
+        let options = ForecastOptions {
+            method: MethodChoice::One(method),
+            workers: Some(Vec::new()),
+            ..ForecastOptions::default()
+        };
+        let forecast = request.forecast(&options)?;
+        let shares =
+            [self.tolerance, self.false_alarm, self.miss, self.spread].map(|percent| percent / 100.0);
+        let contract = Terms::new(&forecast, self.agreed, shares)?;
+        let mut written = vec![self.output.display().to_string()];
+        write_text(&self.output, &contract.terms.to_toml()?)?;
+        if let Some(path) = &self.page {
+            let inputs = toml::to_string(&request.inner.file()?)
+                .map_err(|error| Fault::new(error.to_string(), "name a scenario file"))?;
+            let command = format!("stepcast check job.toml --measured train.log --contract {}", written[0]);
+            write_text(path, &page(&contract, &sentences::title(&scenario), &inputs, &command))?;
+            written.push(path.display().to_string());
+        }
+        let answer = Written { contract: &contract, written };
+        output.answer(&answer, |screen| answers::contract(&scenario, &contract, &answer.written, screen))
+    }
+}
