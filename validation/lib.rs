@@ -17,6 +17,8 @@ files! {
     "zeng2023/table1.csv"
     "zeng2023/tables2-7.csv"
     "zeng2023/workbook.csv"
+    "papers/set.toml"
+    "papers/runs.csv"
     "liu2022/set.toml"
     "liu2022/calibration.csv"
     "liu2022/fusion.json"

@@ -1,4 +1,4 @@
-"""Refits every constant and prints every table of docs/priors.md. Writes priors.toml.
+"""Refits every constant but those of servers (servers.py) and prints their tables of docs/priors.md. Writes priors.toml.
 
     python3 fit.py            about four minutes on one core
     python3 fit.py --quick    without leaving out devices and networks
@@ -11,7 +11,6 @@ from common import *
 import allreduce as AR
 import memory as M
 import onegpu as G
-import servers as S
 
 warnings.filterwarnings('ignore', category=FutureWarning)
 QUICK = '--quick' in sys.argv
@@ -67,7 +66,6 @@ def write(f, name, model, x, se, s, effects, src, formula):
 
 
 AR_EFFECTS = list(AR.GROUPS) + ['cell', 'row']
-S_EFFECTS = list(S.GROUPS) + ['cell', 'row']
 out = open('priors.toml', 'w')
 out.write('# Priors of what machines reach: fitted by fit.py beside this file, explained in docs/priors.md.\n# value: median. spread: standard deviation of its logarithm for a new machine.\n')
 
@@ -216,23 +214,6 @@ for runs in (0, 1, 3):
                 hits.setdefault(fam, []).append((np.abs(rest) <= h).mean())
     m = lambda d, several: np.mean([np.mean(v) for k, v in d.items() if several is None or ('one machine' not in k) == several])
     print(f'{runs} runs: error {m(err, None):.3f} (one machine {m(err, False):.3f}, several {m(err, True):.3f}), half width {m(width, None):.2f}, coverage {m(hits, None):.3f}')
-
-# ------------------------------------------------------------------------------------------------ servers
-p = S.rows()
-px, pse = S.train(p, True)
-ps = S.variances(px, p)
-title('Parameter servers: constants')
-constants(S.MODEL, px, pse, ps, S_EFFECTS)
-write(out, 'servers', S.MODEL, px, pse, ps, S_EFFECTS, sources(S.MODEL, px, p[~p.pod], S.cols), 'step with parameter servers, docs/priors.md section 4')
-sp, ssd, sdf = S.left_out(p)
-sl = np.log(p['T'] / sp).to_numpy()
-sh = student.ppf(.95, sdf) * ssd
-se_ = pd.Series(np.abs(np.exp(sl) - 1), index=p.index)
-fitp = pd.Series(np.abs(p['T'] / S.MODEL.predict(px, S.cols(p)) - 1), index=p.index)
-scov, sby = coverage(sl, sh, p.family)
-table(pd.DataFrame(dict(rows=p.groupby('family').size(), fitted=fitp.groupby(p.family).mean(), source_out=se_.groupby(p.family).mean(), bias=pd.Series(sl, index=p.index).groupby(p.family).mean(), coverage=sby, half_width=pd.Series(sh, index=p.index).groupby(p.family).mean())))
-fam = se_.groupby(p.family).mean()
-print(f'source left out: rows {se_.mean():.3f}, mean over families {fam.mean():.3f}; without the pods of 10 cores {se_[~p.pod].mean():.3f}, {se_[~p.pod].groupby(p.family).mean().mean():.3f}; network stated {se_[p.stated].groupby(p.family).mean().mean():.3f}; up to 32 workers {se_[p.N <= 32].mean():.3f}, from 60 on {se_[p.N >= 60].mean():.3f} (without pods {se_[(p.N >= 60) & ~p.pod].mean():.3f}); coverage {scov:.3f}, least {sby.min():.2f} ({sby.idxmin()})')
 
 # ------------------------------------------------------------------------------------------------ memory
 title('Peak memory of the 37 steps, MiB')

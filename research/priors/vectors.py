@@ -1,6 +1,6 @@
 """Test vectors for another implementation: inputs and predictions of the fitted formulas, read from priors.toml alone.
 
-    python3 vectors.py     writes vectors_allreduce.csv, vectors_onegpu.csv, vectors_servers.csv, vectors_memory.csv
+    python3 vectors.py     writes vectors_allreduce.csv, vectors_onegpu.csv, vectors_memory.csv (servers.py writes its own)
 """
 import tomllib
 
@@ -8,7 +8,6 @@ from common import *
 import allreduce as AR
 import memory as M
 import onegpu as G
-import servers as S
 
 priors = tomllib.load(open('priors.toml', 'rb'))
 
@@ -30,9 +29,4 @@ x, s = constants('one-gpu', G.MODEL)
 g['predicted_s'], J, K = G.parts(x, g)
 g['sd_ln'] = spread(s, J, K)
 g.groupby(['family', 'device', 'precision']).head(2)[['id', 'family', 'model', 'sequence', 'image', 'device', 'precision', 'real'] + G.NUMBERS + G.FLAGS + ['T', 'predicted_s', 'sd_ln']].to_csv('vectors_onegpu.csv', index=False, float_format='%.8g')
-p = S.rows()
-x, s = constants('servers', S.MODEL)
-p['predicted_s'], J, K = S.parts(x, p)
-p['sd_ln'] = spread(s, J, K)
-p[['id', 'family', 'N', 'S', 'B', 'T1', 'tensors', 'gbps', 'gpus_per_node', 'byteps', 'mpi', 'no_overlap', 'copies', 'asynchronous', 'cpu', 'one_gpu', 'T', 'predicted_s', 'sd_ln']].to_csv('vectors_servers.csv', index=False, float_format='%.6g')
 M.rows().to_csv('vectors_memory.csv', index=False, float_format='%.8g')

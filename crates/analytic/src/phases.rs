@@ -49,8 +49,8 @@ impl Phases {
         let workers = cluster.workers() as f64;
         let copies = f64::from(cluster.servers.copies);
         let served = |pulled: Bytes, pushed: Bytes, tensors: f64| {
-            let duplex = scenario.priors.servers.duplex;
-            let time = |service: Service| service.time(pulled * copies + pushed, tensors) / duplex;
+            let messages = tensors * (1.0 + copies);
+            let time = |service: Service| service.time(pulled * copies + pushed, messages, workers);
             Service::from_scenario(scenario).map_or(Seconds::ZERO, time)
         };
         let mut mean = Self {

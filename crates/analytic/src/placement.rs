@@ -30,7 +30,7 @@ pub fn greedy_sizes(sizes: &[u64], servers: u32) -> Vec<u32> {
 
 /// What a worker exchanges with the busiest server, where `sent` is what it exchanges of a layer. All servers have the
 /// same link and serve the same workers, so the busiest one finishes last.
-pub fn largest_share(workload: &Workload, servers: Servers, sent: impl Fn(&LayerWork) -> Bytes) -> Bytes {
+pub fn largest_share(workload: &Workload, servers: &Servers, sent: impl Fn(&LayerWork) -> Bytes) -> Bytes {
     let whole = || workload.layers.iter().map(&sent).sum::<Bytes>();
     if servers.count == 1 {
         return whole();
@@ -51,7 +51,7 @@ pub fn largest_share(workload: &Workload, servers: Servers, sent: impl Fn(&Layer
 /// The part of what a worker of the group at `index` exchanges that goes to the busiest server.
 pub fn busiest(scenario: &Scenario, index: usize) -> f64 {
     let sent = |layer: &LayerWork| scenario.sent(index, layer);
-    largest_share(&scenario.workload, scenario.cluster.servers, sent) / scenario.sent_in_all(index)
+    largest_share(&scenario.workload, &scenario.cluster.servers, sent) / scenario.sent_in_all(index)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Machine {
     /// Whether its ports can be the limit: they are slower than a server's, or carry the traffic of several servers or
     /// workers.
     pub fn is_limited(&self, cluster: &Cluster) -> bool {
-        let servers = cluster.servers;
+        let servers = &cluster.servers;
         servers.count > 1 || servers.colocated || self.workers > 1 || self.rate < server_port(cluster)
     }
 }
@@ -42,7 +42,7 @@ impl Machine {
 /// others through its ports: workers that wait for each other push at the same time, so that what its workers send and
 /// what its servers receive go in opposite directions; others push and pull at any time.
 fn load(scenario: &Scenario, index: usize, workers: u32) -> f64 {
-    let servers = scenario.cluster.servers;
+    let servers = &scenario.cluster.servers;
     if !servers.colocated {
         return 1.0;
     }

@@ -36,6 +36,17 @@ impl TransferCost {
         if other.total() > self.total() { other } else { self }
     }
 
+    /// The time with a server's software that works beside these transfers: in quadrature, each with its share.
+    pub(crate) fn beside(self, software: Seconds) -> Self {
+        let (transfers, software) = (self.total().get(), software.get());
+        let total = transfers.hypot(software);
+        if total <= 0.0 {
+            return self;
+        }
+        let server = Seconds::new(software * software / total);
+        Self { server, ..self.times(transfers / total) }
+    }
+
     pub(crate) fn times(self, count: f64) -> Self {
         Self {
             wire: self.wire * count,

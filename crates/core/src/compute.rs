@@ -1,8 +1,8 @@
 //! Computing times of a workload on a device: how long the layers of one step take.
 //!
 //! [`SpeedSource`] says where the speed of a group of workers comes from. For a GPU and a model with layers,
-//! [`prior`](crate::prior) gives the time of each layer; everything else is assumed to reach a fixed share of its peak
-//! rate. A measured step scales either.
+//! [`prior`](crate::prior) gives the time of each layer. A CPU is assumed to reach what published runs tell of its
+//! generation, everything else a fixed share of its peak rate. A measured step scales all of them.
 
 use crate::fitted::artefact::Artefact;
 use crate::fitted::steps::{LayerTimes, StepLayers, StepModel};
@@ -10,9 +10,10 @@ use crate::machine::{Device, DeviceKind, WorkerGroup, catalog};
 use crate::model::Model;
 use crate::precision::Precision;
 use crate::prediction::Warning;
+use crate::prior::OneGpu;
 use crate::prior::device::{self, Settings};
 use crate::prior::work::StepWork;
-use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use crate::quantity::{BytesPerSec, FlopsPerSec, Seconds};
 use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
 use crate::strategy::Optimiser;
@@ -31,6 +32,9 @@ pub const EXTRAPOLATED: &str = "extrapolated";
 /// shares range from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an
 /// RTX 4000, with fast convolutions counted in full).
 pub const ASSUMED_EFFICIENCY_FACTOR: f64 = 2.5;
+
+/// Operations per cycle of a core with fused multiply-add, for which libraries have kernels of their own: AVX2 has 32.
+const FUSED_WIDTH: f64 = 32.0;
 
 /// Share of the memory rate that is assumed without a measurement.
 pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
@@ -111,7 +115,7 @@ impl Speed {
             let times = device::layers(work, &group.device, settings, at.batch, &scenario.priors.one_gpu);
             return Self::Layers(with_parameters(model, times, slowness, samples));
         }
-        let [per_flop, per_weight] = rates(group, at);
+        let [per_flop, per_weight] = rates(group, at, &scenario.priors.one_gpu);
         let [_, samples] = samples;
         Self::Rates { per_flop: per_flop * slowness, per_weight: per_weight * slowness, samples }
     }
@@ -128,7 +132,8 @@ struct Point {
 pub fn rate(scenario: &Scenario, index: usize) -> FlopsPerSec {
     let group = &scenario.cluster.groups[index];
     let slowness = calibration(scenario, index, None).unwrap_or(1.0);
-    share_of_peak(group, scenario.strategy.precision) * (group.speed / slowness)
+    let [rate, _] = reached(group, scenario.strategy.precision, &scenario.priors.one_gpu);
+    FlopsPerSec::new(rate * group.speed / slowness)
 }
 
 /// The rate of the memory that a worker of the group at `index` reaches.
@@ -137,11 +142,6 @@ pub fn memory_rate(scenario: &Scenario, index: usize) -> BytesPerSec {
     let slowness = calibration(scenario, index, None).unwrap_or(1.0);
     let share = memory_efficiency(group, scenario.strategy.precision);
     group.device.memory_rate * (share * group.speed / slowness)
-}
-
-fn share_of_peak(group: &WorkerGroup, precision: Precision) -> FlopsPerSec {
-    let peak = group.device.peak(precision).unwrap_or_else(|| group.device.fp32_peak());
-    peak * share(group, precision).unwrap_or(ASSUMED_EFFICIENCY)
 }
 
 /// The given or fitted share of the peak rate.
@@ -157,11 +157,26 @@ pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
     given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
+/// Operations and bytes of memory per second that a worker of the group reaches: given or fitted shares of the peak
+/// rates; for a CPU what software reaches on one of its cores, times a power of their number; else fixed shares.
+fn reached(group: &WorkerGroup, precision: Precision, priors: &OneGpu) -> [f64; 2] {
+    let device = &group.device;
+    let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak()).get();
+    let memory = device.memory_rate.get();
+    let given = share(group, precision);
+    if device.kind == DeviceKind::Cpu && given.is_none() {
+        let fused = device.flops_per_cycle >= FUSED_WIDTH;
+        let cores = f64::from(device.units.max(1));
+        let used = cores.powf(if fused { priors.cores } else { priors.cores_avx }) / cores;
+        return [peak * priors.cpu * used, (memory * priors.cpu_memory * used)];
+    }
+    [peak * given.unwrap_or(ASSUMED_EFFICIENCY), memory * memory_efficiency(group, precision)]
+}
+
 /// Time of an operation on every sample, and of a weight once a step.
-fn rates(group: &WorkerGroup, at: Point) -> [Seconds; 2] {
-    let rate = share_of_peak(group, at.precision);
-    let memory = group.device.memory_rate * memory_efficiency(group, at.precision);
-    [Seconds::new(f64::from(at.batch)) / rate.get(), Bytes::new(BYTES_PER_WEIGHT) / memory]
+fn rates(group: &WorkerGroup, at: Point, priors: &OneGpu) -> [Seconds; 2] {
+    let [rate, memory] = reached(group, at.precision, priors);
+    [Seconds::new(f64::from(at.batch) / rate), Seconds::new(BYTES_PER_WEIGHT / memory)]
 }
 
 /// The model and its work, if published runs tell what its layers take on the device of a group.
@@ -188,7 +203,7 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> O
             device::step(work, &group.device, settings, at.batch, &scenario.priors.one_gpu)
         }
         None => {
-            let [per_flop, per_weight] = rates(group, at);
+            let [per_flop, per_weight] = rates(group, at, &scenario.priors.one_gpu);
             let speed = Speed::Rates { per_flop, per_weight, samples };
             let layers = scenario.workload.layers.iter();
             layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
@@ -290,7 +305,8 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
             SpeedSource::Assumed if !(has_plan && group.device.measured().is_some()) => {
                 let is_gpu = group.device.kind == DeviceKind::Gpu;
                 let by_layer = if has_plan { is_gpu } else { prior(scenario, group).is_some() };
-                let names = &mut assumed[usize::from(!by_layer)];
+                let by_runs = by_layer || (!is_gpu && !has_plan);
+                let names = &mut assumed[usize::from(!by_runs)];
                 if !names.contains(&group.device.name.as_str()) {
                     names.push(&group.device.name);
                 }
@@ -422,7 +438,7 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!(told[0].message.starts_with("the speed of the NVIDIA L4 is assumed from its data sheet"));
         let told = assumptions(&scenario("device = \"xeon-core\"", "").unwrap());
-        assert!(told[0].message.contains("is assumed from 0.5 of its peak rate"), "{told:?}");
+        assert!(told[0].message.contains("is assumed from its data sheet and published runs"), "{told:?}");
         assert_eq!(assumptions(&scenario("efficiency = 0.4", "").unwrap()), []);
     }
 

@@ -6,7 +6,7 @@
 
 use super::curve::slowest_port;
 use stepcast_core::machine::{Cluster, Network, Transport};
-use stepcast_core::prior::AllReduce;
+use stepcast_core::prior::{AllReduce, GigabytesPerSec};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
 
 /// Share of an Ethernet rate that framing, headers and acknowledgements leave for payload.
@@ -125,7 +125,7 @@ fn reached(
             let host = match link.rented {
                 Some(false) => priors.tcp_flow,
                 Some(true) => priors.tcp_vm,
-                None => priors.tcp_flow.between(priors.tcp_vm) * priors.either,
+                None => GigabytesPerSec::mean([priors.tcp_flow, priors.tcp_vm]) * priors.either,
             };
             smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), host.into())
         }

@@ -141,7 +141,7 @@ struct Shard {
 
 fn shards(scenario: &Scenario) -> Vec<Shard> {
     let layers = scenario.workload.layers.len();
-    let servers = scenario.cluster.servers;
+    let servers = &scenario.cluster.servers;
     match servers.placement {
         // All servers hold the same shares, so one represents all.
         Placement::Even => {

@@ -1,12 +1,11 @@
 //! Exchanges through servers whose software costs time (docs/priors.md, section 4).
 //!
-//! All that workers and one server exchange in a round passes its software one worker after the other, and the wire
-//! beside it: the longer of the two is the communication. A share of the backward pass hides it, and a share of it
-//! shows even where there is time. Workers of unequal speed come to the server one group after the other. Asynchronous
-//! workers are customers of a closed queue: they compute, then wait for their turn at the fullest server.
+//! All that workers and one server exchange in a round passes its software, and the wire beside it: both together are
+//! the communication. A share of the backward pass hides it, and a share of it shows even where there is time.
+//! Workers of unequal speed come to the server one group after the other. Asynchronous workers are customers of a closed
+//! queue: they compute, then wait for their turn at the fullest server, which is busy all the time once they are enough.
 
 use super::{Port, Shard, Worker, message};
-use crate::lin2018::mean_value_analysis;
 use crate::placement;
 use crate::ports;
 use crate::queue::{self, Arrival};
@@ -44,7 +43,8 @@ fn synchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard], steps:
     let priors = &scenario.priors.servers;
     let all = scenario.cluster.workers();
     let exchange = Exchange::new(scenario, workers, shards);
-    let communication = exchange.server.times(all as f64).larger(exchange.machine);
+    let mut communication = exchange.server.times(all as f64).larger(exchange.machine);
+    communication.server += exchange.update;
     let finish = |worker: &Worker| {
         let kind = scenario.cluster.groups[worker.group].device.kind;
         (worker.host_to_device + worker.computing() * servers::losses(priors, kind, all)) * steps
@@ -78,21 +78,35 @@ fn synchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard], steps:
 }
 
 fn asynchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Round {
+    let priors = &scenario.priors.servers;
     let all = scenario.cluster.workers();
     // Steps per second add up, so unequal workers count by the harmonic mean of their times.
-    let rate = |worker: &Worker| f64::from(worker.count) / (worker.host_to_device + worker.computing()).get();
-    let thinking = Seconds::new(all as f64 / workers.iter().map(rate).sum::<f64>());
-    let copied = workers.iter().map(|worker| worker.host_to_device).fold(thinking, Seconds::min);
-    let (host_to_device, compute) = (copied, thinking - copied);
+    let mean = |time: &dyn Fn(&Worker) -> Seconds| {
+        let rate = |worker: &Worker| f64::from(worker.count) / time(worker).get();
+        Seconds::new(all as f64 / workers.iter().map(rate).sum::<f64>())
+    };
+    let computing = mean(&|worker| worker.host_to_device + worker.computing());
+    let copied = workers.iter().map(|worker| worker.host_to_device).fold(computing, Seconds::min);
     let exchange = Exchange::new(scenario, workers, shards);
     // Machines serve their own workers side by side: all together are as one station for the worker in turn.
     let turn = exchange.server.larger(exchange.machine.times(1.0 / all as f64));
-    let alone = exchange.machine.total() / f64::from(scenario.cluster.workers_per_node());
-    let own = (alone - turn.total()).max(Seconds::ZERO);
-    let customers = u32::try_from(all).unwrap_or(u32::MAX);
-    let rate = mean_value_analysis(&[turn.total()], thinking + own, customers);
-    let waiting = Seconds::new(all as f64 / rate) - thinking;
-    let round = Round { compute, host_to_device, worker_link: own > turn.total(), ..Round::default() };
+    let alone = exchange.alone.max(exchange.machine.total() / f64::from(scenario.cluster.workers_per_node()));
+    let alone = alone.max(turn.total());
+    let hidden = match overlaps(scenario) {
+        true => {
+            let backward = mean(&|worker| worker.computing() - worker.forward);
+            servers::hidden(priors, backward).min(alone - servers::least_exposed(priors, alone))
+        }
+        false => Seconds::ZERO,
+    };
+    let thinking = computing + (alone - turn.total()) - hidden;
+    // Steps hardly vary, so workers come in turn: the larger of the two asymptotic bounds of a closed queue (Denning and
+    // Buzen 1978, section 5).
+    let cycle = (thinking + turn.total()).max(turn.total() * all as f64);
+    let waiting = (cycle - computing).max(Seconds::ZERO);
+    let worker_link = alone - turn.total() > turn.total();
+    let round =
+        Round { compute: computing - copied, host_to_device: copied, worker_link, ..Round::default() };
     let whole = turn.total().max(Seconds::new(f64::MIN_POSITIVE));
     exchange.share_out(round, turn, waiting, waiting / whole)
 }
@@ -101,6 +115,10 @@ fn asynchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Ro
 struct Exchange {
     /// The fullest server, for one worker.
     server: TransferCost,
+    /// What it takes at least for a worker that has all servers to itself.
+    alone: Seconds,
+    /// The update of the fullest server, once in a round.
+    update: Seconds,
     /// The slowest machine of workers, for all of its workers.
     machine: TransferCost,
     /// Copies that a worker pulls.
@@ -114,14 +132,12 @@ impl Exchange {
         if scenario.server_software() == ServerSoftware::Byteps {
             return Self::byteps(scenario, workers, copies);
         }
-        let asynchronous = scenario.strategy.synchronisation == Synchronisation::Async;
         let service = Service::from_scenario(scenario);
         // Asynchronous workers use both directions at once, synchronous ones push together and then pull together.
-        let (directions, duplex) = match asynchronous {
-            true => (copies, scenario.priors.servers.duplex),
-            false => (1.0 + copies, 1.0),
-        };
-        let mut server = TransferCost::default();
+        let asynchronous = scenario.strategy.synchronisation == Synchronisation::Async;
+        let directions = if asynchronous { copies } else { 1.0 + copies };
+        let connections = cluster.workers() as f64;
+        let (mut server, mut alone, mut update) = (TransferCost::default(), Seconds::ZERO, Seconds::ZERO);
         for shard in shards {
             let (mut bytes, mut tensors, mut wire) = (Bytes::ZERO, 0.0, TransferCost::default());
             for &(layer, share) in &shard.layers {
@@ -130,11 +146,22 @@ impl Exchange {
                 tensors += work.tensors.len() as f64 * share;
                 wire = wire.plus(message(scenario, &workers[0], (layer, share), Port::Server));
             }
-            if !cluster.servers.colocated {
-                server = server.larger(wire.times(directions));
-            }
-            let time = service.map_or(Seconds::ZERO, |service| service.time(bytes * (1.0 + copies), tensors));
-            server = server.larger(TransferCost { server: time / duplex, ..TransferCost::default() });
+            // Servers on the machines of workers have no ports of their own.
+            let wire =
+                if cluster.servers.colocated { TransferCost::default() } else { wire.times(directions) };
+            let Some(service) = service else {
+                server = server.larger(wire);
+                continue;
+            };
+            let (moved, messages) = (bytes * (1.0 + copies), tensors * (1.0 + copies));
+            let software = service.time(moved, messages, connections);
+            // Among workers that come at different times, wire and software are both busy all the time.
+            server = server.larger(match asynchronous {
+                true => wire.larger(TransferCost { server: software, ..TransferCost::default() }),
+                false => wire.beside(software),
+            });
+            alone = alone.max(service.time(moved, messages, 1.0));
+            update = update.max(service.update(bytes));
         }
         let machine = workers.iter().map(|worker| {
             let layers = 0..scenario.workload.layers.len();
@@ -143,7 +170,8 @@ impl Exchange {
             let once = messages.fold(TransferCost::default(), TransferCost::plus);
             once.times((1.0 + copies) * f64::from(worker.machine.workers))
         });
-        Self { server, machine: machine.fold(TransferCost::default(), TransferCost::larger), copies }
+        let machine = machine.fold(TransferCost::default(), TransferCost::larger);
+        Self { server, alone, update, machine, copies }
     }
 
     /// BytePS: servers on all machines, which the rate of a machine includes.
@@ -152,7 +180,7 @@ impl Exchange {
         let priors = &scenario.priors.servers;
         let moved = |group: usize| scenario.sent_in_all(group) * (1.0 + copies);
         let through = |size: Bytes, port: BytesPerSec| TransferCost {
-            wire: size / servers::byteps_rate(priors, port, cluster.workers()),
+            wire: size / servers::byteps_rate(priors, port, cluster.workers(), cluster.network.transport),
             ..TransferCost::default()
         };
         let first = workers[0].group;
@@ -163,6 +191,8 @@ impl Exchange {
         });
         Self {
             server: through(moved(first) * busiest, ports::server_port(cluster).to_bytes_per_sec()),
+            alone: Seconds::ZERO,
+            update: Seconds::ZERO,
             machine: machine.fold(TransferCost::default(), TransferCost::larger),
             copies,
         }

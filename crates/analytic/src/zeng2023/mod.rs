@@ -104,7 +104,7 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
         let fixed = network.latency + network.startup;
         let cluster = &scenario.cluster;
         let sent = |layer: &LayerWork| scenario.sent(index, layer);
-        let share = placement::largest_share(workload, cluster.servers, sent);
+        let share = placement::largest_share(workload, &cluster.servers, sent);
         let to_server = TransferCost { fixed, ..step::server_payload(cluster, share) };
         let own = step::is_worker_limited(cluster, group).then(|| TransferCost {
             fixed,

@@ -15,7 +15,6 @@ mod liu2022;
 mod oyama2016;
 mod ports;
 mod reliability;
-mod servers;
 mod sparse;
 mod transformer;
 mod zeng2023;

@@ -37,17 +37,35 @@ plain!(Placement, "`\"greedy\"` or `\"even\"`");
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerSoftware {
-    /// gRPC, as in TensorFlow.
+    /// gRPC, as in TensorFlow of any generation.
     Grpc,
+    /// gRPC as in TensorFlow 1.0 to 1.4.
+    #[serde(rename = "grpc-1.0")]
+    Grpc10,
+    /// gRPC as in TensorFlow 1.5 to 1.15.
+    #[serde(rename = "grpc-1.5")]
+    Grpc15,
+    /// gRPC as in TensorFlow 2.
+    #[serde(rename = "grpc-2")]
+    Grpc2,
     /// gRPC with MPI as the transport of tensors.
     GrpcMpi,
-    /// BytePS over TCP.
+    /// gRPC with InfiniBand verbs as the transport of tensors.
+    GrpcVerbs,
+    /// ps-lite, as in MXNet.
+    PsLite,
+    /// `torch.distributed.rpc`.
+    TorchRpc,
+    /// BytePS.
     Byteps,
     /// Software that costs nothing beside the wire, `startup` and `host-rate`.
     None,
 }
 
-plain!(ServerSoftware, "`\"grpc\"`, `\"grpc-mpi\"`, `\"byteps\"` or `\"none\"`");
+plain!(
+    ServerSoftware,
+    "`\"grpc\"`, `\"grpc-1.0\"`, `\"grpc-1.5\"`, `\"grpc-2\"`, `\"grpc-mpi\"`, `\"grpc-verbs\"`, `\"ps-lite\"`, `\"torch-rpc\"`, `\"byteps\"` or `\"none\"`"
+);
 
 keys! {
     /// Workers that are all alike.
@@ -87,7 +105,7 @@ keys! {
 
 keys! {
     /// The parameter servers.
-    #[derive(Debug, Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, PartialEq)]
     struct Servers;
     /// `[cluster.servers]`: the parameter servers.
     section ServersSection, missing |key| Fault::new(format!("the servers have no `{key}`"), format!("add `{key}`"));
@@ -98,9 +116,14 @@ keys! {
         placement: Placement => Placement, default(Placement::default()), Check::Any, Exchange;
         /// Rate of their network port.
         bandwidth: Uncertain<BitsPerSec> => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"25 Gbit/s\""), Transfer;
-        /// What moves parameters and gradients, and costs server time for every byte and tensor: `"grpc"`, `"grpc-mpi"`
-        /// (tensors over MPI), `"byteps"`, or `"none"` for no more than `startup` and `host-rate` of the network.
-        software: ServerSoftware => ServerSoftware, optional("`\"grpc\"`; `\"none\"` where `startup`, `host-rate` or a profile with server operations was measured"), Check::Any, Exchange;
+        /// What moves parameters and gradients, and costs server time for every byte and tensor: TensorFlow's `"grpc"`, or of
+        /// its generations `"grpc-1.0"` (1.0 to 1.4), `"grpc-1.5"` (1.5 to 1.15) and `"grpc-2"`, `"grpc-mpi"` and
+        /// `"grpc-verbs"` (tensors over MPI or InfiniBand verbs), `"ps-lite"` (MXNet), `"torch-rpc"`, `"byteps"`, or
+        /// `"none"` for no more than `startup` and `host-rate` of the network.
+        software: ServerSoftware => ServerSoftware, optional("any of them; `\"none\"` where `startup`, `host-rate` or a profile with server operations was measured"), Check::Any, Exchange;
+        /// The processor of a server, whose cores, clock and memory rate bound its software: a name from `stepcast devices`, or
+        /// a table.
+        device: NameOr<DeviceSection> => Device, optional("the workers', if they are CPUs, else `xeon-e5-2690-v3`"), Check::Any, Resolved;
         /// Copies of the parameters that a worker pulls in each step: one for each of its GPUs in TensorFlow's
         /// `parameter_server` mode, otherwise 1.
         copies: u32 => u32, default(1_u32), Check::Between(1, 64, "a number such as 4"), Delay;

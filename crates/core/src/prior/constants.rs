@@ -34,10 +34,10 @@ impl Div<f64> for GigabytesPerSec {
 }
 
 impl GigabytesPerSec {
-    /// The geometric mean of two rates.
+    /// The geometric mean of rates.
     #[must_use]
-    pub fn between(self, other: Self) -> Self {
-        Self((self.0 * other.0).sqrt())
+    pub fn mean<const N: usize>(rates: [Self; N]) -> Self {
+        Self((rates.iter().map(|rate| rate.0.ln()).sum::<f64>() / N as f64).exp())
     }
 
     fn get(self) -> f64 {
@@ -169,7 +169,7 @@ constants! {
 }
 
 constants! {
-    /// One GPU.
+    /// One GPU, or one CPU.
     OneGpu {
         /// Share of the FP32 peak that 3x3 convolutions of stride 1 reach on ordinary units; fast algorithms exceed 1.
         square: f64,
@@ -217,6 +217,14 @@ constants! {
         host_amp: f64,
         /// Start and tail of a kernel, three for each layer.
         start: Seconds,
+        /// Share of the peak of one core that software reaches on a CPU.
+        cpu: f64,
+        /// Share of the memory rate of one core that its work on weights reaches.
+        cpu_memory: f64,
+        /// Exponent of the number of cores on CPUs with fused multiply-add.
+        cores: f64,
+        /// The same on older CPUs.
+        cores_avx: f64,
         /// Factor of the whole step: what this model on this device is off.
         deviation: f64,
     }
@@ -291,18 +299,32 @@ constants! {
 constants! {
     /// Parameter servers.
     Servers {
-        /// Rate of one gRPC server, in and out together.
-        grpc: GigabytesPerSec,
+        /// Rate of one thread of gRPC in TensorFlow 1.0 to 1.4, in and out together, at 2.5 GHz.
+        grpc_10 as "grpc-1.0": GigabytesPerSec,
+        /// The same in TensorFlow 1.5 to 1.15.
+        grpc_15 as "grpc-1.5": GigabytesPerSec,
+        /// The same in TensorFlow 2.
+        grpc_2 as "grpc-2": GigabytesPerSec,
         /// The same with MPI as the transport.
         grpc_mpi: GigabytesPerSec,
-        /// Time of a server for each tensor of an update.
+        /// The same with InfiniBand verbs as the transport.
+        grpc_verbs: GigabytesPerSec,
+        /// The same of ps-lite.
+        ps_lite: GigabytesPerSec,
+        /// The same of `torch.distributed.rpc`.
+        torch_rpc: GigabytesPerSec,
+        /// Factor of the mean of the three generations of gRPC, where it is not known which it is.
+        generation: f64,
+        /// Factor of the mean of all software, where it is not known which it is.
+        unnamed: f64,
+        /// Time of a server to dispatch each tensor that it receives or sends, one after the other.
         tensor: Seconds,
-        /// Factor by which asynchronous workers use both directions.
-        duplex: f64,
         /// BytePS over TCP: share of both directions of a port.
         bps_wire: f64,
         /// BytePS over TCP: rate of one remote server, both directions.
         bps_flow: GigabytesPerSec,
+        /// BytePS over RDMA: share of both directions of a port.
+        bps_rdma: f64,
         /// Share of communication that shows although there is time to hide it.
         exposed as "shows": f64,
         /// Share of the backward pass that can hide communication.
@@ -423,8 +445,10 @@ pub struct Residual {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Range {
-    /// Of several workers.
+    /// Of several workers that all-reduce.
     pub all_reduce: SeveralWorkers,
+    /// Of workers with parameter servers.
+    pub servers: SeveralWorkers,
     /// Of one GPU.
     pub one_gpu: OneWorker,
 }
@@ -435,7 +459,7 @@ pub struct Range {
 pub struct SeveralWorkers {
     /// What a doubling beyond the range adds: standard deviation of the logarithm.
     pub per_doubling: f64,
-    /// Fewest and most GPUs.
+    /// Fewest and most workers.
     pub gpus: [f64; 2],
     /// Least and most gradients, MB.
     pub gradient_mb: [f64; 2],

@@ -10,32 +10,50 @@ use stepcast_study::predict::methods;
 /// A run of the test vectors, and what its scenario says beside the number of workers and servers.
 type Run = (&'static str, &'static str, &'static [&'static str]);
 
-const GRPC: &str = "cluster.servers.software=grpc";
+const GRPC: &str = "cluster.servers.software=grpc-1.5";
+const OLD: &str = "cluster.servers.software=grpc-1.0";
+const EVEN: &str = "cluster.servers.placement=even";
 const MPI: &str = "cluster.servers.software=grpc-mpi";
 const BYTEPS: &str = "cluster.servers.software=byteps";
 const AT_END: &str = "cluster.servers.overlap=false";
 const FOUR: &str = "cluster.workers.0.gpus=4";
-const COPIES: &str = "cluster.servers.copies=4";
+const SLOW: &str = "cluster.network=1gbe";
 const ASYNC: &str = "strategy.synchronisation=async";
 const EDR: &str = "cluster.network=infiniband-edr";
 const CPU: &str = "cluster.workers.0.device=xeon-e5-2620";
 
 const RUNS: &[Run] = &[
-    ("tf-logs-ps-runs-sync-0001", "resnet50", &[MPI, FOUR, COPIES, EDR]),
-    ("tf-logs-ps-runs-sync-0002", "resnet50", &[GRPC, FOUR, COPIES]),
-    ("tf-logs-ps-runs-sync-0011", "resnet50", &[FOUR, COPIES]),
-    ("tf-logs-ps-runs-sync-0017", "resnet50", &[FOUR]),
-    ("tf-logs-ps-runs-async-0001", "resnet50", &[FOUR, COPIES, ASYNC]),
-    ("tf-logs-ps-runs-async-0003", "resnet50", &[MPI, FOUR, COPIES, ASYNC, EDR]),
-    ("hkbu-10-gb-ps-tcp-0001", "resnet50", &[BYTEPS, FOUR, AT_END]),
-    ("hkbu-10-gb-ps-tcp-0018", "bert-base", &[BYTEPS, FOUR]),
-    ("hkbu-100-gb-ps-tcp-0013", "bert-base", &[BYTEPS, FOUR, AT_END, "cluster.network=100gbe"]),
-    ("hkbu-100-gb-ps-tcp-0016", "bert-base", &[BYTEPS, FOUR, "cluster.network=100gbe"]),
-    ("tf-cnn-2017-several-machines-0001", "inception-v3", &["cluster.workers.0.gpus=8"]),
-    ("tf-cnn-2017-several-machines-0006", "resnet50", &["cluster.workers.0.gpus=8"]),
-    ("cakelab-async-0003", "resnet32", &[ASYNC]),
-    ("cakelab-async-0017", "resnet32", &[ASYNC]),
-    ("cakelab-async-0025", "resnet32", &[ASYNC]),
+    ("tf-logs-ps-runs-sync-0001", "resnet50", &[MPI, FOUR, AT_END, EDR]),
+    ("tf-logs-ps-runs-sync-0002", "resnet50", &[GRPC, FOUR, AT_END, SLOW]),
+    ("tf-logs-ps-runs-sync-0017", "resnet50", &[GRPC, FOUR, SLOW]),
+    ("tf-logs-ps-runs-async-0001", "resnet50", &[GRPC, FOUR, AT_END, ASYNC, SLOW]),
+    ("tf-logs-ps-runs-async-0003", "resnet50", &[MPI, FOUR, AT_END, ASYNC, EDR]),
+    ("hkbu-10-gb-ps-tcp-0001", "resnet50", &[BYTEPS, FOUR, AT_END, EVEN]),
+    ("hkbu-10-gb-ps-tcp-0018", "bert-base", &[BYTEPS, FOUR, EVEN]),
+    ("hkbu-100-gb-ps-tcp-0013", "bert-base", &[BYTEPS, FOUR, AT_END, EVEN, "cluster.network=100gbe"]),
+    ("tf-cnn-2017-several-machines-0006", "resnet50", &[OLD, "cluster.workers.0.gpus=8"]),
+    ("cakelab-async-0003", "resnet32", &[GRPC, ASYNC]),
+    (
+        "piz-daint-0001",
+        "inception-v3",
+        &[OLD, "cluster.network.base=aries", "cluster.network.bandwidth=80Gbit/s"],
+    ),
+    (
+        "piz-daint-0007",
+        "inception-v3",
+        &[OLD, "cluster.network.base=aries", "cluster.network.bandwidth=80Gbit/s"],
+    ),
+    (
+        "mxnet-p2-0003",
+        "alexnet",
+        &[
+            "cluster.servers.software=ps-lite",
+            EVEN,
+            "cluster.network=25gbe",
+            "cluster.network.bandwidth=20Gbit/s",
+            "cluster.workers.0.gpus=16",
+        ],
+    ),
 ];
 
 fn cell(id: &str, column: &str) -> String {
@@ -50,8 +68,7 @@ fn number(id: &str, column: &str) -> f64 {
 }
 
 fn scenario(model: &str, changes: &[&str]) -> Scenario {
-    let text =
-        format!("strategy.batch = 64\n[model]\nzoo = \"{model}\"\n[cluster.servers]\nplacement = \"even\"\n");
+    let text = format!("strategy.batch = 64\n[model]\nzoo = \"{model}\"\n");
     let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Document::new("test", text).scenario(&changes).unwrap()
 }
@@ -78,12 +95,27 @@ fn published_runs_follow_the_reference() {
         let mut scenario = scenario(model, changes);
         scenario.cluster.groups[0].count = number(id, "N") as u32;
         scenario.cluster.servers.count = number(id, "S") as u32;
-        let scenario = calibrated(scenario, number(id, "T1"), cell(id, "one_gpu") == "True");
+        let scenario = calibrated(scenario, number(id, "T1"), cell(id, "with_server") == "True");
         let prediction = predicted(&scenario);
         let (step, expected) = (prediction.iteration.get(), number(id, "predicted_s"));
         assert!((step / expected - 1.0).abs() < 0.05, "{id}: {step} against {expected}");
         let samples = u64::from(scenario.cluster.groups[0].gpus) * 64 * scenario.cluster.workers();
         assert_eq!(prediction.samples, samples, "{id}");
+    }
+}
+
+/// Li 2020, Figure 2: asynchronous Inception-v3 on machines with a V100 and 10 Gbit/s, from names alone.
+#[test]
+fn inception_saturates_where_it_did() {
+    for (batch, workers) in [(16, 4), (32, 4), (64, 5), (128, 7)] {
+        let batch = format!("strategy.batch={batch}");
+        let changes = [ASYNC, &batch, "cluster.network=cloud-10g", "cluster.workers.0.device=v100"];
+        let base = scenario("inception-v3", &changes);
+        let rate = |workers| predicted(&base.on(base.cluster.resized(workers))).throughput.get();
+        assert!(
+            rate(workers) * 1.05 > rate(30) && rate(workers - 1) * 1.05 < rate(30),
+            "{workers} at {batch}"
+        );
     }
 }
 
@@ -136,7 +168,7 @@ fn priors_move_predictions() {
     let mut scenario = scenario("resnet50", &[]);
     let before = predicted(&scenario).iteration;
     let priors = std::sync::Arc::make_mut(&mut scenario.priors);
-    priors.servers.grpc = priors.servers.grpc * 0.5;
+    priors.servers.unnamed *= 0.1;
     assert!(predicted(&scenario).iteration > before * 1.3);
 }
 

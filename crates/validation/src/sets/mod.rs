@@ -32,7 +32,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "liu2022" => liu2022::run(run),
         "oyama2016" => oyama2016::run(run),
         "parallel-jobs" => parallel_jobs::run(run),
-        "published-scaling" => published_scaling::run(run),
+        "papers" | "published-scaling" => published_scaling::run(run),
         "single-gpu" => single_gpu::run(run),
         "steps" => steps::run(run),
         "tf-ps" => tf_ps::run(run),

@@ -1,5 +1,5 @@
-//! Published runs of several workers from 11 sources, each predicted from names and the throughput of one worker alone by
-//! the method that a user gets: no figure of a cluster is fitted.
+//! Published runs of several workers from 13 sources, each predicted from names and the throughput of one worker alone by
+//! the method that a user gets: no figure of a cluster is fitted. The set `papers` has runs of papers, predicted from names.
 //!
 //! The constants of what machines reach (catalog/priors.toml) were fitted to most of these runs, so this is how well one
 //! set of constants describes all of them. research/priors says how errors grow when a source is left out.
@@ -28,12 +28,22 @@ const BEYOND_LINEAR: f64 = 1.15;
 const LEAST_COMPUTING: f64 = 0.3;
 
 /// Families are averaged by place: all-reduce inside one machine or between machines, and parameter servers.
-const PLACES: [(&str, &str); 3] =
-    [("one-machine", "one machine"), ("several-machines", "several machines"), ("servers", "servers")];
+const PLACES: [(&str, &str); 4] = [
+    ("one-machine", "one machine"),
+    ("several-machines", "several machines"),
+    ("servers", "servers"),
+    ("servers-unstated", "servers, network not stated"),
+];
+
+/// Beginnings of families with servers whose source does not state the network that their runs depend on.
+const UNSTATED: [&str; 2] = ["tf_logs", "paddle"];
 
 /// The scenario of a run. Throughput alone is that of one worker without communication, except where a server was part of
 /// it: then computing is what is left.
 fn scenario(recipe: &Recipe, run: &Value) -> Result<Scenario, ValidationError> {
+    if run.get("single_throughput").is_none() {
+        return Ok(recipe.scenario_file(run)?.resolve()?);
+    }
     let alone = run.number("single_samples") / run.number("single_throughput");
     let resolved = |alone: f64| -> Result<Scenario, ValidationError> {
         let mut run = run.clone();
@@ -74,9 +84,13 @@ fn custom_model(run: &Value) -> Result<ModelFile, ValidationError> {
 }
 
 fn place(run: &Value) -> &'static str {
-    match (run.text("architecture"), run.text("family").contains("one machine")) {
+    let family = run.text("family");
+    match (run.text("architecture"), family.contains("one machine")) {
+        ("parameter-server", _) if UNSTATED.iter().any(|unstated| family.starts_with(unstated)) => {
+            "servers-unstated"
+        }
         ("parameter-server", _) => "servers",
-        (_, true) => "one-machine",
+        ("stand-alone", _) | (_, true) => "one-machine",
         (_, false) => "several-machines",
     }
 }
@@ -89,7 +103,7 @@ pub(crate) fn observations() -> Result<(Vec<Observation>, Vec<Observation>), Val
     let runs: Vec<Value> = cases(&format!("published-scaling/{}", recipe.cases))?;
     let observed: Vec<(bool, Observation)> = runs
         .par_iter()
-        .map(|run| Ok((place(run) == "servers", observation(recipe, run)?)))
+        .map(|run| Ok((place(run).starts_with("servers"), observation(recipe, run)?)))
         .collect::<Result<_, ValidationError>>()?;
     let (served, reduced): (Vec<_>, Vec<_>) = observed.into_iter().partition(|(served, _)| *served);
     let only = |runs: Vec<(bool, Observation)>| runs.into_iter().map(|(_, run)| run).collect();
@@ -105,7 +119,7 @@ fn observation(recipe: &Recipe, run: &Value) -> Result<Observation, ValidationEr
     Ok(Observation {
         family: run.text("family").to_owned(),
         source: run.text("family").split([' ', ',']).next().unwrap_or_default().to_owned(),
-        is_fitted: place(run) == "servers" || is_in_line,
+        is_fitted: place(run) == "servers" || run.text("software") == "grpc-mpi" || is_in_line,
         measured: (samples / run.number("throughput")).ln(),
         predict: Box::new(move |priors| {
             let moved = Scenario { priors: Arc::new(priors.clone()), ..scenario.clone() };
@@ -147,6 +161,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let figures = json!({
         "_coverage": coverage.share(),
         "_limits": run.bounds::<Value>()?,
+        "left_out": run.definition.left_out,
         "families": families,
         "places": places,
         "bounds": null,

@@ -10,7 +10,9 @@ use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
+use stepcast_core::compute::SpeedSource;
 use stepcast_core::fault::{Fault, Measurement, Remedies, Remedy};
+use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::learned::Unexplained;
@@ -169,7 +171,11 @@ impl Causes {
         }
         let residual = &scenario.priors.residual;
         let mut bases: Vec<Residual> = Vec::new();
-        if uses(Domain::OneGpu) {
+        // Where a step was measured, priors only split it into passes, which hides more or less of an exchange with servers.
+        let is_measured = |group| SpeedSource::new(scenario, group) == SpeedSource::Measured;
+        let with_servers = scenario.strategy.architecture == Architecture::ParameterServer;
+        let splits_only = with_servers && scenario.cluster.groups.iter().all(is_measured);
+        if uses(Domain::OneGpu) && !splits_only {
             let by_computing = slope(twin, &|shift| slowed(scenario, shift))?.abs();
             let of = residual.one_gpu;
             let unexplained = of.of_one_gpu(scenario.input.data == InputKind::Real);
@@ -317,14 +323,18 @@ fn figures(
 
 fn beyond_devices(scenario: &Scenario) -> f64 {
     let groups = scenario.cluster.groups.iter().enumerate();
-    let beyond = groups.map(|(index, group)| {
+    let gpus = groups.filter(|(_, group)| group.device.kind == DeviceKind::Gpu);
+    let beyond = gpus.map(|(index, group)| {
         scenario.priors.one_gpu_extrapolation(scenario.batch(index), group.device.fp32_peak())
     });
     beyond.fold(0.0, f64::max)
 }
 
 fn beyond_clusters(scenario: &Scenario) -> f64 {
-    let range = &scenario.priors.range.all_reduce;
+    let range = match scenario.strategy.architecture {
+        Architecture::ParameterServer => &scenario.priors.range.servers,
+        Architecture::AllReduce | Architecture::StandAlone => &scenario.priors.range.all_reduce,
+    };
     let tensors = scenario.workload.layers.iter().flat_map(|layer| &layer.tensors);
     let gradients = tensors.map(|tensor| scenario.summed(tensor)).sum::<Bytes>().get() / 1e6;
     let workers = scenario.cluster.workers() as f64;

@@ -6,7 +6,7 @@ use stepcast_analytic::servers::{self, Service};
 use stepcast_core::compute;
 use stepcast_core::machine::{Placement, ServerSoftware};
 use stepcast_core::profile::{Operation, Profile, Resource};
-use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
+use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::Synchronisation;
@@ -58,7 +58,7 @@ fn payload(scenario: &Scenario, port: BitsPerSec) -> BytesPerSec {
     match scenario.server_software() {
         ServerSoftware::Byteps => {
             let port = port.to_bytes_per_sec();
-            servers::byteps_rate(&scenario.priors.servers, port, cluster.workers())
+            servers::byteps_rate(&scenario.priors.servers, port, cluster.workers(), cluster.network.transport)
         }
         _ => cluster.network.payload_rate(port),
     }
@@ -90,26 +90,38 @@ fn is_colocated(scenario: &Scenario) -> bool {
 }
 
 /// Seconds of a server's software for each operation that pushes gradients: it receives them, and sends the parameters
-/// to which they are added.
+/// to which they are added. Together they take what the closed form says of all of them; workers that wait for each other
+/// share the update.
 fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
     let service = Service::from_scenario(scenario)?;
     let copies = f64::from(scenario.cluster.servers.copies);
-    let duplex = match scenario.strategy.synchronisation {
-        Synchronisation::Async | Synchronisation::Ssp(_) => scenario.priors.servers.duplex,
-        Synchronisation::Bsp | Synchronisation::LocalSgd(_) => 1.0,
-    };
-    let slices = f64::from(slices(scenario));
+    let workers = scenario.cluster.workers() as f64;
+    let waits =
+        matches!(scenario.strategy.synchronisation, Synchronisation::Bsp | Synchronisation::LocalSgd(_));
     // The layers of a model are pushed in backward order; a push of a profile is one tensor.
     let mut layers = scenario.workload.layers.iter().rev();
-    let mut time = |operation: &Operation| {
+    let mut exchanged = |operation: &Operation| {
         if operation.resource != Resource::Uplink {
-            return 0.0;
+            return (Bytes::ZERO, 0.0);
         }
         let layer = scenario.profile().map_or_else(|| layers.next(), |_| None);
         let tensors = layer.map_or(1, |layer| layer.tensors.len());
-        (service.time(operation.size() * (1.0 + copies), tensors as f64) / (duplex * slices)).get()
+        (operation.size(), tensors as f64)
     };
-    Some(profile.operations.iter().map(&mut time).collect())
+    let exchanged: Vec<(Bytes, f64)> = profile.operations.iter().map(&mut exchanged).collect();
+    let parts = |(bytes, tensors): (Bytes, f64)| {
+        service.parts(bytes * (1.0 + copies), tensors * (1.0 + copies), workers)
+    };
+    let all = exchanged.iter().fold((Bytes::ZERO, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let [copying, dispatching] = parts(all);
+    let side_by_side =
+        copying.max(dispatching) / (copying + dispatching).max(Seconds::new(f64::MIN_POSITIVE));
+    let time = |&(bytes, tensors): &(Bytes, f64)| {
+        let [copying, dispatching] = parts((bytes, tensors));
+        let update = if waits { service.update(bytes) / workers } else { Seconds::ZERO };
+        (((copying + dispatching) * side_by_side + update) / f64::from(slices(scenario))).get()
+    };
+    Some(exchanged.iter().map(time).collect())
 }
 
 /// The machine of each server, where servers run on those of workers.
