@@ -133,15 +133,17 @@ impl Run<'_> {
             weight: spent(computed.weight, host[2]),
         };
         pass.backward.recompute = work.again;
-        let hides = self.hides_tensor();
-        pass.forward.tensor = tensor.forward;
-        pass.backward.tensor = tensor.backward + uncovered(tensor.sums, computed.weight.device, hides);
-        pass.weight.tensor = uncovered(tensor.gathers, computed.input.device, hides);
         let hides = self.hides_context();
         let [forward, backward] = self.beside_ring(computed);
         let [there, back, again] = work.context;
+        let back = uncovered(back, backward, hides);
         pass.forward.context = uncovered(there, forward, hides);
-        pass.backward.context = uncovered(back, backward, hides) + uncovered(again, forward, hides);
+        pass.backward.context = back + uncovered(again, forward, hides);
+        let hides = self.hides_tensor();
+        pass.forward.tensor = tensor.forward;
+        pass.backward.tensor = tensor.backward + uncovered(tensor.sums, computed.weight.device, hides);
+        // Gathers also go on while computing waits for the ring.
+        pass.weight.tensor = uncovered(tensor.gathers, computed.input.device + back, hides);
         [pass.forward.expert, pass.backward.expert] = work.expert;
         self.load(&mut pass, &work);
         self.on_shared_links(self.joined(pass))
