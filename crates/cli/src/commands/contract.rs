@@ -89,7 +89,10 @@ impl Contract {
             let inputs = toml::to_string(&request.inner.file()?)
                 .map_err(|error| Fault::new(error.to_string(), "name a scenario file"))?;
             let command = format!("stepcast check job.toml --measured train.log --contract {}", written[0]);
-            write_text(path, &page(&contract, &sentences::title(&scenario, &forecast.assumed), &inputs, &command))?;
+            write_text(
+                path,
+                &page(&contract, &sentences::title(&scenario, &forecast.assumed), &inputs, &command),
+            )?;
             written.push(path.display().to_string());
         }
         let answer = Written { contract: &contract, written };
