@@ -54,7 +54,7 @@ pub fn variants<'a>(
 }
 
 /// Letters and digits of a name, in lower case.
-pub(crate) fn normal(name: &str) -> String {
+pub fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

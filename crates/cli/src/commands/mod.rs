@@ -109,8 +109,11 @@ pub(crate) enum Command {
         what: fit::Fit,
     },
     /// List the models of the zoo, or show one
-    #[command(after_help = models::EXAMPLES)]
+    #[command(after_help = models::EXAMPLES, args_conflicts_with_subcommands = true)]
     Models {
+        /// List only models whose name has this in it, such as llama3
+        name: Option<String>,
+
         /// What to show; the list if left out.
         #[command(subcommand)]
         command: Option<models::Models>,
@@ -177,8 +180,8 @@ impl Command {
             Self::Serve(flags) => flags.run(output),
             Self::Import(flags) => flags.run(output),
             Self::Fit { what } => what.run(output),
-            Self::Models { command: None } => models::list(output),
-            Self::Models { command: Some(models::Models::Show { name, layers }) } => {
+            Self::Models { name, command: None } => models::list(name.as_deref(), output),
+            Self::Models { command: Some(models::Models::Show { name, layers }), .. } => {
                 models::show(name, *layers, output)
             }
             Self::Devices { name } => catalog::devices(name.as_deref(), output),

@@ -8,11 +8,13 @@ use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_core::suggest;
 use stepcast_report::tables::model;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast models                          all models
+  stepcast models llama3                   those of a family
   stepcast models show vgg16               totals of one model
   stepcast models show resnet50 --layers   layer by layer
   stepcast models --json                   for programs";
@@ -39,10 +41,18 @@ pub(crate) enum Models {
     },
 }
 
-/// The only command that builds the whole zoo.
-pub(super) fn list(output: &Output) -> Result<Answer, Fault> {
-    let models: Vec<(&ZooModel, Model)> =
-        zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<Result<_, Fault>>()?;
+/// The only command that builds the whole zoo, or the part of it that a name is in.
+pub(super) fn list(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
+    let wanted = |entry: &&ZooModel| {
+        name.is_none_or(|name| suggest::normal(&entry.name).contains(&suggest::normal(name)))
+    };
+    let models: Vec<(&ZooModel, Model)> = zoo::entries()
+        .filter(wanted)
+        .map(|entry| Ok((entry, build(entry)?)))
+        .collect::<Result<_, Fault>>()?;
+    if let (Some(name), true) = (name, models.is_empty()) {
+        return Err(Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)));
+    }
     let totals: Vec<ModelTotals<'_>> =
         models.iter().map(|(entry, model)| ModelTotals::from_model(entry, model)).collect();
     output.answer(&totals, |screen| table::section(&model::list(&models), screen))

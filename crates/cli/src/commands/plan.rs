@@ -1,7 +1,7 @@
 //! `stepcast plan`: the best way to split a transformer.
 
 use crate::answer::{Answer, End, Output};
-use crate::numbers::Numbers;
+use crate::numbers::{Numbers, amount};
 use crate::render::answers;
 use crate::request::ScenarioFlags;
 use crate::signal;
@@ -47,8 +47,8 @@ pub(crate) struct Plan {
     #[arg(long)]
     nodes: Option<Numbers>,
 
-    /// Tokens to train on, such as 300e9
-    #[arg(long, value_name = "N")]
+    /// Tokens to train on, such as 300e9 or 300B
+    #[arg(long, value_name = "N", value_parser = amount)]
     tokens: Option<f64>,
 
     /// Longest time of training, such as '30 d'
@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     deadline: Option<String>,
 
     /// Highest cost of training
-    #[arg(long, value_name = "AMOUNT")]
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     budget: Option<f64>,
 
     /// Admit plans that fit only if the allocator loses little

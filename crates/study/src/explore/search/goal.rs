@@ -120,7 +120,10 @@ impl Constraint {
             return Ok(Self { bound: 1.0, text: text.to_owned(), ..Self::memory() });
         }
         let split = |sign: &str| text.split_once(sign).map(|(name, bound)| (name.trim(), bound.trim()));
-        let (name, at_least, bound) = match (split("<="), split(">=")) {
+        // Figures are hardly ever equal: `<` and `<=` mean the same.
+        let below = split("<=").or_else(|| split("<"));
+        let above = split(">=").or_else(|| split(">"));
+        let (name, at_least, bound) = match (below, above) {
             (Some((name, bound)), _) => (name, false, bound),
             (None, Some((name, bound))) => (name, true, bound),
             (None, None) => (text, false, ""),
