@@ -66,7 +66,8 @@ impl Run<'_> {
         let of = |which: fn(&Pass) -> &Spent, time: &dyn Fn(&Spent) -> Seconds| {
             places.iter().map(|pass| time(which(pass))).collect::<Vec<_>>()
         };
-        let passes: [fn(&Pass) -> &Spent; 3] = [|pass| &pass.forward, |pass| &pass.backward, |pass| &pass.weight];
+        let passes: [fn(&Pass) -> &Spent; 3] =
+            [|pass| &pass.forward, |pass| &pass.backward, |pass| &pass.weight];
         let [forward, backward, weight] = passes.map(|which| of(which, &Spent::total));
         let mut weights = vec![Seconds::ZERO; places.len()];
         for (own, work) in owned.iter().zip(works) {
@@ -134,7 +135,8 @@ impl Run<'_> {
     /// The last pass of a virtual stage that computes gradients.
     pub(super) fn last_pass(&self, own: &OwnPlace, places: &[Pass], ends: &Ends) -> EndPass {
         let pass = &places[own.place];
-        let spent = if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward };
+        let spent =
+            if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward };
         self.end_pass(own, spent, ends.last[own.place])
     }
 

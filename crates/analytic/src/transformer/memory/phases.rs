@@ -112,7 +112,8 @@ impl<'a> Phases<'a> {
     fn forward(&self) -> RankMemory {
         // Layers that keep everything keep their copies among it, unless that leaves the device.
         let apart = |layer: &&Layer| {
-            self.held.offload.activations || matches!(layer.recompute, Recompute::Operators | Recompute::Layer)
+            self.held.offload.activations
+                || matches!(layer.recompute, Recompute::Operators | Recompute::Layer)
         };
         let copies: f64 = self.layers.iter().filter(apart).map(Layer::copies).sum();
         self.beside(copies + 0.5 * self.held.logits_meanwhile(self.last))

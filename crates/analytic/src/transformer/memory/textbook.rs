@@ -42,7 +42,9 @@ impl MemoryInputs<'_> {
             activations,
             recomputed: match self.recompute.what {
                 // What a layer keeps is part of what it computes again: together no more than if all were kept.
-                Recompute::Layer | Recompute::Operators => recomputed.min((all - activations).max(Bytes::ZERO)),
+                Recompute::Layer | Recompute::Operators => {
+                    recomputed.min((all - activations).max(Bytes::ZERO))
+                }
                 Recompute::None | Recompute::Attention => Bytes::ZERO,
             },
             embedding: if first { self.embedding() } else { Bytes::ZERO },

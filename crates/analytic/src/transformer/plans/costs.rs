@@ -22,11 +22,7 @@ pub(super) struct Lanes {
 
 impl Lanes {
     fn from_spent(spent: &Spent) -> Self {
-        Self {
-            device: spent.on_device().get(),
-            host: spent.host.get(),
-            busy: spent.busy.map(Seconds::get),
-        }
+        Self { device: spent.on_device().get(), host: spent.host.get(), busy: spent.busy.map(Seconds::get) }
     }
 }
 

@@ -24,11 +24,7 @@ const RELATIONS: &[Relation] = &[
                  because tensor units did not follow it",
         check: faster_computing,
     },
-    Relation {
-        name: "faster links never lengthen a step",
-        caught: "nothing yet",
-        check: faster_links,
-    },
+    Relation { name: "faster links never lengthen a step", caught: "nothing yet", check: faster_links },
     Relation {
         name: "less recomputation never lengthens a step",
         caught: "a step that recomputation shortened by 15 %",
@@ -45,7 +41,11 @@ const RELATIONS: &[Relation] = &[
         caught: "a step of 11.7 s whose ports carry 60 GB each way at 10 Gbit/s: asynchronous sends cost latency alone",
         check: bounded,
     },
-    Relation { name: "parts add up to the step, and none is negative", caught: "nothing yet", check: parts_add_up },
+    Relation {
+        name: "parts add up to the step, and none is negative",
+        caught: "nothing yet",
+        check: parts_add_up,
+    },
     Relation { name: "an interval contains its step", caught: "nothing yet", check: in_interval },
     Relation {
         name: "closed form and engine agree to 1e-9 where links are apart",
@@ -213,7 +213,10 @@ fn faster_links(scenario: &Scenario, factor: f64) -> Result<(), TestCaseError> {
         })
     };
     let changes = vec![
-        ("network", changed(scenario, |s| s.cluster.network.bandwidth = s.cluster.network.bandwidth * factor)),
+        (
+            "network",
+            changed(scenario, |s| s.cluster.network.bandwidth = s.cluster.network.bandwidth * factor),
+        ),
         ("latency", changed(scenario, |s| s.cluster.network.latency = s.cluster.network.latency / factor)),
         ("within nodes", inside(&|nodes| nodes.network.bandwidth = nodes.network.bandwidth * factor)),
         ("ports", inside(&|nodes| nodes.ports = nodes.ports.map(|ports| ports + 1))),
@@ -231,7 +234,9 @@ fn faster_links(scenario: &Scenario, factor: f64) -> Result<(), TestCaseError> {
 
 /// Activations that are computed again need not come back from the host, which may save time.
 fn less_recomputation(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
-    let offloads = |scenario: &Scenario| scenario.strategy.plan.as_ref().is_some_and(|plan| plan.offloaded().activations);
+    let offloads = |scenario: &Scenario| {
+        scenario.strategy.plan.as_ref().is_some_and(|plan| plan.offloaded().activations)
+    };
     let less = changed(scenario, |s| {
         if let Some(plan) = &mut s.strategy.plan {
             plan.recompute.clear();
@@ -279,7 +284,9 @@ fn bounded(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
             report.stages.iter().map(|stage| m * (stage.forward + stage.backward).get()).fold(0.0, f64::max);
         let ports = over_ports(scenario)?;
         let least = path.max(busiest).max(ports);
-        holds(step >= least, || format!("{}: {step} s, at least {path}, {busiest}, {ports}", prediction.method))?;
+        holds(step >= least, || {
+            format!("{}: {step} s, at least {path}, {busiest}, {ports}", prediction.method)
+        })?;
     }
     Ok(())
 }
@@ -327,7 +334,9 @@ fn in_interval(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
     let prediction = closed(scenario)?;
     let [low, high] = interval_of(scenario, &Transformer, &prediction)?;
     let step = prediction.iteration.get();
-    holds(0.0 < low && low <= step && step <= high && high.is_finite(), || format!("{step} s in {low} to {high}"))
+    holds(0.0 < low && low <= step && step <= high && high.is_finite(), || {
+        format!("{step} s in {low} to {high}")
+    })
 }
 
 fn interval_of(
@@ -356,7 +365,9 @@ fn difference(closed: f64, simulated: f64) -> f64 {
 fn agree_apart(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
     let apart = with_links(scenario, false);
     let [closed, simulated] = [closed(&apart)?, simulated(&apart)?].map(|it| it.iteration.get());
-    holds(difference(closed, simulated).abs() < ROUNDING, || format!("closed form {closed} s, engine {simulated} s"))
+    holds(difference(closed, simulated).abs() < ROUNDING, || {
+        format!("closed form {closed} s, engine {simulated} s")
+    })
 }
 
 fn agree_shared(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
@@ -367,7 +378,9 @@ fn agree_shared(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
         return Ok(());
     }
     let [low, high] = interval_of(&shared, &Transformer, &by_form)?;
-    holds(low <= engine && engine <= high, || format!("closed form {step} s, {low} to {high}; engine {engine} s"))
+    holds(low <= engine && engine <= high, || {
+        format!("closed form {step} s, {low} to {high}; engine {engine} s")
+    })
 }
 
 /// The engine takes no overlap from the closed form: if that hides what it must not, both part.
