@@ -42,6 +42,9 @@ fn standard_input_is_a_scenario() {
     let quick_start = answer(&["predict"]);
     assert_eq!(done(fed(&mut process(&["predict", "-"]), text)), quick_start);
     assert_eq!(answer(&["predict", &example("quickstart.toml")]), quick_start);
+    // It is read once, also where the scenario has no plan and gets one.
+    let text = "[model]\nzoo = \"gpt2\"\n[[cluster.workers]]\ncount = 2\ndevice = \"h100-sxm5\"\n[plan]\nglobal-batch = 8\n";
+    assert!(done(fed(&mut process(&["plan", "-"]), text)).contains("Best plan"));
 }
 
 #[test]
