@@ -117,7 +117,7 @@ pub fn on_machines<'a>(
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
         compute: devices.fold(unlimited, Compute::slower),
-        fused: Software::from_strategy(&scenario.strategy, plan).fused,
+        fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
     }
@@ -129,11 +129,12 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
     let precision = scenario.strategy.precision;
     match group.device.peak(precision) {
         Some(peak) if compute::is_by_parts(scenario, group) => {
-            let software = Software::from_strategy(&scenario.strategy, plan);
+            let software = Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers());
+            let doublings = (scenario.cluster.workers() as f64 / USUAL_NODE).max(1.0).log2();
             Compute::Parts(Parts::new(
                 &group.device,
                 peak,
-                group.speed,
+                group.speed / (1.0 + scenario.priors.transformer.loss * doublings),
                 software,
                 &scenario.priors.transformer,
             ))
@@ -144,6 +145,9 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
         },
     }
 }
+
+/// Devices of a usual machine, beyond which steps lose time to each other.
+const USUAL_NODE: f64 = 8.0;
 
 /// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports, at what collectives
 /// reach on their transports.
@@ -162,7 +166,10 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         _ => time,
     };
     let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
-    let start = |network: &Network| unless_ideal(network, own.start);
+    let start = |network: &Network| match network.transport {
+        Transport::Nvlink => own.start,
+        _ => unless_ideal(network, own.start_between),
+    };
     let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
     let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
     let port = slowest.unwrap_or(cluster.network.bandwidth).to_bytes_per_sec();
@@ -268,7 +275,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
     let (shape, plan) = (run.shape, run.plan);
     let work = Work { sequence: shape.sequence, batch: run.division.global_batch, mask: plan.mask };
     let again = (plan.recomputation().what, plan.recomputed_ranges(shape.layers));
-    let flops = flops::step(shape, work, again, plan.attention);
+    let flops = flops::step(shape, work, again, plan.attention_kind());
     let peak = scenario
         .cluster
         .groups

@@ -115,9 +115,9 @@ impl Run<'_> {
 
     /// Tokens of a micro-batch, with the pairs that are really computed: flash attention skips what is masked.
     fn work(&self) -> Work {
-        let mask = match (self.shape.causal, self.plan.attention) {
-            (true, Attention::Flash) => Mask::Causal,
-            _ => Mask::None,
+        let mask = match self.shape.causal && !self.plan.attention_kind().keeps_scores() {
+            true => Mask::Causal,
+            false => Mask::None,
         };
         Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
     }
@@ -152,7 +152,7 @@ impl Run<'_> {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),
             Compute::Parts(parts) => parts.layer(&self.shard(with_experts, window)),
         };
-        let (again, checkpoint) = match (recompute, self.plan.attention) {
+        let (again, checkpoint) = match (recompute, self.plan.attention_kind()) {
             (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
             (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
@@ -218,9 +218,9 @@ impl Run<'_> {
             / (split.context * split.token_ranks()) as f64;
         let linear = (flops.linear() - flops.router - flops.experts) as f64 / inner + routed;
         let core = flops.core() as f64 / inner;
-        let in_kernel = match plan.attention {
-            Attention::Flash => flops.scores as f64 / inner,
-            Attention::Unfused => 0.0,
+        let in_kernel = match plan.attention_kind().keeps_scores() {
+            true => 0.0,
+            false => flops.scores as f64 / inner,
         };
         let work = |operations: f64| compute::Work { device: Flops::new(operations) / rate, kernels: 0.0 };
         Computed {

@@ -109,7 +109,7 @@ impl Run<'_> {
             sharding_group: plan.sharding_group,
             states: plan.states,
             recompute: plan.recomputation(),
-            attention: plan.attention,
+            attention: plan.attention_kind(),
             dropout: plan.dropout,
             schedule: plan.schedule_kind(),
             implementation: plan.implemented_by(),

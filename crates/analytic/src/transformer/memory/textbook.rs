@@ -99,7 +99,7 @@ impl MemoryInputs<'_> {
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
         let core = match (self.attention, recompute) {
-            (Attention::Flash, _) => 4 * shape.heads,
+            (Attention::Flash | Attention::Cudnn, _) => 4 * shape.heads,
             (Attention::Unfused, Recompute::Attention) => 0,
             (Attention::Unfused, _) => {
                 let scores = if self.dropout { 5 } else { 2 };
