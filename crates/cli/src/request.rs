@@ -201,6 +201,13 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// The same request with one more edit; what it has read is not read again.
+    pub(crate) fn changed(&self, edit: Edit) -> Self {
+        let mut edits = self.edits.clone();
+        edits.push(edit.text().to_owned());
+        Self { inner: self.inner.changed([edit]), edits }
+    }
+
     /// The scenario, or what is wrong with it.
     pub(crate) fn scenario(&self) -> Result<Arc<Scenario>, Fault> {
         let scenario = self.inner.scenario();

@@ -196,8 +196,7 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
 
 fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let m = run.division.micro_batches as f64;
-    let slowest = &step.stages[step.slowest];
-    let breakdown = breakdown(slowest, m);
+    let breakdown = breakdown(step, m);
     let compute = breakdown[0].time + breakdown[1].time;
     let of_links: Seconds = breakdown.iter().filter(|part| part.kind.is_link()).map(|part| part.time).sum();
     let samples = run.division.global_batch;
@@ -206,7 +205,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let workers = scenario.cluster.workers();
     let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute + stage.starved()) * m;
     let ranks = workers as f64 / step.stages.len() as f64;
-    let alone: f64 = step.stages.iter().map(|stage| each(stage).get() * ranks).sum();
+    let alone: f64 = step.stages.iter().map(|stage| (each(stage) + step.host).get() * ranks).sum();
     let batch = u32::try_from(samples / run.division.data).unwrap_or(u32::MAX);
     let groups = scenario.cluster.groups.iter().enumerate().map(|(index, group)| GroupReport {
         group: index,
@@ -245,23 +244,26 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
 }
 
 /// The time of a step of its slowest stage, by what it is spent on; computing comes first.
-fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
+fn breakdown(step: &Step, m: f64) -> Vec<Part> {
+    let stage = &step.stages[step.slowest];
     let spent = stage.spent();
     let part = |kind, time| Part { kind, time };
-    let bubble = (stage.end - stage.busy() * m).max(Seconds::ZERO);
     let mut parts = vec![
         part(PartKind::Compute, spent.compute * m + stage.tail.update),
         part(PartKind::Recompute, spent.recompute * m),
-        part(PartKind::Host, stage.starved() * m),
+        part(PartKind::Host, stage.starved() * m + step.host),
         part(PartKind::TensorParallelism, spent.tensor * m),
         part(PartKind::ContextParallelism, spent.context * m),
         part(PartKind::ExpertParallelism, spent.expert * m),
-        part(PartKind::ShardedWeights, spent.sharded * m + stage.tail.weights),
+        part(PartKind::ShardedWeights, spent.sharded * m + stage.waited + stage.tail.weights),
         part(PartKind::Offload, spent.offload * m + stage.tail.offload),
         part(PartKind::PipelineSends, stage.sends * m),
         part(PartKind::Gradients, stage.tail.gradients),
-        part(PartKind::PipelineBubble, bubble),
     ];
+    let known: Seconds = parts.iter().map(|part| part.time).sum();
+    // Sums of many times are not exact.
+    let bubble = if step.stages.len() > 1 { (step.time - known).max(Seconds::ZERO) } else { Seconds::ZERO };
+    parts.push(part(PartKind::PipelineBubble, bubble));
     let mut index = 0;
     parts.retain(|part| {
         index += 1;
@@ -303,7 +305,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
             total: rank.total(),
         },
     };
-    let exposed = breakdown(&step.stages[step.slowest], run.division.micro_batches as f64);
+    let exposed = breakdown(step, run.division.micro_batches as f64);
     SplitReport {
         tokens_per_s: tokens,
         tokens_per_s_per_device: tokens / workers as f64,

@@ -6,6 +6,7 @@
 //! pass. Both directions of the link are used at once. Transfers share nothing with collectives.
 
 use super::memory::MemoryInputs;
+use super::spent::uncovered;
 use super::stages::Run;
 use stepcast_core::machine::Cluster;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
@@ -24,17 +25,19 @@ pub(super) fn host_link(plan: &Plan, cluster: &Cluster) -> BytesPerSec {
     plan.host_link.or(reached).unwrap_or(USUAL)
 }
 
-/// What shows of transfers of activations, each way, and of gradients beside the forward and the backward pass.
+/// What shows of transfers of activations, each way, and of gradients beside the forward pass and both halves of the
+/// backward pass. With a split backward, activations come back before its first half and gradients leave with its second.
 pub(super) fn exposed(
     [activations, gradients]: [Seconds; 2],
-    [forward, backward]: [Seconds; 2],
+    beside: [Seconds; 3],
+    split: bool,
     overlapped: bool,
-) -> [Seconds; 2] {
-    let back = activations.max(gradients);
-    match overlapped {
-        true => [(activations - forward).max(Seconds::ZERO), (back - backward).max(Seconds::ZERO)],
-        false => [activations, back],
-    }
+) -> [Seconds; 3] {
+    let sent = match split {
+        true => [activations, activations, gradients],
+        false => [activations, activations.max(gradients), Seconds::ZERO],
+    };
+    [0, 1, 2].map(|pass| uncovered(sent[pass], beside[pass], overlapped))
 }
 
 impl Run<'_> {

@@ -34,6 +34,13 @@ pub struct Seats {
     pub nodes: u64,
 }
 
+impl Seats {
+    /// The level of the network that its collectives load: 0 within nodes, 1 between them.
+    pub fn level(self) -> usize {
+        usize::from(self.nodes > 1)
+    }
+}
+
 impl Group {
     /// Distance between neighbours in the numbering, and number of ranks.
     const fn stride(self, split: &Split) -> (u64, u64) {

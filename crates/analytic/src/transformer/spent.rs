@@ -21,6 +21,8 @@ pub struct Spent {
     pub offload: Seconds,
     /// What the host needs to issue all of it, beside the rest.
     pub host: Seconds,
+    /// How long its traffic keeps the links within nodes and those between nodes busy, hidden or not.
+    pub busy: [Seconds; 2],
 }
 
 impl Spent {
@@ -52,6 +54,7 @@ impl Spent {
             sharded: self.sharded + other.sharded * count,
             offload: self.offload + other.offload * count,
             host: self.host + other.host * count,
+            busy: [0, 1].map(|level| self.busy[level] + other.busy[level] * count),
         }
     }
 }
@@ -78,22 +81,21 @@ impl Pass {
         }
     }
 
-    /// The forward pass and both halves of the backward pass, as what is sent beside them sees them. A device whose host
-    /// runs ahead never waits in one pass for what another has to spare; otherwise every pass is the larger of both.
-    pub(super) fn beside(&self, ahead: bool) -> [Seconds; 2] {
-        let time = |spent: &Spent| if ahead { spent.on_device() } else { spent.total() };
-        [time(&self.forward), time(&self.backward) + time(&self.weight)]
+    /// The same for each of its passes.
+    pub(super) fn each<T>(&self, of: impl Fn(&Spent) -> T) -> [T; 3] {
+        [of(&self.forward), of(&self.backward), of(&self.weight)]
     }
 
-    /// The same where passes follow each other without waiting for other stages: the host issues them in order and is
-    /// ahead in one as far as it falls behind in another, so that only sums count. Its time is spread over the passes as
-    /// the device's is.
+    /// Each of its passes, to be changed.
+    pub(super) fn each_mut(&mut self) -> [&mut Spent; 3] {
+        [&mut self.forward, &mut self.backward, &mut self.weight]
+    }
+
+    /// The same without the host.
     #[must_use]
-    pub fn running_ahead(&self) -> Self {
-        let all = self.forward.plus(&self.backward, 1.0).plus(&self.weight, 1.0);
-        let share = all.host / all.on_device().max(Seconds::new(f64::MIN_POSITIVE));
-        let even = |spent: &Spent| Spent { host: spent.on_device() * share, ..*spent };
-        Self { forward: even(&self.forward), backward: even(&self.backward), weight: even(&self.weight) }
+    pub(super) fn without_host(&self) -> Self {
+        let [forward, backward, weight] = self.each(|spent| Spent { host: Seconds::ZERO, ..*spent });
+        Self { forward, backward, weight }
     }
 }
 

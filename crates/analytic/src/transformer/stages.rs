@@ -143,7 +143,34 @@ impl Run<'_> {
         pass.forward.context = uncovered(there, forward, hides);
         pass.backward.context = uncovered(back, backward, hides) + uncovered(again, forward, hides);
         [pass.forward.expert, pass.backward.expert] = work.expert;
-        self.joined(pass)
+        self.load(&mut pass, &work);
+        self.on_shared_links(self.joined(pass))
+    }
+
+    /// Notes how long the traffic of a layer keeps links busy.
+    fn load(&self, pass: &mut Pass, work: &LayerWork) {
+        let LayerWork { tensor, context, expert, .. } = work;
+        let loads = [
+            (self.seats(Group::Tensor), [tensor.forward, tensor.backward + tensor.sums, tensor.gathers]),
+            (self.seats(Group::Context), [context[0], context[1] + context[2], Seconds::ZERO]),
+            (self.expert_seats(), [expert[0], expert[1], Seconds::ZERO]),
+        ];
+        for (seats, times) in loads {
+            for (spent, time) in pass.each_mut().into_iter().zip(times) {
+                spent.busy[seats.level()] += time;
+            }
+        }
+    }
+
+    /// The same where kinds of traffic share links: no pass is shorter than these are busy.
+    fn on_shared_links(&self, mut pass: Pass) -> Pass {
+        if self.plan.shares_links() {
+            for spent in pass.each_mut() {
+                let busy = spent.busy[0].max(spent.busy[1]);
+                spent.context += (busy - spent.on_device()).max(Seconds::ZERO);
+            }
+        }
+        pass
     }
 
     /// One layer and the part of it that is recomputed, before any overlap.
@@ -302,7 +329,7 @@ impl Run<'_> {
         if let Some(vocabulary) = self.vocabulary() {
             pass.forward.tensor = self.time(&vocabulary.embedding, self.seats(Group::Tensor));
         }
-        self.joined(pass)
+        self.joined(self.waiting_for_tensors(pass))
     }
 
     /// The output layer and the loss, on the last virtual stage.
@@ -327,7 +354,15 @@ impl Run<'_> {
             pass.backward.tensor = self.time(&vocabulary.logits, seats);
             pass.weight.tensor = gather;
         }
-        self.joined(pass)
+        self.joined(self.waiting_for_tensors(pass))
+    }
+
+    /// The same with links that are busy with all tensor-parallel traffic.
+    fn waiting_for_tensors(&self, mut pass: Pass) -> Pass {
+        for spent in pass.each_mut() {
+            spent.busy[self.seats(Group::Tensor).level()] = spent.tensor;
+        }
+        pass
     }
 
     fn vocabulary(&self) -> Option<traffic::Vocabulary> {

@@ -285,19 +285,16 @@ impl<'a> Search<'a> {
         let [forward, backward, weight] = self.pass(stage, from, count, again);
         let m = self.run.division.micro_batches as f64;
         let ends = u32::from(stage > 0) + u32::from(stage + 1 < self.stages());
-        let blocked = match self.blocking {
-            true => (m * f64::from(ends) - 1.0).max(0.0) * self.send,
-            false => 0.0,
-        };
-        let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
-        let tail = once.exposed(&self.run.overlaps(), count, passes, Seconds::ZERO);
+        let sent = (m * f64::from(ends) - 1.0).max(0.0) * self.send;
+        let blocked = if self.blocking { sent } else { 0.0 };
+        let last = if schedules::is_split(self.run.plan.schedule_kind()) { weight } else { backward };
         Some(Cell {
             again,
             busy: m * (forward + backward + weight) + blocked,
-            returned: m * (forward + backward) + blocked,
+            returned: (m * (forward + backward) + blocked).max(sent),
             path: forward + backward + 2.0 * self.send,
             forward: forward + self.send,
-            tail: tail.total().get(),
+            tail: once.finished_after(&self.run.overlaps(), count, 0.0, Some(last)),
             memory,
         })
     }

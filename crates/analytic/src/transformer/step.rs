@@ -8,9 +8,10 @@ use super::placement::Group;
 use super::schedules::{self, Deadlock, Sends, Sizes, Times};
 use super::spent::{Pass, Spent};
 use super::stages::{LayerWork, Run};
-use super::tail::Tail;
+use super::tail::{self, LastPass, Tail, TailWork};
 use super::traffic::{self, Collective, Message};
-use super::{kinds, offload, units};
+use super::units::Units;
+use super::{kinds, offload};
 use std::ops::Range;
 use stepcast_core::quantity::Seconds;
 
@@ -23,6 +24,8 @@ pub struct StageStep {
     pub pass: Pass,
     /// Blocking sends of a micro-batch.
     pub sends: Seconds,
+    /// What its first forward passes wait for weights that are still under way.
+    pub waited: Seconds,
     /// End of its last backward pass.
     pub end: Seconds,
     /// What it does then.
@@ -60,6 +63,8 @@ pub struct Step {
     pub stages: Vec<StageStep>,
     /// Share of the time of all stages, until the last backward pass, in which they wait for each other.
     pub bubble: f64,
+    /// What a device that is alone in its pipeline waits for its host, which runs ahead of it.
+    pub host: Seconds,
 }
 
 /// A micro-batch on a layer of every kind: where something is computed again, and elsewhere.
@@ -123,45 +128,121 @@ impl Run<'_> {
 
     /// The step. An error only if a schedule waits for itself, which none does.
     pub fn step(&self) -> Result<Step, Deadlock> {
+        self.step_of(&self.places())
+    }
+
+    /// The step, given a micro-batch on every virtual stage.
+    pub fn step_of(&self, places: &[Pass]) -> Result<Step, Deadlock> {
         let split = self.split();
-        let (p, m) = (split.pipeline as usize, self.division.micro_batches);
-        let places = self.places();
-        let (send, blocking) = self.send();
-        let ends = self.ends(&places, send)?;
-        let held = self.held();
-        let stage_of = |place: usize| {
-            schedules::stage_of(self.plan.schedule_kind(), split.pipeline, place as u64) as usize
-        };
-        let mut stages: Vec<StageStep> = (0..p)
-            .map(|stage| {
-                let own = (0..places.len()).filter(|&place| stage_of(place) == stage);
-                let pass = own.clone().fold(Pass::default(), |sum, place| sum.plus(&places[place], 1.0));
-                let leaves = |other: Option<usize>| {
-                    let other = other.filter(|&other| other < places.len());
-                    u32::from(other.is_some_and(|other| stage_of(other) != stage))
-                };
-                let count: u32 =
-                    own.map(|place| leaves(Some(place + 1)) + leaves(place.checked_sub(1))).sum();
-                StageStep {
-                    layers: held.layers(stage as u64),
-                    pass,
-                    sends: if blocking { send * f64::from(count) } else { Seconds::ZERO },
-                    end: ends[stage],
-                    tail: Tail::default(),
-                }
-            })
-            .collect();
-        for (index, stage) in stages.iter_mut().enumerate() {
-            stage.tail = self.tail(&held, index as u64, stage);
+        let (p, m) = (split.pipeline as usize, self.division.micro_batches as f64);
+        // The host of a device that is alone in its pipeline runs ahead, over the ends of passes and steps.
+        let mut host = Seconds::ZERO;
+        let mut places = places.to_vec();
+        if p == 1 {
+            host = places.iter().flat_map(|pass| pass.each(|spent| spent.host)).sum::<Seconds>() * m
+                + self.compute.outside();
+            places.iter_mut().for_each(|pass| *pass = pass.without_host());
         }
-        let last = ends.iter().copied().fold(Seconds::ZERO, Seconds::max);
-        let waited: f64 = stages.iter().map(|stage| (last - stage.busy() * m as f64).get()).sum();
+        let (send, blocking) = self.send();
+        let held = self.held();
+        let owned = self.owned_places();
+        let works: Vec<TailWork> = (0..p as u64).map(|stage| self.tail_work(&held, stage)).collect();
+        let ends = self.ends(&places, &owned, &works, send)?;
+        let overlaps = self.overlaps();
+        let mut reduced = Vec::with_capacity(p);
+        let mut stages: Vec<StageStep> = Vec::with_capacity(p);
+        for (stage, own) in owned.iter().enumerate() {
+            let pass = own.iter().fold(Pass::default(), |sum, own| sum.plus(&places[own.place], 1.0));
+            let layers = held.layers(stage as u64);
+            let count = own.iter().map(|own| own.sends).sum::<u32>();
+            let mut last: Vec<LastPass> = own.iter().map(|own| self.last_pass(own, &places, &ends)).collect();
+            last.sort_by(|a, b| a.start.total_cmp(&b.start));
+            let all = layers.dense + layers.expert;
+            reduced.push(works[stage].reduced(&overlaps, all, ends.stages[stage], &last));
+            stages.push(StageStep {
+                layers,
+                pass,
+                sends: if blocking { send * f64::from(count) } else { Seconds::ZERO },
+                waited: Seconds::new(ends.waited[stage]),
+                end: Seconds::new(ends.stages[stage]),
+                tail: works[stage].after(&overlaps, all),
+            });
+        }
+        tail::tie(&mut reduced, [&works[0], &works[p - 1]]);
+        let mut least = host;
+        for (stage, own) in owned.iter().enumerate() {
+            stages[stage].tail.gradients = Seconds::new(reduced[stage]) - stages[stage].end;
+            let sends = send * f64::from(own.iter().map(|own| own.sends).sum::<u32>());
+            least = least.max(self.occupied(&stages[stage].pass, sends, &works[stage]));
+        }
+        let last = stages.iter().map(|stage| stage.end).fold(Seconds::ZERO, Seconds::max);
+        let busy = |stage: &StageStep| stage.busy() * m + stage.waited;
+        let waited: f64 = stages.iter().map(|stage| (last - busy(stage)).get()).sum();
         let end = |stage: &StageStep| stage.end + stage.tail.total();
-        let (slowest, time) =
+        let (slowest, device) =
             stages.iter().map(end).enumerate().fold((0, Seconds::ZERO), |most, (index, end)| {
                 if end > most.1 { (index, end) } else { most }
             });
-        Ok(Step { time, slowest, bubble: (waited / (p as f64 * last.get())).max(0.0), stages })
+        Ok(Step {
+            time: device.max(least),
+            slowest,
+            bubble: (waited / (p as f64 * last.get())).max(0.0),
+            host: (host - device).max(Seconds::ZERO),
+            stages,
+        })
+    }
+
+    /// How long a step keeps the busiest link of a stage occupied: no step is shorter.
+    pub(super) fn occupied(&self, pass: &Pass, sends: Seconds, once: &TailWork) -> Seconds {
+        let m = self.division.micro_batches as f64;
+        let [forward, backward, weight] = pass.each(|spent| spent.busy);
+        let busy = [0, 1].map(|level| forward[level] + backward[level] + weight[level]);
+        self.levels().occupied(busy.map(|time| time * m), sends * m, once)
+    }
+
+    /// What loads which level of the network.
+    pub(super) fn levels(&self) -> Levels {
+        Levels {
+            shared: self.plan.shares_links(),
+            sends: self.seats(Group::Pipeline).level(),
+            data: self.seats(Group::DataContext).level(),
+        }
+    }
+
+    /// The last pass of a virtual stage that computes gradients.
+    fn last_pass(&self, own: &OwnPlace, places: &[Pass], ends: &Ends) -> LastPass {
+        let pass = &places[own.place];
+        let spent = if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward };
+        let Levels { shared, data, .. } = self.levels();
+        LastPass {
+            start: ends.last[own.place],
+            time: spent.total().get(),
+            share: own.share,
+            busy: if shared { spent.busy[data].get() } else { 0.0 },
+        }
+    }
+
+    /// The virtual stages of every stage, in order.
+    fn owned_places(&self) -> Vec<Vec<OwnPlace>> {
+        let (split, kind) = (self.split(), self.plan.schedule_kind());
+        let count = split.pipeline * split.chunks;
+        let stage_of = |place: u64| schedules::stage_of(kind, split.pipeline, place);
+        let mut owned = vec![Vec::new(); split.pipeline as usize];
+        for (place, range) in (0..).zip(self.plan.stage_ranges(self.shape.layers)) {
+            let stage = stage_of(place);
+            let leaves = |other: u64| u32::from(other < count && stage_of(other) != stage);
+            owned[stage as usize].push(OwnPlace {
+                place: place as usize,
+                layers: range.end - range.start,
+                share: 0.0,
+                sends: leaves(place + 1) + leaves(place.wrapping_sub(1)),
+            });
+        }
+        for own in &mut owned {
+            let all: u64 = own.iter().map(|own| own.layers).sum();
+            own.iter_mut().for_each(|own| own.share = own.layers as f64 / all as f64);
+        }
+        owned
     }
 
     /// A micro-batch on every virtual stage.
@@ -191,21 +272,27 @@ impl Run<'_> {
                 pass = pass.plus(&layers.passes[half][kind], count as f64);
             }
         }
-        let alone = self.plan.pipeline * self.plan.virtual_stages == 1;
-        let StageTraffic { unit, units, offload, ends, outside } =
-            self.stage_traffic(layers, place, own, again);
-        let [forward, backward] = units::exposed(unit, units, pass.beside(alone), self.overlaps().prefetch);
-        pass.forward.sharded += forward;
-        pass.backward.sharded += backward;
-        let [forward, backward] = offload::exposed(offload, pass.beside(alone), self.overlaps().prefetch);
-        pass.forward.offload += forward;
-        pass.backward.offload += backward;
+        let StageTraffic { unit, units, offload, ends, .. } = self.stage_traffic(layers, place, own, again);
+        let split = schedules::is_split(self.plan.schedule_kind());
+        let (shared, ahead) = (self.plan.shares_links(), self.overlaps().prefetch);
+        let level = self.sharding_seats().level();
+        let units = Units { sent: unit, count: units, ahead, split };
+        // What uses the same link does not hide it.
+        let cover = pass.each(|spent| match shared {
+            true => spent.on_device() - spent.busy[level],
+            false => spent.on_device(),
+        });
+        let sent = units.exposed(cover).into_iter().zip(units.busy());
+        for (spent, (exposed, busy)) in pass.each_mut().into_iter().zip(sent) {
+            spent.sharded += exposed;
+            spent.busy[level] += busy;
+        }
+        let exposed = offload::exposed(offload, pass.each(Spent::on_device), split, ahead);
+        for (spent, exposed) in pass.each_mut().into_iter().zip(exposed) {
+            spent.offload += exposed;
+        }
         for end in ends.iter().flatten() {
             pass = pass.plus(end, 1.0);
-        }
-        if alone {
-            pass.backward.host += outside;
-            pass = pass.running_ahead();
         }
         pass
     }
@@ -300,17 +387,35 @@ impl Run<'_> {
         (time, self.plan.stage_sends() == Sends::Blocking)
     }
 
-    /// When the last backward pass of every stage ends.
-    fn ends(&self, places: &[Pass], send: Seconds) -> Result<Vec<Seconds>, Deadlock> {
+    /// When the passes of all stages end.
+    fn ends(
+        &self,
+        places: &[Pass],
+        owned: &[Vec<OwnPlace>],
+        works: &[TailWork],
+        send: Seconds,
+    ) -> Result<Ends, Deadlock> {
         let (split, m) = (self.split(), self.division.micro_batches);
-        let time = |of: fn(&Pass) -> &Spent| places.iter().map(|pass| of(pass).total()).collect::<Vec<_>>();
-        let (forward, backward, weight) =
-            (time(|pass| &pass.forward), time(|pass| &pass.backward), time(|pass| &pass.weight));
-        if split.pipeline == 1 {
-            let sum = |times: &[Seconds]| times.iter().copied().sum::<Seconds>();
-            return Ok(vec![(sum(&forward) + sum(&backward) + sum(&weight)) * m as f64]);
+        let of = |which: fn(&Pass) -> &Spent, time: &dyn Fn(&Spent) -> Seconds| {
+            places.iter().map(|pass| time(which(pass))).collect::<Vec<_>>()
+        };
+        let passes: [fn(&Pass) -> &Spent; 3] = [|pass| &pass.forward, |pass| &pass.backward, |pass| &pass.weight];
+        let [forward, backward, weight] = passes.map(|which| of(which, &Spent::total));
+        let mut weights = vec![Seconds::ZERO; places.len()];
+        for (own, work) in owned.iter().zip(works) {
+            let first = own.iter().map(|own| (own.share, forward[own.place].get()));
+            let layers = own.iter().map(|own| own.layers).sum();
+            for (own, arrived) in own.iter().zip(work.arrivals(&self.overlaps(), layers, first)) {
+                weights[own.place] = Seconds::new(arrived);
+            }
         }
         let kind = self.plan.schedule_kind();
+        if split.pipeline == 1 {
+            let waited = (weights[0] - forward[0]).max(Seconds::ZERO).get();
+            let end = waited + (forward[0] + backward[0] + weight[0]).get() * m as f64;
+            let last = if schedules::is_split(kind) { weight[0] } else { backward[0] };
+            return Ok(Ends { stages: vec![end], last: vec![end - last.get()], waited: vec![waited] });
+        }
         let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let sizes = Sizes {
             stages: narrow(split.pipeline),
@@ -318,28 +423,73 @@ impl Run<'_> {
             chunks: narrow(split.chunks),
             group: None,
         };
+        let Levels { shared, sends: level, .. } = self.levels();
+        let busy = passes.map(|which| match shared {
+            true => of(which, &|spent| spent.busy[level]),
+            false => Vec::new(),
+        });
         let times = Times {
             issue: self.plan.issue_time,
             send,
             sends: self.plan.stage_sends(),
+            busy: busy.each_ref().map(Vec::as_slice),
+            weights: &weights,
             ..Times::new(&forward, &backward, &weight)
         };
-        let ends = schedules::ends_of_any(&sizes, |micro_batches| {
+        let all = schedules::ends_of_any(&sizes, |micro_batches| {
             let sizes = Sizes { micro_batches, ..sizes };
             let timeline = schedules::execute(kind, &sizes, &schedules::orders(kind, &sizes), &times)?;
-            Ok(timeline.last_end.into_iter().map(Seconds::get).collect())
+            let all = [timeline.last_end, timeline.last_start, timeline.waited].concat();
+            Ok(all.into_iter().map(Seconds::get).collect())
         })?;
-        Ok(ends.into_iter().map(Seconds::new).collect())
+        let (stages, rest) = all.split_at(split.pipeline as usize);
+        let (last, waited) = rest.split_at(places.len());
+        Ok(Ends { stages: stages.to_vec(), last: last.to_vec(), waited: waited.to_vec() })
     }
+}
 
-    /// Gradients, update and weights of a stage.
-    fn tail(&self, held: &MemoryInputs<'_>, index: u64, stage: &StageStep) -> Tail {
-        let layers = stage.layers.dense + stage.layers.expert;
-        let passes = stage.pass.beside(false);
-        let starved = match self.plan.pipeline {
-            1 => stage.starved() * self.division.micro_batches as f64,
-            _ => Seconds::ZERO,
-        };
-        self.tail_work(held, index).exposed(&self.overlaps(), layers, passes, starved)
+/// A virtual stage of a stage.
+#[derive(Debug, Clone, Copy)]
+struct OwnPlace {
+    place: usize,
+    layers: u64,
+    /// Share of the stage's layers.
+    share: f64,
+    /// Sends to other stages for one micro-batch.
+    sends: u32,
+}
+
+/// When the passes of a step end.
+#[derive(Debug, Clone)]
+struct Ends {
+    /// By stage: the end of its last pass.
+    stages: Vec<f64>,
+    /// By virtual stage: the start of its last pass that computes gradients of weights.
+    last: Vec<f64>,
+    /// By stage: what its first forward passes wait for weights.
+    waited: Vec<f64>,
+}
+
+/// Levels of the network that kinds of traffic load ([`Seats::level`](super::placement::Seats::level)).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Levels {
+    /// Whether kinds of traffic share links.
+    pub(super) shared: bool,
+    /// Of sends between stages.
+    pub(super) sends: usize,
+    /// Of gradients and weights once in a step.
+    pub(super) data: usize,
+}
+
+impl Levels {
+    /// How long the busiest link of a stage is occupied in a step whose passes keep each level `busy`.
+    pub(super) fn occupied(&self, busy: [Seconds; 2], sends: Seconds, once: &TailWork) -> Seconds {
+        if !self.shared {
+            return sends;
+        }
+        let mut busy = busy;
+        busy[self.sends] += sends;
+        busy[self.data] += once.gradients + once.weights;
+        busy[0].max(busy[1])
     }
 }

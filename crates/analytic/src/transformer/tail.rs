@@ -13,7 +13,7 @@ use stepcast_core::strategy::{Overlaps, Sharding};
 pub struct Tail {
     /// Sum of the gradients.
     pub gradients: Seconds,
-    /// Gather of the weights, which the next step's forward pass may hide.
+    /// Gather of the weights, as far as it does not travel beside the next step.
     pub weights: Seconds,
     /// Update of the weights.
     pub update: Seconds,
@@ -51,26 +51,82 @@ impl TailWork {
         self.buckets.unwrap_or(layers).max(1) as f64
     }
 
-    /// What is left of it beside the forward and the backward pass of a micro-batch on `layers`. A device that is alone
-    /// in its pipeline updates while it would otherwise wait for its host, which it does for `starved` in a step.
-    pub(super) fn exposed(
+    /// By when the weights have come that the first forward pass of each of a stage's virtual stages needs, if they travel
+    /// beside the step: all but those of the last bucket before it computes that bucket. Given are the stage's layers, the
+    /// share of each virtual stage in them, and its forward pass.
+    pub(super) fn arrivals(
         &self,
         overlaps: &Overlaps,
         layers: u64,
-        [forward, backward]: [Seconds; 2],
-        starved: Seconds,
-    ) -> Tail {
+        places: impl Iterator<Item = (f64, f64)>,
+    ) -> impl Iterator<Item = f64> {
         let buckets = self.buckets(layers);
-        let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
-            // The last bucket, or what does not fit.
-            true => (time / buckets).max(time - beside * ((buckets - 1.0) / buckets)),
-            false => time,
-        };
-        Tail {
-            gradients: hidden(self.gradients, backward, overlaps.gradients) + self.tied,
-            weights: hidden(self.weights, forward, overlaps.weights),
-            update: (self.update - starved).max(Seconds::ZERO),
-            offload: self.offload,
+        let all = if overlaps.weights { self.weights.get() * (1.0 - 1.0 / buckets) } else { 0.0 };
+        let mut arrived = None;
+        places.map(move |(share, forward)| {
+            if all <= 0.0 {
+                return 0.0;
+            }
+            let now = arrived.unwrap_or(forward / (share * buckets)) + all * share;
+            arrived = Some(now);
+            now
+        })
+    }
+
+    /// When gradients are summed, after the last pass of a stage at `end`. In `last` are the last passes that compute
+    /// gradients, one of each virtual stage, in their order.
+    pub(super) fn reduced(&self, overlaps: &Overlaps, layers: u64, end: f64, last: &[LastPass]) -> f64 {
+        let all = self.gradients.get();
+        if !overlaps.gradients || all <= 0.0 {
+            return end + all;
+        }
+        let buckets = self.buckets(layers);
+        let hidden = 1.0 - 1.0 / buckets;
+        let mut sent: Option<f64> = None;
+        for pass in last {
+            // The first bucket is there.
+            let begin = sent.map_or(pass.start + pass.time / (pass.share * buckets), |sent| sent.max(pass.start));
+            sent = Some(begin + hidden * (all * pass.share + pass.busy));
+        }
+        sent.map_or(end, |sent| sent.max(end)) + all / buckets
+    }
+
+    /// What follows the sum of the gradients: weights as far as they do not travel beside the next step, update by the
+    /// device or the host.
+    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64) -> Tail {
+        let left = if overlaps.weights { self.weights / self.buckets(layers) } else { self.weights };
+        Tail { gradients: Seconds::ZERO, weights: left, update: self.update, offload: self.offload }
+    }
+
+    /// A time that no stage is finished before, whose last pass may end at `end` and takes `time`.
+    pub(super) fn finished_after(&self, overlaps: &Overlaps, layers: u64, end: f64, time: Option<f64>) -> f64 {
+        let last = time.map(|time| LastPass { start: end - time, time, share: 1.0, busy: 0.0 });
+        self.reduced(overlaps, layers, end, last.as_slice())
+            + (self.tied + self.after(overlaps, layers).total()).get()
+    }
+}
+
+/// The last pass of a virtual stage that computes gradients.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LastPass {
+    /// When it begins.
+    pub(super) start: f64,
+    /// What it takes.
+    pub(super) time: f64,
+    /// The share of the stage's layers that it has.
+    pub(super) share: f64,
+    /// How long its own traffic keeps the link of the gradients busy.
+    pub(super) busy: f64,
+}
+
+/// Both ends of a pipeline wait for each other before they sum the gradients of a tied embedding.
+pub(super) fn tie(reduced: &mut [f64], [first, last]: [&TailWork; 2]) {
+    let (Some(&at_first), Some(&at_last)) = (reduced.first(), reduced.last()) else { return };
+    let both = at_first.max(at_last);
+    let end = reduced.len() - 1;
+    for (stage, work) in [(0, first), (end, last)] {
+        if work.tied > Seconds::ZERO {
+            reduced[stage] = both + work.tied.get();
         }
     }
 }

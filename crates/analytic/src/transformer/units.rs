@@ -142,32 +142,59 @@ impl Clock {
     }
 }
 
-/// What the forward and the backward pass of `count` equal units wait for, which compute for `passes`: the closed form of
-/// [`passes`].
-///
-/// With fetching ahead, exposed are the first gather, the last reduction, and what does not fit. A gather goes before the
-/// reduction of the unit that computes meanwhile, so that the first one backward and the last reduction but one have the
-/// link for themselves. The weights with which the backward pass begins were fetched before it.
-pub(super) fn exposed(
-    [gather, reduce]: [Seconds; 2],
-    count: u64,
-    passes: [Seconds; 2],
-    ahead: bool,
-) -> [Seconds; 2] {
-    if count == 0 || gather + reduce <= Seconds::ZERO {
-        return [Seconds::ZERO; 2];
+/// What the passes of equal units send for their weights and gradients: the closed form of [`passes`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Units {
+    /// Gather of the weights and reduction of the gradients of a unit.
+    pub(super) sent: [Seconds; 2],
+    /// Units.
+    pub(super) count: u64,
+    /// Whether weights are gathered one unit ahead, and reductions run behind.
+    pub(super) ahead: bool,
+    /// Whether the backward pass is split into gradients of inputs, which need weights, and gradients of weights.
+    pub(super) split: bool,
+}
+
+impl Units {
+    /// What the forward pass and both halves of the backward pass wait for, if `cover` of each hides what is sent.
+    ///
+    /// With fetching ahead, exposed are the first gather, the last reduction, and what does not fit. A gather goes before
+    /// the reduction of the unit that computes meanwhile, so that the first one backward and the last reduction but one have
+    /// the link for themselves. The weights with which the backward pass begins were fetched before it.
+    pub(super) fn exposed(&self, cover: [Seconds; 3]) -> [Seconds; 3] {
+        let [gather, reduce] = self.sent;
+        if self.is_idle() || !self.ahead {
+            return self.busy();
+        }
+        let n = self.count as f64;
+        let behind = |sent: Seconds, half: usize| uncovered(sent, cover[half] / n, true);
+        let there = gather + behind(gather, 0) * (n - 1.0);
+        if self.split {
+            return [there, behind(gather, 1) * (n - 1.0), behind(reduce, 2) * (n - 1.0) + reduce];
+        }
+        let back = match self.count {
+            1 => Seconds::ZERO,
+            _ => behind(gather, 1) + behind(gather + reduce, 1) * (n - 2.0) + behind(reduce, 1),
+        };
+        [there, back + reduce, Seconds::ZERO]
     }
-    let n = count as f64;
-    if !ahead {
-        return [gather * n, (gather + reduce) * n];
+
+    /// How long each pass keeps the link busy.
+    pub(super) fn busy(&self) -> [Seconds; 3] {
+        if self.is_idle() {
+            return [Seconds::ZERO; 3];
+        }
+        let [gather, reduce] = self.sent.map(|time| time * self.count as f64);
+        let fetched = if self.ahead { self.sent[0] } else { Seconds::ZERO };
+        match self.split {
+            true => [gather, gather - fetched, reduce],
+            false => [gather, gather - fetched + reduce, Seconds::ZERO],
+        }
     }
-    let [forward, backward] = passes.map(|pass| pass / n);
-    let behind = |sent: Seconds| uncovered(sent, backward, true);
-    let back = match count {
-        1 => Seconds::ZERO,
-        _ => behind(gather) + behind(gather + reduce) * (n - 2.0) + behind(reduce),
-    };
-    [gather + uncovered(gather, forward, true) * (n - 1.0), back + reduce]
+
+    fn is_idle(&self) -> bool {
+        self.count == 0 || self.sent[0] + self.sent[1] <= Seconds::ZERO
+    }
 }
 
 /// Ends of the forward and of the backward pass with its last reduction.
@@ -233,7 +260,8 @@ mod tests {
             let n = f64::from(count);
             let (unit, computing) = (unit([forward, backward, gather, reduce]), [forward, backward].map(f64::from));
             let computing = computing.map(|time| Seconds::new(time * n));
-            let shown = exposed([unit.gather, unit.reduce], u64::from(count), computing, ahead);
+            let units = Units { sent: [unit.gather, unit.reduce], count: u64::from(count), ahead, split: false };
+            let shown = units.exposed([computing[0], computing[1], Seconds::ZERO]);
             prop_assert!((there - computing[0] - shown[0]).get().abs() < 1e-9);
             // The backward pass here begins after a forward pass without gathers.
             prop_assert!((back - computing[0] - computing[1] - shown[1]).get().abs() < 1e-9);

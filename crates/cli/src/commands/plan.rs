@@ -83,11 +83,10 @@ impl Plan {
         if self.about.scenario.is_none() && self.about.model.is_some() {
             edits.insert(0, Edit::parse(OPEN)?);
         }
-        let mut request = self.about.request_with(edits.clone())?;
+        let mut request = self.about.request_with(edits)?;
         let mut scenario = request.scenario()?;
         if scenario.strategy.plan.is_none() && scenario.source.transformer().is_some() {
-            edits.push(Edit::parse(OPEN)?);
-            request = self.about.request_with(edits)?;
+            request = request.changed(Edit::parse(OPEN)?);
             scenario = request.scenario()?;
         }
         signal::listen(STOPPED);

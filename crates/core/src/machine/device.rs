@@ -53,7 +53,8 @@ keys! {
         name: String => String, default("custom device"), Check::Any, Resolved;
         /// CPU or GPU: Zeng 2023 counts their operations differently.
         kind: DeviceKind => DeviceKind, required, Check::Any, Resolved;
-        /// Clock at which the peak rate holds: the boost clock where one is stated.
+        /// Clock at which peak rates hold: the boost clock where one is stated. Over a `base`, it also scales the rates of
+        /// tensor units that are not given.
         clock: Hertz => Hertz, required, Check::Positive("a frequency such as \"1.5 GHz\""), Resolved;
         /// Cores, or stream processors.
         units: u32 => u32, required, Check::Positive("the number of cores or stream processors"), Resolved;
@@ -116,11 +117,14 @@ impl Given<Device> for NameOr<DeviceSection> {
             Self::Name(id) => return catalog::device(&id),
             Self::Table(section) => *section,
         };
-        let base = match (section.base.take(), &section.fitted) {
+        let mut base = match (section.base.take(), &section.fitted) {
             (Some(id), _) => Some(catalog::device(&id).map_err(|fault| fault.below(KeyPath::of("base")))?),
             (None, Some(path)) => measured_on(path, files)?,
             (None, None) => None,
         };
+        if let (Some(base), Some(clock)) = (&mut base, section.clock) {
+            base.run_at(clock);
+        }
         section.fill(base.as_ref(), files)
     }
 
@@ -212,6 +216,17 @@ impl Device {
     /// Whether GPUs of a machine copy to each other over PCIe without passing through host memory.
     pub fn peer_to_peer(&self) -> bool {
         self.peer_to_peer.unwrap_or(true)
+    }
+
+    /// Sets another clock, at which all units are faster or slower by the same factor.
+    fn run_at(&mut self, clock: Hertz) {
+        let faster = clock.get() / self.clock.get();
+        if faster.is_finite() && faster > 0.0 {
+            for rate in [&mut self.tf32, &mut self.fp16, &mut self.bf16, &mut self.float8] {
+                *rate = rate.map(|rate| rate * faster);
+            }
+            self.clock = clock;
+        }
     }
 
     /// Peak single-precision rate: clock × units × operations per cycle.

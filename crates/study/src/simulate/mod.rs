@@ -68,6 +68,11 @@ impl Method for Simulate {
         if scenario.strategy.plan.is_some() {
             return transformer::applies(scenario);
         }
+        if let Some(period) = unreached_exchange(scenario) {
+            let reason = format!("so few steps end before the first exchange, which comes after {period} of them");
+            let remedy = Remedy::set("methods.simulate.steps", period.to_string());
+            return Err(Fault::in_key("methods.simulate.steps", reason, remedy));
+        }
         match scenario.strategy.architecture {
             Architecture::AllReduce if is_sprint(scenario) => sprint::applies(scenario),
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
@@ -139,6 +144,14 @@ impl Method for Simulate {
 /// No program can be made, or the engine refuses it: the profile is beyond what can be simulated.
 fn broken(error: ProgramError) -> Fault {
     Fault::in_key("model", error.to_string(), "check the profile")
+}
+
+/// The steps between two exchanges of local SGD, if so many are not simulated.
+fn unreached_exchange(scenario: &Scenario) -> Option<u32> {
+    match scenario.strategy.synchronisation {
+        Synchronisation::LocalSgd(period) if scenario.methods.simulate.steps < period => Some(period),
+        _ => None,
+    }
 }
 
 /// Whether workers wait for each other when they exchange.

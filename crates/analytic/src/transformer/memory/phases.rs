@@ -110,9 +110,11 @@ impl<'a> Phases<'a> {
     /// The forward pass: autocast keeps copies of all matrices until its end, even if layers are computed again; and
     /// the 32-bit logits are beside their softmax.
     fn forward(&self) -> RankMemory {
-        // Layers that keep everything keep their copies among it.
-        let again = |layer: &&Layer| matches!(layer.recompute, Recompute::Operators | Recompute::Layer);
-        let copies: f64 = self.layers.iter().filter(again).map(Layer::copies).sum();
+        // Layers that keep everything keep their copies among it, unless that leaves the device.
+        let apart = |layer: &&Layer| {
+            self.held.offload.activations || matches!(layer.recompute, Recompute::Operators | Recompute::Layer)
+        };
+        let copies: f64 = self.layers.iter().filter(apart).map(Layer::copies).sum();
         self.beside(copies + 0.5 * self.held.logits_meanwhile(self.last))
     }
 

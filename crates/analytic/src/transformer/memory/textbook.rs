@@ -15,27 +15,34 @@ impl MemoryInputs<'_> {
         let kept_by =
             |what: Recompute| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
         let what = kept_by(self.recompute.what);
-        let partly = self.recompute.layers.is_some() || !self.stage_recompute.is_empty();
-        let nothing = if partly { kept_by(Recompute::None) } else { what };
+        let everything = kept_by(Recompute::None);
         let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
             dense * layers.dense as f64 + expert * layers.expert as f64
         };
-        let [mut kept, mut recomputed, mut largest] = [Bytes::ZERO; 3];
+        // With recomputation, and with nothing computed again.
+        let [mut kept, mut largest] = [[Bytes::ZERO; 2]; 2];
+        let mut recomputed = Bytes::ZERO;
         for [some, others] in self.chunks(stage) {
-            let whole = of(others, nothing);
-            kept += of(some, what) + whole;
-            for (layers, [dense, expert]) in [(some, what), (others, nothing)] {
-                largest = largest.max(if layers.dense > 0 { dense } else { Bytes::ZERO });
-                largest = largest.max(if layers.expert > 0 { expert } else { Bytes::ZERO });
+            let whole = of(others, everything);
+            for (index, again) in [what, everything].into_iter().enumerate() {
+                kept[index] += of(some, again) + whole;
+                for (layers, [dense, expert]) in [(some, again), (others, everything)] {
+                    let dense = if layers.dense > 0 { dense } else { Bytes::ZERO };
+                    let expert = if layers.expert > 0 { expert } else { Bytes::ZERO };
+                    largest[index] = largest[index].max(dense).max(expert);
+                }
             }
             // Layers that keep everything go backward first and are free by then.
             recomputed = recomputed.max(self.largest(some) - whole);
         }
+        let in_flight = states.in_flight as f64 / self.split.chunks as f64;
+        let [activations, all] = [0, 1].map(|index| self.on_device(kept[index] * in_flight, largest[index]));
         let sharded = self.sharding.stage() == 3;
         RankMemory {
-            activations: self.on_device(kept * (states.in_flight as f64 / self.split.chunks as f64), largest),
+            activations,
             recomputed: match self.recompute.what {
-                Recompute::Layer | Recompute::Operators => recomputed,
+                // What a layer keeps is part of what it computes again: together no more than if all were kept.
+                Recompute::Layer | Recompute::Operators => recomputed.min((all - activations).max(Bytes::ZERO)),
                 Recompute::None | Recompute::Attention => Bytes::ZERO,
             },
             embedding: if first { self.embedding() } else { Bytes::ZERO },

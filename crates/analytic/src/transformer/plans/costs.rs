@@ -6,30 +6,27 @@ use crate::transformer::schedules::is_split;
 use crate::transformer::spent::{Pass, Spent};
 use crate::transformer::stages::Run;
 use crate::transformer::tail::TailWork;
-use crate::transformer::{kinds, offload, units};
+use crate::transformer::units::Units;
+use crate::transformer::{kinds, offload};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding};
 
-/// Device and host in one pass of a micro-batch.
+/// Device, host and links in one pass of a micro-batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lanes {
     device: f64,
     host: f64,
+    /// Links within nodes and between them.
+    busy: [f64; 2],
 }
 
 impl Lanes {
     fn from_spent(spent: &Spent) -> Self {
-        Self { device: spent.on_device().get(), host: spent.host.get() }
-    }
-
-    /// The larger of both.
-    pub(super) fn total(self) -> f64 {
-        self.device.max(self.host)
-    }
-
-    /// What the device waits for the host.
-    fn starved(self) -> f64 {
-        (self.host - self.device).max(0.0)
+        Self {
+            device: spent.on_device().get(),
+            host: spent.host.get(),
+            busy: spent.busy.map(Seconds::get),
+        }
     }
 }
 
@@ -39,39 +36,32 @@ pub(super) struct Passes([Lanes; 3]);
 
 impl Passes {
     fn from_pass(pass: &Pass) -> Self {
-        Self([&pass.forward, &pass.backward, &pass.weight].map(Lanes::from_spent))
+        Self(pass.each(Lanes::from_spent))
     }
 
     pub(super) fn add(&mut self, other: &Self, count: f64) {
         for (own, other) in self.0.iter_mut().zip(&other.0) {
             own.device += other.device * count;
             own.host += other.host * count;
+            for (own, other) in own.busy.iter_mut().zip(other.busy) {
+                *own += other * count;
+            }
         }
     }
 
-    /// The time of each pass.
+    /// The time of each pass: the larger of device and host.
     pub(super) fn times(&self) -> TimesOf {
-        self.0.map(Lanes::total)
+        self.0.map(|lanes| lanes.device.max(lanes.host))
     }
 
-    /// The forward pass and both halves of the backward pass, as what is sent beside them sees them ([`Pass::beside`]).
-    pub(super) fn beside(&self, ahead: bool) -> [Seconds; 2] {
-        let time = |lanes: Lanes| if ahead { lanes.device } else { lanes.total() };
-        let [forward, backward, weight] = self.0.map(time);
-        [Seconds::new(forward), Seconds::new(backward + weight)]
+    /// How long each pass keeps a level of the network busy.
+    pub(super) fn busy(&self, level: usize) -> TimesOf {
+        self.0.map(|lanes| lanes.busy[level])
     }
 
-    /// What the device waits for the host.
-    pub(super) fn starved(&self) -> f64 {
-        self.0.iter().map(|lanes| lanes.starved()).sum()
-    }
-
-    /// The same where the host runs ahead of passes that follow each other ([`Pass::running_ahead`]).
-    fn running_ahead(&self) -> Self {
-        let sum = |of: fn(&Lanes) -> f64| self.0.iter().map(of).sum::<f64>();
-        let (device, host) = (sum(|lanes| lanes.device), sum(|lanes| lanes.host));
-        let share = host / device.max(f64::MIN_POSITIVE);
-        Self(self.0.map(|lanes| Lanes { host: lanes.device * share, ..lanes }))
+    /// Takes the time of the host out of all passes.
+    pub(super) fn take_host(&mut self) -> f64 {
+        self.0.iter_mut().map(|lanes| std::mem::take(&mut lanes.host)).sum()
     }
 }
 
@@ -134,10 +124,12 @@ pub(super) struct LayerCosts {
     offloaded: Option<[[f64; kinds::COUNT]; 2]>,
     embedding: Passes,
     head: Passes,
-    /// Host time of a step outside of its layers.
-    outside: f64,
     /// Whether sharded weights are fetched ahead.
-    prefetch: bool,
+    ahead: bool,
+    /// Whether the backward pass is split.
+    split: bool,
+    /// Whether kinds of traffic share links.
+    shared: bool,
 }
 
 impl LayerCosts {
@@ -161,46 +153,50 @@ impl LayerCosts {
             ],
             embedding: Passes::from_pass(&run.embedding()),
             head: Passes::from_pass(&run.head()),
-            outside: run.compute.outside().get(),
-            prefetch: run.overlaps().prefetch,
+            ahead: run.overlaps().prefetch,
+            split: is_split(run.plan.schedule_kind()),
+            shared: run.plan.shares_links(),
         }
     }
 
-    /// A micro-batch on a virtual stage whose layers gather and reduce as `shards` says, and whose gradients take this
-    /// long to the host.
+    /// A micro-batch on a virtual stage whose layers gather and reduce as `shards` says, on links of this level, and whose
+    /// gradients take this long to the host.
     pub(super) fn place(
         &self,
         class: &Class,
-        shards: [Seconds; 2],
+        (shards, level): ([Seconds; 2], usize),
         gradients: Seconds,
-        micro_batches: u64,
     ) -> Passes {
-        let alone = class.first && class.last;
         let mut sum = Passes::default();
         for (passes, count) in class.each(&self.kinds) {
             sum.add(passes, count);
         }
         if shards[0] + shards[1] > Seconds::ZERO {
-            let [forward, backward] = units::exposed(shards, class.count(), sum.beside(alone), self.prefetch);
-            sum.0[0].device += forward.get();
-            sum.0[1].device += backward.get();
+            let units = Units { sent: shards, count: class.count(), ahead: self.ahead, split: self.split };
+            let cover = sum.0.map(|lanes| match self.shared {
+                true => Seconds::new(lanes.device - lanes.busy[level]),
+                false => Seconds::new(lanes.device),
+            });
+            let sent = units.exposed(cover).into_iter().zip(units.busy());
+            for (lanes, (exposed, busy)) in sum.0.iter_mut().zip(sent) {
+                lanes.device += exposed.get();
+                lanes.busy[level] += busy.get();
+            }
         }
         let kept = self.offloaded.iter().flat_map(|times| class.each(times));
         let activations: f64 = kept.map(|(time, count)| time * count).sum();
         if activations > 0.0 || gradients > Seconds::ZERO {
             let sent = [Seconds::new(activations), gradients];
-            let [forward, backward] = offload::exposed(sent, sum.beside(alone), self.prefetch);
-            sum.0[0].device += forward.get();
-            sum.0[1].device += backward.get();
+            let beside = sum.0.map(|lanes| Seconds::new(lanes.device));
+            let exposed = offload::exposed(sent, beside, self.split, self.ahead);
+            for (lanes, exposed) in sum.0.iter_mut().zip(exposed) {
+                lanes.device += exposed.get();
+            }
         }
         for (has, more) in [(class.first, &self.embedding), (class.last, &self.head)] {
             if has {
                 sum.add(more, 1.0);
             }
-        }
-        if alone {
-            sum.0[1].host += self.outside / micro_batches as f64;
-            sum = sum.running_ahead();
         }
         sum
     }
@@ -211,6 +207,10 @@ impl LayerCosts {
 pub(super) struct StateCosts {
     /// Gather and reduction of a layer, for every class of virtual stages.
     pub(super) shards: Vec<[Seconds; 2]>,
+    /// The level of the network that these load.
+    pub(super) level: usize,
+    /// The level that gradients and weights load once in a step.
+    pub(super) data: usize,
     /// Gradients of a micro-batch to the host, for every class of virtual stages.
     pub(super) offloaded: Vec<Seconds>,
     /// What stages send and update once, for every kind of stage.
@@ -241,6 +241,8 @@ impl StateCosts {
         };
         Self {
             shards: layout.classes.iter().map(shards).collect(),
+            level: run.sharding_seats().level(),
+            data: run.levels().data,
             offloaded: layout.classes.iter().map(offloaded).collect(),
             once: layout.alike.iter().map(|alike| run.tail_work(&held, alike.first as u64)).collect(),
             states: layout.alike.iter().map(states).collect(),

@@ -7,7 +7,7 @@
 //! shifted by a constant, all further ones are (a max-plus linear system that has reached its period; Baccelli 1992,
 //! theorem 3.109), and the micro-batches that are left are skipped.
 
-use crate::transformer::schedules::{self, Sends, Sizes, Times, is_split};
+use crate::transformer::schedules::{self, PassKind, Sends, Sizes, Times, beside_sends, is_split};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
@@ -24,6 +24,10 @@ pub(super) struct Pipeline<'a> {
     pub(super) forward: &'a [f64],
     pub(super) backward: &'a [f64],
     pub(super) weight: &'a [f64],
+    /// How long each pass keeps the link of sends busy; empty if that is for sends alone.
+    pub(super) busy: [&'a [f64]; 3],
+    /// Before which the first forward of every virtual stage does not end; empty if its weights are there.
+    pub(super) weights: &'a [f64],
     pub(super) send: f64,
     pub(super) sends: Sends,
     /// What the host takes after every operation.
@@ -34,6 +38,9 @@ pub(super) struct Pipeline<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scratch {
     free: Vec<f64>,
+    /// Until when the link of every stage has something to send.
+    link: Vec<f64>,
+    /// When the last forward and backward of every stage have arrived where they are needed.
     forward: Vec<f64>,
     backward: Vec<f64>,
     kept: Vec<f64>,
@@ -42,6 +49,8 @@ pub(super) struct Scratch {
     first: Vec<[usize; 2]>,
     /// End of every stage.
     pub(super) ends: Vec<f64>,
+    /// Start of the last pass of every virtual stage that computes gradients of weights.
+    pub(super) last: Vec<f64>,
 }
 
 fn reset<T: Clone>(list: &mut Vec<T>, length: usize, value: T) {
@@ -50,17 +59,18 @@ fn reset<T: Clone>(list: &mut Vec<T>, length: usize, value: T) {
 }
 
 impl Scratch {
-    fn clear(&mut self, stages: usize) {
-        for list in [&mut self.free, &mut self.forward, &mut self.backward, &mut self.ends] {
+    fn clear(&mut self, stages: usize, places: usize) {
+        for list in [&mut self.free, &mut self.link, &mut self.forward, &mut self.backward, &mut self.ends] {
             reset(list, stages, 0.0);
         }
+        reset(&mut self.last, places, 0.0);
         self.kept.clear();
     }
 
     /// Keeps the state.
     fn keep(&mut self) {
         self.kept.clear();
-        for list in [&self.free, &self.forward, &self.backward] {
+        for list in [&self.free, &self.link, &self.forward, &self.backward] {
             self.kept.extend_from_slice(list);
         }
     }
@@ -68,13 +78,13 @@ impl Scratch {
     /// The constant by which the state is the kept one shifted.
     fn shift(&self) -> Option<f64> {
         let by = self.free.first()? - self.kept.first()?;
-        let now = self.free.iter().chain(&self.forward).chain(&self.backward);
+        let now = self.free.iter().chain(&self.link).chain(&self.forward).chain(&self.backward);
         let same = |(now, kept): (&f64, &f64)| (now - kept - by).abs() <= ROUNDING * now.abs();
         now.zip(&self.kept).all(same).then_some(by)
     }
 
     fn shift_by(&mut self, by: f64) {
-        for list in [&mut self.free, &mut self.forward, &mut self.backward] {
+        for list in [&mut self.free, &mut self.link, &mut self.forward, &mut self.backward] {
             list.iter_mut().for_each(|time| *time += by);
         }
     }
@@ -123,42 +133,46 @@ impl Period {
 }
 
 impl Pipeline<'_> {
-    /// Writes the end of every stage to `scratch.ends`; nothing if a schedule waits for itself, which none does.
+    /// Writes the end of every stage to `scratch.ends` and the last starts to `scratch.last`; nothing if a schedule waits
+    /// for itself, which none does.
     pub(super) fn ends(&self, scratch: &mut Scratch) -> Option<()> {
         let (p, m) = (self.stages, self.micro_batches);
-        scratch.clear(p);
         if p == 1 {
-            let sum: f64 = self.forward.iter().chain(self.backward).chain(self.weight).sum();
-            scratch.ends[0] = sum * m as f64;
+            scratch.clear(1, 1);
+            let [forward, backward, weight] = [self.forward[0], self.backward[0], self.weight[0]];
+            let waited = self.weights.first().map_or(0.0, |weights| (weights - forward).max(0.0));
+            scratch.ends[0] = waited + (forward + backward + weight) * m as f64;
+            scratch.last[0] = scratch.ends[0] - if is_split(self.kind) { weight } else { backward };
             return Some(());
         }
         let sizes = self.sizes();
         if !schedules::is_long(&sizes) {
             return self.worked_off(scratch);
         }
-        let ends = schedules::ends_of_any(&sizes, |m| {
+        let all = schedules::ends_of_any(&sizes, |m| {
             let some = Self { micro_batches: m as usize, ..*self };
-            some.worked_off(scratch).map(|()| scratch.ends.clone()).ok_or(())
+            some.worked_off(scratch).map(|()| [&scratch.ends[..], &scratch.last].concat()).ok_or(())
         });
-        scratch.ends = ends.ok()?;
+        let all = all.ok()?;
+        scratch.ends = all[..p].to_vec();
+        scratch.last = all[p..].to_vec();
         Some(())
     }
 
     /// The same, with every micro-batch worked off, or skipped once the schedule repeats itself.
     fn worked_off(&self, scratch: &mut Scratch) -> Option<()> {
         let (p, m) = (self.stages, self.micro_batches);
-        scratch.clear(p);
+        scratch.clear(p, p * self.chunks);
         // Recurrences know neither receives that are posted late nor a slow host.
         if matches!(self.sends, Sends::OnDemand | Sends::Planned) || self.issue > 0.0 {
             return self.executed(scratch);
         }
         match self.kind {
-            ScheduleKind::Gpipe => self.gpipe(scratch),
             ScheduleKind::OneFOneB | ScheduleKind::ZbH1 => self.one_f_one_b(scratch),
             ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble if m.is_multiple_of(p) => {
                 self.interleaved(scratch);
             }
-            ScheduleKind::LoopedBfs => self.looped(scratch),
+            ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => self.looped(scratch),
             _ => return self.executed(scratch),
         }
         Some(())
@@ -174,62 +188,62 @@ impl Pipeline<'_> {
         }
     }
 
-    /// What a sender is busy with after an operation.
-    fn blocked(&self) -> f64 {
-        if self.sends == Sends::Blocking { self.send } else { 0.0 }
+    /// Runs a pass of a virtual stage whose input arrives at `arrival`, and returns its start and its end.
+    fn pass(&self, scratch: &mut Scratch, stage: usize, kind: PassKind, place: usize, arrival: f64) -> [f64; 2] {
+        let times = [self.forward, self.backward, self.weight];
+        let begin = arrival.max(scratch.free[stage]);
+        let mut end = begin + times[kind as usize][place];
+        if let Some(&busy) = self.busy[kind as usize].get(place) {
+            end = beside_sends(&mut scratch.link[stage], begin, end, busy);
+        }
+        scratch.ends[stage] = end;
+        scratch.free[stage] = end;
+        [begin, end]
     }
 
-    /// A flow shop of equal jobs, there and back: the last job leaves a stage after the sum of all stages up to it and
-    /// m−1 times the longest of them. A blocking send is part of its stage.
-    fn gpipe(&self, scratch: &mut Scratch) {
-        let (p, more) = (self.stages, (self.micro_batches - 1) as f64);
-        let busy = self.blocked();
-        let hop = self.send - busy;
-        let (mut sum, mut most) = (0.0, 0.0_f64);
-        for (stage, &time) in self.forward.iter().enumerate() {
-            let last = stage + 1 == p;
-            let time = if last { time } else { time + busy };
-            sum += time + if last { 0.0 } else { hop };
-            most = most.max(time);
+    /// The end of the first forward of a virtual stage, which waits for its weights.
+    fn with_weights(&self, scratch: &mut Scratch, stage: usize, place: usize, end: f64) -> f64 {
+        let end = self.weights.get(place).map_or(end, |weights| end.max(*weights));
+        scratch.free[stage] = end;
+        end
+    }
+
+    /// Sends what a stage has computed at `end`, and returns when it arrives.
+    fn sent(&self, scratch: &mut Scratch, stage: usize, end: f64) -> f64 {
+        let arrival = scratch.link[stage].max(end) + self.send;
+        scratch.link[stage] = arrival;
+        if self.sends == Sends::Blocking {
+            scratch.free[stage] = arrival;
         }
-        let forward = sum + more * most;
-        (sum, most) = (0.0, 0.0);
-        for stage in (0..p).rev() {
-            let sends = if stage == 0 { 0.0 } else { busy };
-            let time = self.backward[stage] + sends;
-            sum += time;
-            most = most.max(time);
-            scratch.ends[stage] = forward + sum + more * most - sends;
-            sum += hop;
-        }
+        arrival
     }
 
     /// 1F1B, and ZB-H1, in which stage s computes gradients of weights from step p−1+s on.
     fn one_f_one_b(&self, scratch: &mut Scratch) {
         let (p, m) = (self.stages, self.micro_batches);
-        let (send, blocked, split) = (self.send, self.blocked(), is_split(self.kind));
+        let split = is_split(self.kind);
         let steady = if split { 2 * (p - 1) } else { p - 1 };
         let mut period = Period::new(steady, m - 1, 1);
         let mut step = 0;
         while step < m + p - 1 {
             let (lowest, highest) = ((step + 1).saturating_sub(m), step.min(p - 1));
             for stage in (lowest..=highest).rev() {
-                let arrival = if stage == 0 { 0.0 } else { scratch.forward[stage - 1] + send };
-                let end = arrival.max(scratch.free[stage]) + self.forward[stage];
-                scratch.forward[stage] = end;
-                scratch.free[stage] = if stage + 1 < p { end + blocked } else { end };
+                let arrival = if stage == 0 { 0.0 } else { scratch.forward[stage - 1] };
+                let [_, mut end] = self.pass(scratch, stage, PassKind::Forward, stage, arrival);
+                if step == stage {
+                    end = self.with_weights(scratch, stage, stage, end);
+                }
+                scratch.forward[stage] = if stage + 1 < p { self.sent(scratch, stage, end) } else { end };
             }
             if step + 1 >= p {
                 let mut arrival = 0.0;
                 for stage in (0..p).rev() {
-                    let end = scratch.free[stage].max(arrival) + self.backward[stage];
-                    arrival = end + send;
-                    scratch.backward[stage] = end;
-                    scratch.ends[stage] = end;
-                    scratch.free[stage] = if stage > 0 { end + blocked } else { end };
+                    let [begin, end] = self.pass(scratch, stage, PassKind::Backward, stage, arrival);
+                    arrival = if stage > 0 { self.sent(scratch, stage, end) } else { end };
+                    scratch.backward[stage] = arrival;
+                    scratch.last[stage] = begin;
                     if split && step + 1 - p >= stage {
-                        scratch.free[stage] += self.weight[stage];
-                        scratch.ends[stage] = scratch.free[stage];
+                        self.weigh(stage, stage, scratch);
                     }
                 }
             }
@@ -237,8 +251,9 @@ impl Pipeline<'_> {
         }
         if split {
             for stage in 1..p {
-                let left = stage.min(m) as f64;
-                scratch.ends[stage] = scratch.free[stage] + left * self.weight[stage];
+                for _ in 0..stage.min(m) {
+                    self.weigh(stage, stage, scratch);
+                }
             }
         }
     }
@@ -249,7 +264,7 @@ impl Pipeline<'_> {
     fn interleaved(&self, scratch: &mut Scratch) {
         let (p, v) = (self.stages, self.chunks);
         let (all, pattern) = (self.micro_batches * v, p * v);
-        let (send, blocked, split) = (self.send, self.blocked(), is_split(self.kind));
+        let split = is_split(self.kind);
         // Steps before the first backward of stage s: 2(p−1)−s + (v−1)p.
         let ahead = 2 * (p - 1) + (v - 1) * p;
         // First virtual stage of the chunk of the n-th forward and backward of a pattern.
@@ -272,12 +287,15 @@ impl Pipeline<'_> {
                 let place = scratch.first[position][0] + stage;
                 let arrival = match stage {
                     0 if position < p => 0.0,
-                    0 => around + send,
-                    _ => scratch.forward[stage - 1] + send,
+                    0 => around,
+                    _ => scratch.forward[stage - 1],
                 };
-                let end = arrival.max(scratch.free[stage]) + self.forward[place];
-                scratch.forward[stage] = end;
-                scratch.free[stage] = if place + 1 < pattern { end + blocked } else { end };
+                let [_, mut end] = self.pass(scratch, stage, PassKind::Forward, place, arrival);
+                if position.is_multiple_of(p) && step - stage < pattern {
+                    end = self.with_weights(scratch, stage, place, end);
+                }
+                scratch.forward[stage] =
+                    if place + 1 < pattern { self.sent(scratch, stage, end) } else { end };
             }
             let around = scratch.backward[0];
             // Stage s begins in step ahead−s.
@@ -287,15 +305,15 @@ impl Pipeline<'_> {
                 let place = scratch.first[position][1] + stage;
                 let arrival = match stage + 1 == p {
                     true if position < p => 0.0,
-                    true => around + send,
-                    false => scratch.backward[stage + 1] + send,
+                    true => around,
+                    false => scratch.backward[stage + 1],
                 };
-                let end = arrival.max(scratch.free[stage]) + self.backward[place];
-                scratch.backward[stage] = end;
-                scratch.ends[stage] = end;
-                scratch.free[stage] = if place > 0 { end + blocked } else { end };
+                let [begin, end] = self.pass(scratch, stage, PassKind::Backward, place, arrival);
+                scratch.backward[stage] = if place > 0 { self.sent(scratch, stage, end) } else { end };
+                scratch.last[place] = begin;
                 if split && step + stage - ahead >= stage {
-                    self.weigh(stage, next(&mut scratch.at[stage][2]), scratch);
+                    let position = next(&mut scratch.at[stage][2]);
+                    self.weigh(stage, scratch.first[position][1] + stage, scratch);
                 }
             }
             step += 1 + period.skipped(step, scratch);
@@ -303,44 +321,47 @@ impl Pipeline<'_> {
         if split {
             for stage in 1..p {
                 for _ in 0..stage.min(all) {
-                    self.weigh(stage, next(&mut scratch.at[stage][2]), scratch);
+                    let position = next(&mut scratch.at[stage][2]);
+                    self.weigh(stage, scratch.first[position][1] + stage, scratch);
                 }
             }
         }
     }
 
-    /// The gradients of weights at a position of their pattern.
-    fn weigh(&self, stage: usize, position: usize, scratch: &mut Scratch) {
-        scratch.free[stage] += self.weight[scratch.first[position][1] + stage];
-        scratch.ends[stage] = scratch.free[stage];
+    /// The gradients of weights of a virtual stage.
+    fn weigh(&self, stage: usize, place: usize, scratch: &mut Scratch) {
+        let [begin, _] = self.pass(scratch, stage, PassKind::Weight, place, 0.0);
+        scratch.last[place] = begin;
     }
 
-    /// All forwards chunk by chunk, then all backwards in reverse.
+    /// All forwards chunk by chunk, then all backwards: in reverse, or with one chunk in the same order.
     fn looped(&self, scratch: &mut Scratch) {
         let (p, v, m) = (self.stages, self.chunks, self.micro_batches);
-        let (send, blocked) = (self.send, self.blocked());
         reset(&mut scratch.ring, m, 0.0);
         for chunk in 0..v {
             for micro_batch in 0..m {
                 let mut arrival = if chunk == 0 { 0.0 } else { scratch.ring[micro_batch] };
                 for stage in 0..p {
                     let place = chunk * p + stage;
-                    let end = arrival.max(scratch.free[stage]) + self.forward[place];
-                    scratch.free[stage] = if place + 1 < p * v { end + blocked } else { end };
-                    arrival = end + send;
+                    let [_, mut end] = self.pass(scratch, stage, PassKind::Forward, place, arrival);
+                    if micro_batch == 0 {
+                        end = self.with_weights(scratch, stage, place, end);
+                    }
+                    arrival = if place + 1 < p * v { self.sent(scratch, stage, end) } else { end };
                 }
                 scratch.ring[micro_batch] = arrival;
             }
         }
+        let reversed = self.kind == ScheduleKind::LoopedBfs;
         for chunk in (0..v).rev() {
-            for micro_batch in (0..m).rev() {
+            for index in 0..m {
+                let micro_batch = if reversed { m - 1 - index } else { index };
                 let mut arrival = if chunk + 1 == v { 0.0 } else { scratch.ring[micro_batch] };
                 for stage in (0..p).rev() {
                     let place = chunk * p + stage;
-                    let end = arrival.max(scratch.free[stage]) + self.backward[place];
-                    scratch.free[stage] = if place > 0 { end + blocked } else { end };
-                    scratch.ends[stage] = end;
-                    arrival = end + send;
+                    let [begin, end] = self.pass(scratch, stage, PassKind::Backward, place, arrival);
+                    scratch.last[place] = begin;
+                    arrival = if place > 0 { self.sent(scratch, stage, end) } else { end };
                 }
                 scratch.ring[micro_batch] = arrival;
             }
@@ -352,15 +373,21 @@ impl Pipeline<'_> {
         let seconds = |times: &[f64]| times.iter().map(|&time| Seconds::new(time)).collect::<Vec<_>>();
         let sizes = self.sizes();
         let [forward, backward, weight] = [self.forward, self.backward, self.weight].map(seconds);
+        let (busy, weights) = (self.busy.map(seconds), seconds(self.weights));
         let times = Times {
             issue: Seconds::new(self.issue),
             send: Seconds::new(self.send),
             sends: self.sends,
+            busy: busy.each_ref().map(Vec::as_slice),
+            weights: &weights,
             ..Times::new(&forward, &backward, &weight)
         };
         let orders = schedules::orders(self.kind, &sizes);
         let timeline = schedules::execute(self.kind, &sizes, &orders, &times).ok()?;
-        scratch.ends.iter_mut().zip(timeline.last_end).for_each(|(end, last)| *end = last.get());
+        let lists = [(&mut scratch.ends, timeline.last_end), (&mut scratch.last, timeline.last_start)];
+        for (to, from) in lists {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = from.get());
+        }
         Some(())
     }
 }

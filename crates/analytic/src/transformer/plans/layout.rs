@@ -1,7 +1,7 @@
 //! Which layers every virtual stage has, and which stages are alike.
 
 use crate::transformer::kinds;
-use crate::transformer::schedules::stage_of;
+use crate::transformer::schedules::{place_of, stage_of};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{Recomputation, ScheduleKind};
 
@@ -63,6 +63,11 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// The virtual stage of a chunk of a stage.
+    pub(super) const fn place(&self, kind: ScheduleKind, stage: usize, chunk: usize) -> usize {
+        place_of(kind, self.stages as u32, stage as u32, chunk as u32) as usize
+    }
+
     /// The layout of a shape for a schedule, whose recomputation is as given.
     pub(super) fn new(
         shape: &Transformer,

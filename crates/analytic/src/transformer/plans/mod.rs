@@ -12,14 +12,17 @@ mod layout;
 
 use super::Split;
 use super::memory::MemoryInputs;
+use super::schedules::is_split;
 use super::stages::Run;
 use super::stagewise::{Stagewise, stagewise};
+use super::step::Levels;
+use super::tail::{LastPass, tie};
 use costs::{LayerCosts, Passes, StateCosts, layer_key, layout_key, send_key, state_key};
 use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
 use rustc_hash::FxHashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Implementation, PlanChoice, Recompute, Sends, Sharding};
+use stepcast_core::strategy::{Implementation, Overlaps, PlanChoice, Recompute, Sends, Sharding};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -69,14 +72,32 @@ pub struct Table<'a> {
     layouts: Memo<Layout>,
     layers: Memo<LayerCosts>,
     states: Memo<StateCosts>,
-    sends: Memo<(f64, Sends)>,
+    sends: Memo<StageSends>,
     /// Activations of every kind of stage, for the last plan but for its sharding.
     activations: (Option<PlanChoice>, Vec<Bytes>),
     /// A micro-batch on every class of virtual stages.
     classes: Vec<Passes>,
+    /// What the host takes in a step whose device is alone in its pipeline.
+    host: f64,
     /// Times of every virtual stage, by pass.
     places: [Vec<f64>; 3],
+    /// How long these keep the link of sends busy, if they use it.
+    busy: [Vec<f64>; 3],
+    /// When the weights of every virtual stage have come, if they travel beside the step.
+    weights: Vec<f64>,
+    /// Last passes of a stage, and when the gradients of every stage are summed.
+    last: Vec<LastPass>,
+    reduced: Vec<f64>,
     scratch: Scratch,
+}
+
+/// How stages send.
+#[derive(Debug, Clone, Copy)]
+struct StageSends {
+    time: f64,
+    how: Sends,
+    /// The level of the network that they load.
+    level: usize,
 }
 
 impl<'a> Table<'a> {
@@ -90,7 +111,12 @@ impl<'a> Table<'a> {
             sends: Memo::new(),
             activations: (None, Vec::new()),
             classes: Vec::new(),
+            host: 0.0,
             places: [const { Vec::new() }; 3],
+            busy: [const { Vec::new() }; 3],
+            weights: Vec::new(),
+            last: Vec::new(),
+            reduced: Vec::new(),
             scratch: Scratch::default(),
         }
     }
@@ -113,8 +139,9 @@ impl<'a> Table<'a> {
         });
         let send = self.sends.place(send_key(choice), || {
             let plan = own();
-            let (time, _) = Run { plan: &plan, division: choice.division(), ..run }.send();
-            (time.get(), plan.stage_sends())
+            let run = Run { plan: &plan, division: choice.division(), ..run };
+            let (time, _) = run.send();
+            StageSends { time: time.get(), how: plan.stage_sends(), level: run.levels().sends }
         });
         CostIndices { layout, layers, states, send }
     }
@@ -157,7 +184,7 @@ impl<'a> Table<'a> {
     }
 
     /// Computes the times of every class of virtual stages.
-    fn time_classes(&mut self, found: CostIndices, micro_batches: u64) {
+    fn time_classes(&mut self, found: CostIndices, choice: &PlanChoice) {
         let (layout, layers) = (&self.layouts.values[found.layout], &self.layers.values[found.layers]);
         let states = &self.states.values[found.states];
         self.classes.clear();
@@ -166,8 +193,24 @@ impl<'a> Table<'a> {
             .classes
             .iter()
             .zip(sent)
-            .map(|(class, (shards, gradients))| layers.place(class, *shards, *gradients, micro_batches));
+            .map(|(class, (shards, gradients))| layers.place(class, (*shards, states.level), *gradients));
         self.classes.extend(places);
+        self.host = 0.0;
+        if let ([alone], 1) = (&mut self.classes[..], choice.pipeline) {
+            self.host = alone.take_host() * choice.micro_batches as f64 + self.run.compute.outside().get();
+        }
+    }
+
+    /// How long a step occupies the busiest link of a stage that is one of these.
+    fn occupied(&self, found: CostIndices, choice: &PlanChoice, index: usize, sum: &Passes) -> f64 {
+        let states = &self.states.values[found.states];
+        let alike = &self.layouts.values[found.layout].alike[index];
+        let StageSends { time, level, .. } = self.sends.values[found.send];
+        let levels = Levels { shared: self.run.plan.shares_links(), sends: level, data: states.data };
+        let m = choice.micro_batches as f64;
+        let busy = [0, 1].map(|level| Seconds::new(sum.busy(level).iter().sum::<f64>() * m));
+        let sends = Seconds::new(time * f64::from(alike.sends) * m);
+        levels.occupied(busy, sends, &states.once[index]).get()
     }
 
     /// A micro-batch on all virtual stages of a stage.
@@ -186,32 +229,42 @@ impl<'a> Table<'a> {
     /// but the last of them meanwhile.
     pub fn bound(&mut self, choice: &PlanChoice) -> Seconds {
         let found = self.find(choice);
-        self.time_classes(found, choice.micro_batches);
+        self.time_classes(found, choice);
         let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);
-        let (send, sends) = self.sends.values[found.send];
+        let StageSends { time: send, how: sends, .. } = self.sends.values[found.send];
         let once = &self.states.values[found.states].once;
         let m = choice.micro_batches as f64;
-        let (mut there, mut back, mut least, mut first_tail) = (0.0, 0.0, 0.0_f64, 0.0);
+        let (mut there, mut back, mut least, mut first_tail) = (0.0, 0.0, self.host, 0.0);
         for (index, alike) in self.layouts.values[found.layout].alike.iter().enumerate() {
             let sum = self.sum(alike);
             let [forward, backward, weight] = sum.times();
-            let tail = once[index].exposed(&overlaps, alike.layers, sum.beside(false), starved(choice, &sum));
-            let tail = tail.total().get();
+            // With several chunks, their last passes need not follow each other.
+            let last = match (alike.classes.len(), is_split(choice.schedule)) {
+                (1, true) => Some(weight),
+                (1, false) => Some(backward),
+                _ => None,
+            };
+            let tail = once[index].finished_after(&overlaps, alike.layers, 0.0, last);
             if index == 0 {
                 first_tail = tail;
             }
             // The last of stages that are alike waits longest for the first micro-batch.
             let before = (alike.count - 1) as f64;
             let [first_forward, first_backward, _] = self.classes[alike.classes[0]].times();
+            let share = 1.0 / alike.classes.len() as f64;
+            let mut weights =
+                once[index].arrivals(&overlaps, alike.layers, std::iter::once((share, first_forward)));
             let there_now = there + (first_forward + send) * before;
+            let begun = there_now.max(weights.next().unwrap_or(0.0) - first_forward);
             let back_now = back + (first_backward + send) * before;
             let blocked = match sends {
                 Sends::Blocking => (m * f64::from(alike.sends) - 1.0).max(0.0) * send,
                 _ => 0.0,
             };
             let busy = m * (forward + backward) + blocked;
-            least = least.max(there_now + busy + m * weight + tail);
-            least = least.max(there_now + busy + back_now + first_tail);
+            least = least.max(begun + busy + m * weight + tail);
+            least = least.max(begun + busy + back_now + first_tail);
+            least = least.max(self.occupied(found, choice, index, &sum));
             there = there_now + first_forward + send;
             back = back_now + first_backward + send;
         }
@@ -226,7 +279,7 @@ impl<'a> Table<'a> {
     pub fn divided_bound(&mut self, choice: &PlanChoice) -> Seconds {
         let choice = PlanChoice { recompute: Recompute::None.into(), ..*choice };
         let found = self.find(&choice);
-        self.time_classes(found, choice.micro_batches);
+        self.time_classes(found, &choice);
         let (mut there_and_back, mut all) = (0.0, 0.0);
         for alike in &self.layouts.values[found.layout].alike {
             let [forward, backward, weight] = self.sum(alike).times();
@@ -252,14 +305,12 @@ impl<'a> Table<'a> {
     /// The time of a step; none if the schedule waits for itself, which none does.
     pub fn step(&mut self, choice: &PlanChoice) -> Option<Seconds> {
         let found = self.find(choice);
-        self.time_classes(found, choice.micro_batches);
+        self.time_classes(found, choice);
+        let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);
+        let StageSends { time: send, how: sends, .. } = self.sends.values[found.send];
+        self.spread(found, choice, &overlaps);
         let layout = &self.layouts.values[found.layout];
-        for (pass, times) in self.places.iter_mut().enumerate() {
-            times.clear();
-            times.extend(layout.class_of.iter().map(|&class| self.classes[class].times()[pass]));
-        }
         let [forward, backward, weight] = &self.places;
-        let (send, sends) = self.sends.values[found.send];
         let pipeline = Pipeline {
             kind: choice.schedule,
             stages: layout.stages,
@@ -268,28 +319,79 @@ impl<'a> Table<'a> {
             forward,
             backward,
             weight,
+            busy: self.busy.each_ref().map(Vec::as_slice),
+            weights: &self.weights,
             send,
             sends,
             issue: self.run.plan.issue_time.get(),
         };
         pipeline.ends(&mut self.scratch)?;
-        let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);
-        let mut most = 0.0_f64;
-        for (alike, once) in layout.alike.iter().zip(&self.states.values[found.states].once) {
-            let sum = self.sum(alike);
-            let tail = once.exposed(&overlaps, alike.layers, sum.beside(false), starved(choice, &sum));
-            let tail = tail.total().get();
-            let ends = &self.scratch.ends[alike.first..alike.first + alike.count];
-            most = ends.iter().fold(most, |most, end| most.max(end + tail));
+        let states = &self.states.values[found.states];
+        let shared = self.run.plan.shares_links();
+        let gradients = if is_split(choice.schedule) { 2 } else { 1 };
+        let mut most = self.host;
+        self.reduced.clear();
+        for (index, (alike, once)) in layout.alike.iter().zip(&states.once).enumerate() {
+            for stage in alike.first..alike.first + alike.count {
+                self.last.clear();
+                self.last.extend(alike.classes.iter().enumerate().map(|(chunk, &class)| {
+                    let passes = &self.classes[class];
+                    LastPass {
+                        start: self.scratch.last[layout.place(choice.schedule, stage, chunk)],
+                        time: passes.times()[gradients],
+                        share: layout.classes[class].count() as f64 / alike.layers as f64,
+                        busy: if shared { passes.busy(states.data)[gradients] } else { 0.0 },
+                    }
+                }));
+                self.last.sort_by(|a, b| a.start.total_cmp(&b.start));
+                let end = self.scratch.ends[stage];
+                self.reduced.push(once.reduced(&overlaps, alike.layers, end, &self.last));
+            }
+            most = most.max(self.occupied(found, choice, index, &self.sum(alike)));
+        }
+        if let (Some(first), Some(last)) = (states.once.first(), states.once.last()) {
+            tie(&mut self.reduced, [first, last]);
+        }
+        for (alike, once) in layout.alike.iter().zip(&states.once) {
+            let after = once.after(&overlaps, alike.layers).total().get();
+            let reduced = &self.reduced[alike.first..alike.first + alike.count];
+            most = reduced.iter().fold(most, |most, reduced| most.max(reduced + after));
         }
         Some(Seconds::new(most))
     }
-}
 
-/// What a device that is alone in its pipeline waits for its host in a step.
-fn starved(choice: &PlanChoice, passes: &Passes) -> Seconds {
-    match choice.pipeline {
-        1 => Seconds::new(passes.starved() * choice.micro_batches as f64),
-        _ => Seconds::ZERO,
+    /// Writes times, use of the sends' link and arrivals of weights for every virtual stage.
+    fn spread(&mut self, found: CostIndices, choice: &PlanChoice, overlaps: &Overlaps) {
+        let level = self.sends.values[found.send].level;
+        let layout = &self.layouts.values[found.layout];
+        let shared = self.run.plan.shares_links();
+        let is_busy = shared
+            && self.classes.iter().any(|passes| passes.busy(level).iter().any(|busy| *busy > 0.0));
+        for pass in 0..3 {
+            let (times, busy) = (&mut self.places[pass], &mut self.busy[pass]);
+            times.clear();
+            times.extend(layout.class_of.iter().map(|&class| self.classes[class].times()[pass]));
+            busy.clear();
+            if is_busy {
+                busy.extend(layout.class_of.iter().map(|&class| self.classes[class].busy(level)[pass]));
+            }
+        }
+        self.weights.clear();
+        let once = &self.states.values[found.states].once;
+        if !overlaps.weights || once.iter().all(|once| once.weights <= Seconds::ZERO) {
+            return;
+        }
+        self.weights.resize(layout.class_of.len(), 0.0);
+        for (alike, once) in layout.alike.iter().zip(once) {
+            let first = alike.classes.iter().map(|&class| {
+                let share = layout.classes[class].count() as f64 / alike.layers as f64;
+                (share, self.classes[class].times()[0])
+            });
+            for (chunk, arrived) in once.arrivals(overlaps, alike.layers, first).enumerate() {
+                for stage in alike.first..alike.first + alike.count {
+                    self.weights[layout.place(choice.schedule, stage, chunk)] = arrived;
+                }
+            }
+        }
     }
 }

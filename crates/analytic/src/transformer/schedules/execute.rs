@@ -3,7 +3,7 @@
 //! Stages are worked off in turn as far as their next operations can start, so that the cost is proportional to the
 //! number of operations.
 
-use super::{Operation, Order, PassKind, Sends, Sizes, place_of, stage_of};
+use super::{Operation, Order, PassKind, Sends, Sizes, is_split, place_of, stage_of};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
@@ -28,6 +28,12 @@ pub struct Times<'a> {
     pub send: Seconds,
     /// How stages send.
     pub sends: Sends,
+    /// How long forward, backward and gradients of weights of every virtual stage keep the link busy over which stages send;
+    /// empty if that link is for sends alone.
+    pub busy: [&'a [Seconds]; 3],
+    /// Before which the first forward of every virtual stage does not end, its weights being under way; empty if they are
+    /// there.
+    pub weights: &'a [Seconds],
 }
 
 impl<'a> Times<'a> {
@@ -42,6 +48,8 @@ impl<'a> Times<'a> {
             issue: Seconds::ZERO,
             send: Seconds::ZERO,
             sends: Sends::Asynchronous,
+            busy: [&[]; 3],
+            weights: &[],
         }
     }
 }
@@ -55,6 +63,10 @@ pub struct Timeline {
     pub busy: Vec<Seconds>,
     /// End of the last operation of every stage.
     pub last_end: Vec<Seconds>,
+    /// Start of the last operation of every virtual stage that computes gradients of weights.
+    pub last_start: Vec<Seconds>,
+    /// What every stage waits for the weights of its first forwards.
+    pub waited: Vec<Seconds>,
     /// End of the last operation of all.
     pub step: Seconds,
 }
@@ -81,20 +93,24 @@ pub struct Deadlock {
     pub operation: Operation,
 }
 
-/// Ends of operations by virtual stage and micro-batch; not a number before they are known.
-struct Ends {
+/// When the results of operations are where they are needed, by virtual stage and micro-batch; not a number before it is
+/// known.
+struct Arrivals {
     micro_batches: usize,
     forward: Vec<f64>,
     backward: Vec<f64>,
 }
 
-impl Ends {
+impl Arrivals {
     fn slot(&self, place: usize, operation: &Operation) -> usize {
         place * self.micro_batches + operation.micro_batch as usize
     }
 }
 
 /// Runs `orders`, one for each stage.
+///
+/// The sends of a stage leave it one after the other. Where its passes use the same link, they and what is being sent share
+/// it: a pass takes longer by as much of its traffic as does not fit beside.
 ///
 /// An error if operations wait for each other; no order of this module does.
 pub fn execute(
@@ -106,15 +122,18 @@ pub fn execute(
     let stages = orders.len();
     let m = sizes.micro_batches as usize;
     let places = stages * sizes.chunks as usize;
-    let mut ends =
-        Ends { micro_batches: m, forward: vec![f64::NAN; places * m], backward: vec![f64::NAN; places * m] };
+    let unknown = vec![f64::NAN; places * m];
+    let mut arrivals = Arrivals { micro_batches: m, forward: unknown.clone(), backward: unknown };
     let mut start: Vec<Vec<Seconds>> = orders.iter().map(|order| Vec::with_capacity(order.len())).collect();
     let mut free = vec![vec![0.0]; stages];
+    let mut link = vec![0.0_f64; stages];
     let asked = match times.sends {
         Sends::Planned => asked_after(kind, sizes, orders),
         Sends::Asynchronous | Sends::Blocking | Sends::OnDemand => Vec::new(),
     };
     let mut last_end = vec![Seconds::ZERO; stages];
+    let mut last_start = vec![Seconds::ZERO; places];
+    let mut waited = vec![Seconds::ZERO; stages];
     let mut waiting = stages;
     while waiting > 0 {
         let mut moved = false;
@@ -126,36 +145,51 @@ pub fn execute(
                 let now = free[stage][index];
                 // When the receiver asks for what this operation waits for.
                 let ask = match times.sends {
-                    Sends::Asynchronous | Sends::Blocking => 0.0,
-                    Sends::OnDemand => now,
-                    Sends::Planned => free[stage][asked[stage][index].min(index)],
+                    Sends::Asynchronous | Sends::Blocking => None,
+                    Sends::OnDemand => Some(now),
+                    Sends::Planned => Some(free[stage][asked[stage][index].min(index)]),
                 };
-                let ready = ready(kind, stages, places, place, operation, &ends, times.send.get(), ask);
+                let ready = ready(kind, stages, places, place, operation, &arrivals, times.send.get(), ask);
                 if ready.is_nan() {
                     waiting += 1;
                     break;
                 }
                 moved = true;
                 let begin = ready.max(now + ahead(times, operation.kind, place));
-                let end = begin + duration(times, operation.kind, place, (stage, index));
+                let mut end = begin + duration(times, operation.kind, place, (stage, index));
+                if let Some(busy) = times.busy[operation.kind as usize].get(place) {
+                    end = beside_sends(&mut link[stage], begin, end, busy.get());
+                }
+                if let (PassKind::Forward, 0, Some(weights)) =
+                    (operation.kind, operation.micro_batch, times.weights.get(place))
+                {
+                    waited[stage] += Seconds::new((weights.get() - end).max(0.0));
+                    end = end.max(weights.get());
+                }
                 let issued = end + times.issue.get();
-                let slot = ends.slot(place, operation);
+                let slot = arrivals.slot(place, operation);
                 let next = match operation.kind {
-                    PassKind::Forward => {
-                        ends.forward[slot] = issued;
-                        Some(place + 1).filter(|&next| next < places)
-                    }
-                    PassKind::Backward => {
-                        ends.backward[slot] = issued;
-                        place.checked_sub(1)
-                    }
+                    PassKind::Forward => Some(place + 1).filter(|&next| next < places),
+                    PassKind::Backward => place.checked_sub(1),
                     PassKind::Weight => None,
                 };
                 let sends = next.is_some_and(|next| stage_at(kind, stages, next) != stage);
-                let blocked = sends && times.sends == Sends::Blocking;
-                free[stage].push(if blocked { issued + times.send.get() } else { issued });
+                let mut arrival = issued;
+                if sends && ask.is_none() {
+                    arrival = link[stage].max(issued) + times.send.get();
+                    link[stage] = arrival;
+                }
+                match operation.kind {
+                    PassKind::Forward => arrivals.forward[slot] = arrival,
+                    PassKind::Backward => arrivals.backward[slot] = arrival,
+                    PassKind::Weight => {}
+                }
+                free[stage].push(if times.sends == Sends::Blocking { arrival } else { issued });
                 start[stage].push(Seconds::new(begin));
                 last_end[stage] = Seconds::new(end);
+                if operation.kind == (if is_split(kind) { PassKind::Weight } else { PassKind::Backward }) {
+                    last_start[place] = Seconds::new(begin);
+                }
             }
         }
         if waiting > 0 && !moved {
@@ -175,7 +209,7 @@ pub fn execute(
         Seconds::new(orders[stage].iter().enumerate().map(time).sum())
     };
     let step = last_end.iter().copied().fold(Seconds::ZERO, Seconds::max);
-    Ok(Timeline { start, busy: (0..stages).map(busy).collect(), last_end, step })
+    Ok(Timeline { start, busy: (0..stages).map(busy).collect(), last_end, last_start, waited, step })
 }
 
 fn stage_at(kind: ScheduleKind, stages: usize, place: usize) -> usize {
@@ -202,8 +236,18 @@ fn ahead(times: &Times<'_>, kind: PassKind, place: usize) -> f64 {
     }
 }
 
-/// When all that an operation waits for has arrived, which its stage has asked for at `ask`; not a number if some of it
-/// is not known yet.
+/// The end of a pass that would end at `end`, with traffic that keeps a link `busy` on which sends are under way until
+/// `link`: both share it, so that the pass is delayed by what does not fit, and by no more than its own traffic.
+pub(in crate::transformer) fn beside_sends(link: &mut f64, begin: f64, end: f64, busy: f64) -> f64 {
+    if busy <= 0.0 {
+        return end;
+    }
+    *link = link.max(begin) + busy;
+    end.max(link.min(end + busy))
+}
+
+/// When all that an operation waits for has arrived, which its stage asks for at `ask` if it has to; not a number if some of
+/// it is not known yet.
 #[expect(
     clippy::too_many_arguments,
     reason = "all of it changes from operation to operation or is fixed in the loop"
@@ -214,32 +258,32 @@ fn ready(
     places: usize,
     place: usize,
     operation: &Operation,
-    ends: &Ends,
+    arrivals: &Arrivals,
     send: f64,
-    ask: f64,
+    ask: Option<f64>,
 ) -> f64 {
     let here = stage_at(kind, stages, place);
-    let arrival = |end: f64, from: usize| match stage_at(kind, stages, from) == here {
-        true => end,
-        false if end.is_nan() => end,
-        false => end.max(ask) + send,
+    let arrival = |arrived: f64, from: usize| match ask {
+        Some(ask) if !arrived.is_nan() && stage_at(kind, stages, from) != here => arrived.max(ask) + send,
+        _ => arrived,
     };
+    // What the stage itself has computed before is there, if it has been computed.
+    let own = |arrived: f64| if arrived.is_nan() { arrived } else { 0.0 };
     match operation.kind {
         PassKind::Forward => match place.checked_sub(1) {
-            Some(from) => arrival(ends.forward[ends.slot(from, operation)], from),
+            Some(from) => arrival(arrivals.forward[arrivals.slot(from, operation)], from),
             None => 0.0,
         },
         PassKind::Backward => {
-            let own = ends.forward[ends.slot(place, operation)];
+            let own = own(arrivals.forward[arrivals.slot(place, operation)]);
             match place + 1 {
                 from if from < places => {
-                    let gradient = arrival(ends.backward[ends.slot(from, operation)], from);
-                    if own.is_nan() || gradient.is_nan() { f64::NAN } else { own.max(gradient) }
+                    own + arrival(arrivals.backward[arrivals.slot(from, operation)], from)
                 }
                 _ => own,
             }
         }
-        PassKind::Weight => ends.backward[ends.slot(place, operation)],
+        PassKind::Weight => own(arrivals.backward[arrivals.slot(place, operation)]),
     }
 }
 

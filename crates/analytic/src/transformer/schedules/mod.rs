@@ -8,6 +8,7 @@ mod execute;
 mod long;
 mod orders;
 
+pub(super) use execute::beside_sends;
 pub use execute::{Deadlock, Timeline, Times, execute};
 pub use long::{ends_of_any, is_long, is_too_large};
 pub use orders::order;
@@ -84,7 +85,7 @@ pub const fn stage_of(kind: ScheduleKind, stages: u64, place: u64) -> u64 {
 }
 
 /// The virtual stage of a chunk of a stage.
-const fn place_of(kind: ScheduleKind, stages: u32, stage: u32, chunk: u32) -> u32 {
+pub(super) const fn place_of(kind: ScheduleKind, stages: u32, stage: u32, chunk: u32) -> u32 {
     match kind {
         ScheduleKind::Zbv if chunk == 1 => 2 * stages - 1 - stage,
         _ => chunk * stages + stage,

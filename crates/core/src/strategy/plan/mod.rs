@@ -210,6 +210,11 @@ impl Plan {
         })
     }
 
+    /// Whether kinds of traffic that are under way at the same time share links.
+    pub fn shares_links(&self) -> bool {
+        self.shared_links || self.interference > 0.0
+    }
+
     /// Whose kernels compute a layer.
     pub fn implemented_by(&self) -> Implementation {
         self.implementation.unwrap_or(match self.overlap {

@@ -1,6 +1,6 @@
 //! The graph of a pipeline's step.
 
-use super::{Costs, Mark, Phase, Pipeline, Role, Task, Traffic, Work};
+use super::{Costs, Mark, Pass, Phase, Pipeline, Role, Task, Traffic, Work};
 use crate::graph::{LocalLane, OpId, OpSpec, StepGraph};
 use crate::program::{Program, ProgramError, StepWork};
 
@@ -15,53 +15,12 @@ pub struct Built {
     pub beside: Vec<Vec<OpId>>,
 }
 
-/// What follows from the times of one kind of replica.
-struct Derived {
-    /// By virtual stage and phase: its time, if nothing else uses the links.
-    total: Vec<[f64; Phase::COUNT]>,
-    /// By virtual stage and phase: the time of its host.
-    host: Vec<[f64; Phase::COUNT]>,
-    /// By stage: its passes of one micro-batch that may hide weights.
-    forward: Vec<f64>,
-    /// By stage: its passes of one micro-batch that may hide gradients.
-    backward: Vec<f64>,
-    /// By stage: the update, as far as its device does not wait for its host in a step meanwhile.
-    update: Vec<f64>,
-}
-
-impl Derived {
-    fn new(pipeline: &Pipeline, costs: &Costs, gradients: Phase) -> Self {
-        let device: Vec<_> =
-            costs.passes.iter().map(|passes| passes.each_ref().map(|pass| pass.work.alone())).collect();
-        let mut host: Vec<_> =
-            costs.passes.iter().map(|passes| passes.each_ref().map(|pass| pass.host)).collect();
-        let mut update: Vec<f64> = costs.tails.iter().map(|tail| tail.update).collect();
-        if let ([device], [host]) = (&device[..], &mut host[..]) {
-            // A host whose device is alone in its pipeline is ahead in one pass as far as it falls behind in another.
-            let (work, issue): (f64, f64) = (device.iter().sum(), host.iter().sum());
-            *host = device.map(|time| time * issue / work.max(f64::MIN_POSITIVE));
-            let starved = (issue - work).max(0.0) * f64::from(pipeline.micro_batches);
-            update[0] = (update[0] - starved).max(0.0);
-        }
-        let mut total = device;
-        let (mut forward, mut backward) = (vec![0.0; pipeline.stages()], vec![0.0; pipeline.stages()]);
-        for (place, &stage) in pipeline.stage_of.iter().enumerate() {
-            for (time, host) in total[place].iter_mut().zip(host[place]) {
-                *time = time.max(host);
-            }
-            forward[stage as usize] += total[place][Phase::Forward as usize];
-            backward[stage as usize] += total[place][gradients as usize];
-        }
-        Self { total, host, forward, backward, update }
-    }
-
-    fn total(&self, task: &Task) -> f64 {
-        self.total[task.place as usize][task.phase as usize]
-    }
-}
-
-fn share(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
+/// By virtual stage and phase, the time of a pass if nothing else uses the links: the larger of device and host. The host of
+/// a device that is alone in its pipeline runs ahead.
+fn alone(pipeline: &Pipeline, costs: &Costs) -> Vec<[f64; Phase::COUNT]> {
+    let host = |pass: &Pass| if pipeline.is_alone() { 0.0 } else { pass.host };
+    let time = |pass: &Pass| pass.work.alone().max(host(pass));
+    costs.passes.iter().map(|passes| passes.each_ref().map(time)).collect()
 }
 
 /// How far a stage is.
@@ -160,8 +119,8 @@ pub(super) fn operations(pipeline: &Pipeline) -> Result<Built, ProgramError> {
 /// Operations as they are added, in an order in which each follows what it waits for.
 struct List<'a> {
     pipeline: &'a Pipeline,
-    /// By kind of replica.
-    derived: Vec<Derived>,
+    /// By kind of replica, virtual stage and phase: the time of a pass by itself.
+    alone: Vec<Vec<[f64; Phase::COUNT]>>,
     /// The phase that computes gradients of weights.
     gradients: Phase,
     specs: Vec<OpSpec>,
@@ -185,7 +144,7 @@ impl<'a> List<'a> {
         let is_split = pipeline.orders.iter().flatten().any(|task| task.phase == Phase::Weight);
         let gradients = if is_split { Phase::Weight } else { Phase::Backward };
         Self {
-            derived: pipeline.costs.iter().map(|costs| Derived::new(pipeline, costs, gradients)).collect(),
+            alone: pipeline.costs.iter().map(|costs| alone(pipeline, costs)).collect(),
             pipeline,
             gradients,
             specs: Vec::new(),
@@ -206,8 +165,19 @@ impl<'a> List<'a> {
     }
 
     /// An amount for each kind of replica.
-    fn each(&self, of: impl Fn(&Costs, &Derived) -> f64) -> Vec<f64> {
-        self.pipeline.costs.iter().zip(&self.derived).map(|(costs, derived)| of(costs, derived)).collect()
+    fn each(&self, of: impl Fn(&Costs) -> f64) -> Vec<f64> {
+        self.pipeline.costs.iter().map(of).collect()
+    }
+
+    /// What the first bucket of a virtual stage takes to be computed in this pass, or the last one: for each kind of
+    /// replica.
+    fn bucket(&self, stage: usize, task: &Task) -> Vec<f64> {
+        let (place, share) = (task.place as usize, self.pipeline.shares[task.place as usize]);
+        let all = self.pipeline.costs.iter().zip(&self.alone);
+        let time = |(costs, alone): (&Costs, &Vec<[f64; Phase::COUNT]>)| {
+            alone[place][task.phase as usize] / (share * costs.tails[stage].parts())
+        };
+        all.map(time).collect()
     }
 
     fn add(
@@ -268,24 +238,27 @@ impl<'a> List<'a> {
         if task.phase == self.gradients && !order[state.done + 1..].iter().any(is_again) {
             self.hidden_gradients(stage, state, task, &after);
         }
-        let issue_after = match self.pipeline.stage_of.len() {
-            1 => state.issued.into_iter().collect(),
-            _ => after.clone(),
-        };
         let pipeline = self.pipeline;
+        // A host whose device is alone in its pipeline runs ahead of it.
+        let issue_after = match pipeline.is_alone() {
+            true => state.issued.into_iter().collect(),
+            false => after.clone(),
+        };
         let works: Vec<&Work> = pipeline.costs.iter().map(|costs| &costs.passes[place][phase].work).collect();
         let device = self.work(stage, task, &works, after)?;
         let mut ended = device.clone();
         if task.phase == Phase::Forward && task.micro_batch == 0 {
             ended.extend(self.hidden_weights(stage, state, task, &device));
         }
-        let host = self.each(|_, derived| derived.host[place][phase]);
+        let host = self.each(|costs| costs.passes[place][phase].host);
         if host.iter().any(|time| *time > 0.0) {
             let name = self.name('H', task);
             let issued = self.add(name, pipeline.waiting(), issue_after, mark(Role::Host), &host);
-            self.beside[issued as usize] = device;
             state.issued = Some(issued);
-            ended.push(issued);
+            if !pipeline.is_alone() {
+                self.beside[issued as usize] = device;
+                ended.push(issued);
+            }
         }
         Ok(ended)
     }
@@ -353,10 +326,10 @@ impl<'a> List<'a> {
     /// when their first bucket is there. In equal buckets, this is as if each were sent when it is there: either the first
     /// or the last decides.
     fn hidden_gradients(&mut self, stage: usize, state: &mut Stage, task: &Task, after: &[OpId]) {
-        let overlapped = self.each(|costs, derived| {
+        let share = self.pipeline.shares[task.place as usize];
+        let overlapped = self.each(|costs| {
             let tail = &costs.tails[stage];
-            let all = if tail.gradients.overlapped { tail.gradients.time } else { 0.0 };
-            all * (1.0 - 1.0 / tail.parts()) * share(derived.total(task), derived.backward[stage])
+            tail.gradients.hidden(tail.parts()) * share
         });
         if overlapped.iter().all(|time| *time <= 0.0) {
             return;
@@ -364,8 +337,8 @@ impl<'a> List<'a> {
         let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
         let mut after = after.to_vec();
         if state.gradients.is_empty() {
-            let bucket = self.each(|costs, derived| derived.backward[stage] / costs.tails[stage].parts());
             let (name, lane) = ("first bucket".to_owned(), self.pipeline.waiting());
+            let bucket = self.bucket(stage, task);
             after = vec![self.add(name, lane, after, mark(Role::Wait), &bucket)];
         }
         after.extend(state.gradients.last());
@@ -384,10 +357,10 @@ impl<'a> List<'a> {
         task: &Task,
         device: &[OpId],
     ) -> Option<OpId> {
-        let overlapped = self.each(|costs, derived| {
+        let share = self.pipeline.shares[task.place as usize];
+        let overlapped = self.each(|costs| {
             let tail = &costs.tails[stage];
-            let all = if tail.weights.overlapped { tail.weights.time } else { 0.0 };
-            all * (1.0 - 1.0 / tail.parts()) * share(derived.total(task), derived.forward[stage])
+            tail.weights.hidden(tail.parts()) * share
         });
         if overlapped.iter().all(|time| *time <= 0.0) {
             return None;
@@ -396,8 +369,8 @@ impl<'a> List<'a> {
         let after = match state.weights.last() {
             Some(&last) => last,
             None => {
-                let bucket = self.each(|costs, derived| derived.forward[stage] / costs.tails[stage].parts());
                 let (name, lane) = ("last bucket".to_owned(), self.pipeline.waiting());
+                let bucket = self.bucket(stage, task);
                 self.add(name, lane, Vec::new(), mark(Role::Wait), &bucket)
             }
         };
@@ -426,7 +399,7 @@ impl<'a> List<'a> {
         let role = Role::Traffic { kind, overlapped: !pipeline.blocking };
         let mark = Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
         let name = |list: &Self| format!("send {}", list.name(task.phase.letter(), task));
-        let time = self.each(|costs, _| costs.sends[stage]);
+        let time = self.each(|costs| costs.sends[stage]);
         match self.transfer(name, kind, &ended, mark, &time) {
             Some(send) => {
                 if pipeline.blocking {
@@ -448,25 +421,20 @@ impl<'a> List<'a> {
 
     /// Adds gradients, update and weights of every stage.
     fn tails(&mut self, stages: &[Stage]) {
-        // What is left when passes have hidden what they can: everything, or one bucket.
-        let left = |exchange: super::Exchange, buckets: f64| match exchange.overlapped {
-            true => exchange.time / buckets,
-            false => exchange.time,
-        };
         let mut reduced: Vec<Vec<OpId>> = Vec::with_capacity(stages.len());
         for (stage, state) in stages.iter().enumerate() {
             for &op in &state.gradients {
                 self.beside[op as usize].clone_from(&state.last);
             }
             let after: Vec<OpId> = state.last.iter().chain(&state.gradients).copied().collect();
-            let time = self.each(|costs, _| left(costs.tails[stage].gradients, costs.tails[stage].parts()));
+            let time = self.each(|costs| costs.tails[stage].gradients.left(costs.tails[stage].parts()));
             reduced.push(self.tail("gradients", stage, Traffic::Gradients, after, &time));
         }
         // Both ends wait for each other.
         if let Some(last) = stages.len().checked_sub(1) {
             let both = [&reduced[0][..], &reduced[last][..]].concat();
             for stage in if last == 0 { vec![0] } else { vec![0, last] } {
-                let time = self.each(|costs, _| costs.tails[stage].tied);
+                let time = self.each(|costs| costs.tails[stage].tied);
                 if time.iter().any(|time| *time > 0.0) {
                     reduced[stage] =
                         self.tail("tied embedding", stage, Traffic::Gradients, both.clone(), &time);
@@ -475,12 +443,15 @@ impl<'a> List<'a> {
         }
         for (stage, after) in reduced.into_iter().enumerate() {
             let mark = Mark { role: Role::Update, stage: stage as u32, micro_batch: None };
-            let time = self.each(|_, derived| derived.update[stage]);
+            let time = self.each(|costs| costs.tails[stage].update);
             let update = self.add("update".to_owned(), Pipeline::computing(stage), after, mark, &time);
-            let time = self.each(|costs, _| costs.tails[stage].offload);
+            let time = self.each(|costs| costs.tails[stage].offload);
             let after = self.tail("update by the host", stage, Traffic::Offload, vec![update], &time);
-            let time = self.each(|costs, _| left(costs.tails[stage].weights, costs.tails[stage].parts()));
-            self.tail("weights", stage, Traffic::Weights, after, &time);
+            let time = self.each(|costs| costs.tails[stage].weights.left(costs.tails[stage].parts()));
+            let ended = self.tail("weights", stage, Traffic::Weights, after, &time);
+            if let Some(issued) = stages[stage].issued.filter(|_| self.pipeline.is_alone()) {
+                self.beside[issued as usize] = ended;
+            }
         }
     }
 }

@@ -23,9 +23,16 @@ impl Pipeline {
         (stage * LANES) as LocalLane
     }
 
-    /// The local lane of a kind of traffic of a stage.
+    /// The local lane of a kind of traffic of a stage. What it sends to others, in either direction, leaves through one
+    /// port.
     pub(super) fn traffic(stage: usize, kind: Traffic) -> LocalLane {
+        let kind = if kind == Traffic::SendBackward { Traffic::SendForward } else { kind };
         (stage * LANES + 1 + kind as usize) as LocalLane
+    }
+
+    /// Whether the pipeline has one stage alone.
+    pub(super) fn is_alone(&self) -> bool {
+        self.stage_of.len() == 1
     }
 
     /// The local lane where the replicas of a stage meet.
@@ -98,6 +105,7 @@ impl Pipeline {
         match self.links {
             // The link to the host is a rank's own.
             _ if kind == Traffic::Offload => LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) },
+            Links::Apart if kind == Traffic::SendForward => LaneSpec::own(1.0),
             Links::Apart => LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) },
             Links::Shared { .. } => {
                 let level = 1 + u32::from(self.between[kind as usize]);

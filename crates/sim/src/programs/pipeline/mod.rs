@@ -7,7 +7,8 @@
 //!
 //! A pass is [`Work`]: computing in turn, with traffic in turn or beside it. The engine finds out what of that traffic
 //! its stage waits for; nobody tells it. The host issues the kernels of a pass meanwhile. The next pass of the stage
-//! begins when all of it has ended. Where links are apart, traffic takes its own time whatever else is under way. Where
+//! begins when all of it has ended; a host whose device is alone in its pipeline runs ahead instead. What a stage sends to
+//! others leaves it one after the other. Where links are apart, traffic takes its own time whatever else is under way. Where
 //! they are shared, kinds of traffic of one stage and level of the network divide its rate, and computing beside them may
 //! be slower.
 
@@ -183,6 +184,18 @@ pub struct Exchange {
     pub overlapped: bool,
 }
 
+impl Exchange {
+    /// What travels beside passes if it is sent in so many buckets.
+    fn hidden(&self, buckets: f64) -> f64 {
+        if self.overlapped { self.time * (1.0 - 1.0 / buckets) } else { 0.0 }
+    }
+
+    /// What is left when passes have ended.
+    fn left(&self, buckets: f64) -> f64 {
+        if self.overlapped { self.time / buckets } else { self.time }
+    }
+}
+
 /// Seconds of what a stage does once in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tail {
@@ -236,6 +249,8 @@ pub enum Links {
 pub struct Pipeline {
     /// By virtual stage: the stage that has it.
     pub stage_of: Vec<u32>,
+    /// By virtual stage: its share of the layers of its stage.
+    pub shares: Vec<f64>,
     /// By stage: its passes in their order.
     pub orders: Vec<Vec<Task>>,
     /// Number of micro-batches.

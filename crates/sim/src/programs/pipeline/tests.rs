@@ -16,6 +16,7 @@ fn one_f_one_b(stages: u32, micro_batches: u32, [forward, backward]: [f64; 2]) -
     let pass = |compute| Pass { work: Work::Compute(compute), host: 0.0 };
     Pipeline {
         stage_of: (0..stages).collect(),
+        shares: vec![1.0; stages as usize],
         orders: (0..stages).map(order).collect(),
         micro_batches,
         costs: vec![Costs {

@@ -85,18 +85,13 @@ fn passes(run: &Run<'_>, stage: &StageWork) -> [Pass; Phase::COUNT] {
     let input = sum(&|layer| input(run, layer));
     let weight = sum(&|layer| weight(run, layer));
     let host = |half: usize| host(half) + if half == 1 { outside.get() } else { 0.0 };
-    let sent = activations.max(gradients);
     if is_split {
-        // What is sent beside a backward pass goes beside both of its halves; in turn, each has its own.
-        let share = input.alone() / (input.alone() + weight.alone()).max(f64::MIN_POSITIVE);
-        let backward = units.backward(input, share, units.gather, 0.0);
-        let weight = units.backward(weight, 1.0 - share, units.reduce, units.reduce);
-        let backward = whole(backward, sent * share, host(1), |pass| &pass.backward);
-        return [forward, backward, whole(weight, sent * (1.0 - share), host(2), |pass| &pass.weight)];
+        let backward = whole(units.input(input), activations, host(1), |pass| &pass.backward);
+        return [forward, backward, whole(units.weight(weight), gradients, host(2), |pass| &pass.weight)];
     }
     let both = InTurn(vec![input, weight]);
-    let both = units.backward(both, 1.0, units.gather + units.reduce, units.reduce);
-    [forward, whole(both, sent, host(1) + host(2), |pass| &pass.backward), Pass::default()]
+    let sent = activations.max(gradients);
+    [forward, whole(units.backward(both), sent, host(1) + host(2), |pass| &pass.backward), Pass::default()]
 }
 
 /// `main` and `other`, which begin together if the framework does so.
@@ -184,7 +179,20 @@ impl Units<'_> {
         self.run.overlaps().prefetch
     }
 
+    /// The forward pass.
     fn forward(&self, work: Work) -> Work {
+        let n = self.count;
+        if self.gather <= 0.0 || n < 1.0 {
+            return work;
+        }
+        match self.is_ahead() {
+            true => InTurn(vec![self.sent(self.gather), self.input(work)]),
+            false => InTurn(vec![work, self.sent(n * self.gather)]),
+        }
+    }
+
+    /// Gradients of inputs by themselves: the weights with which they begin were fetched before.
+    fn input(&self, work: Work) -> Work {
         let (n, gather) = (self.count, self.gather);
         if gather <= 0.0 || n < 1.0 {
             return work;
@@ -192,29 +200,39 @@ impl Units<'_> {
         if !self.is_ahead() {
             return InTurn(vec![work, self.sent(n * gather)]);
         }
-        let others = self.some(&work, n - 1.0, (n - 1.0) * gather);
-        InTurn(vec![self.sent(gather), others, work.scaled(1.0 / n)])
+        InTurn(vec![self.some(&work, n - 1.0, (n - 1.0) * gather), work.scaled(1.0 / n)])
     }
 
-    /// A backward pass, or the half of it with this share of what is sent beside it. The weights with which it begins were
-    /// fetched before; `last` is the reduction that follows it.
-    fn backward(&self, work: Work, share: f64, in_turn: f64, last: f64) -> Work {
-        let n = self.count;
-        if self.gather + self.reduce <= 0.0 || n < 1.0 {
+    /// Gradients of weights by themselves: those of a unit are reduced beside the next.
+    fn weight(&self, work: Work) -> Work {
+        let (n, reduce) = (self.count, self.reduce);
+        if reduce <= 0.0 || n < 1.0 {
             return work;
         }
         if !self.is_ahead() {
-            return InTurn(vec![work, self.sent(n * in_turn)]);
+            return InTurn(vec![work, self.sent(n * reduce)]);
+        }
+        let others = self.some(&work, n - 1.0, (n - 1.0) * reduce);
+        InTurn(vec![work.scaled(1.0 / n), others, self.sent(reduce)])
+    }
+
+    /// A whole backward pass: the weights with which it begins were fetched before, and the last reduction follows it.
+    fn backward(&self, work: Work) -> Work {
+        let (n, gather, reduce) = (self.count, self.gather, self.reduce);
+        if gather + reduce <= 0.0 || n < 1.0 {
+            return work;
+        }
+        if !self.is_ahead() {
+            return InTurn(vec![work, self.sent(n * (gather + reduce))]);
         }
         if n < 2.0 {
-            return InTurn(vec![work, self.sent(last)]);
+            return InTurn(vec![work, self.sent(reduce)]);
         }
-        let (gather, reduce) = (self.gather * share, self.reduce * share);
         InTurn(vec![
             self.some(&work, 1.0, gather),
             self.some(&work, n - 2.0, (n - 2.0) * (gather + reduce)),
             self.some(&work, 1.0, reduce),
-            self.sent(last),
+            self.sent(reduce),
         ])
     }
 }
@@ -250,6 +268,18 @@ fn flatten(work: Work, flat: &mut Vec<Work>) {
         InTurn(list) => list.into_iter().for_each(|work| flatten(work, flat)),
         other => flat.push(other),
     }
+}
+
+/// The share of every virtual stage in the layers of its stage.
+pub(super) fn shares(run: &Run<'_>, stage_of: &[u32]) -> Vec<f64> {
+    let layers: Vec<u64> =
+        run.plan.stage_ranges(run.shape.layers).map(|range| range.end - range.start).collect();
+    let mut all = vec![0; run.plan.pipeline as usize];
+    for (layers, &stage) in layers.iter().zip(stage_of) {
+        all[stage as usize] += layers;
+    }
+    let share = |(layers, &stage): (&u64, &u32)| *layers as f64 / all[stage as usize].max(1) as f64;
+    layers.iter().zip(stage_of).map(share).collect()
 }
 
 /// The stage of every virtual stage, and the passes of every stage in the order of its schedule.

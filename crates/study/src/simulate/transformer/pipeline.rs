@@ -1,6 +1,6 @@
 //! From a scenario with a plan to what the engine runs.
 
-use super::costs::{StepWork, orders};
+use super::costs::{StepWork, orders, shares};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use stepcast_analytic::transformer::placement::Group;
@@ -42,13 +42,14 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     let (simulated, stands_for) = simulated(&replicas.count, jitter, affordable);
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let pipeline = Pipeline {
+        shares: shares(&run, &stage_of),
         stage_of,
         orders,
         micro_batches: narrow(run.division.micro_batches),
         costs,
         replicas: simulated,
         blocking: plan.pipeline > 1 && plan.stage_sends() == Sends::Blocking,
-        links: match plan.shared_links || plan.interference > 0.0 {
+        links: match plan.shares_links() {
             true => Links::Shared { slowdown: plan.interference },
             false => Links::Apart,
         },

@@ -83,14 +83,11 @@ impl<'a> Run<'a> {
         };
         let each: Vec<Vec<Seconds>> = self.orders.iter().enumerate().map(of).collect();
         let times = Times {
-            forward: &[],
-            backward: &[],
-            weight: &[],
-            ahead: &[],
             each: &each,
             issue: Seconds::new(self.issue),
             send: self.send,
             sends: self.sends,
+            ..Times::new(&[], &[], &[])
         };
         let timeline = execute(self.kind, &self.sizes, &self.orders, &times).map_err(|stuck| {
             Fault::new(format!("stage {} waits for itself", stuck.stage), "use another schedule")
