@@ -224,7 +224,8 @@ def runs(folder):
             continue
         fully = "FSDP" in row["sharding"]
         if fully and ("JAX" in framework):
-            ahead = fsdp(batch, micro, "torchtitan", "fp32", recompute, eight, True)
+            # XLA fuses kernels, calls cuDNN for attention and hides collectives by its own schedule.
+            ahead = fsdp(batch, micro, "megatron", "fp32", recompute, eight, True)
             if "dcn" in row["notes"] and gpus > 8:
                 ahead = ahead.replace("sharding=zero-3", "sharding=hsdp sharding-group=8")
             settings = ahead

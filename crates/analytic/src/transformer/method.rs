@@ -20,7 +20,7 @@ use stepcast_core::prediction::{
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Division, Plan, Recompute};
+use stepcast_core::strategy::{Division, OverlapPreset, Plan, Recompute};
 
 /// Transformers split by a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,16 +110,30 @@ pub fn on_machines<'a>(
     let unlimited =
         Compute::OneRate { rate: FlopsPerSec::new(f64::INFINITY), memory: BytesPerSec::new(f64::INFINITY) };
     let devices = (0..cluster.groups.len()).map(|index| computing(scenario, plan, index));
+    let compute = devices.fold(unlimited, Compute::slower);
     Run {
         shape,
         plan,
         division,
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
-        compute: devices.fold(unlimited, Compute::slower),
+        interference: interference(plan, &compute, &scenario.priors),
+        compute,
         fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
+    }
+}
+
+/// What computing beside traffic is assumed to take longer; nothing where the rate of computing is given.
+fn interference(plan: &Plan, compute: &Compute, priors: &Priors) -> f64 {
+    let own = &priors.transformer;
+    match (compute, plan.overlap) {
+        (Compute::OneRate { .. }, _) => 0.0,
+        (_, OverlapPreset::None | OverlapPreset::Megatron) => own.interference,
+        (_, OverlapPreset::Torchtitan | OverlapPreset::Deepspeed | OverlapPreset::Fsdp2) => {
+            own.interference_pytorch
+        }
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Run<'a> {
     pub weight_width: u64,
     /// Rate between a device and its host, one direction.
     pub host_link: BytesPerSec,
+    /// Additional time of computing while traffic is under way beside it, as a share of that time: collectives take
+    /// multiprocessors and memory rate.
+    pub interference: f64,
 }
 
 /// A micro-batch on one layer before anything hides anything.
@@ -185,6 +188,9 @@ impl Run<'_> {
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
             _ => (compute::Work::default(), Seconds::ZERO),
         };
+        let tensor = self.tensor_traffic(with_experts, recompute);
+        let context = self.context_traffic(recompute);
+        let computed = self.beside_traffic(computed, &tensor, context);
         let issue = |work| self.compute.issuing(work);
         LayerWork {
             host: [
@@ -193,11 +199,29 @@ impl Run<'_> {
                 issue(computed.weight),
             ],
             again: again.device,
-            tensor: self.tensor_traffic(with_experts, recompute),
-            context: self.context_traffic(recompute),
+            tensor,
+            context,
             expert: self.expert_traffic(with_experts, recompute),
             computed,
         }
+    }
+
+    /// Computing of a layer while its own hidden traffic is under way.
+    fn beside_traffic(
+        &self,
+        mut computed: Computed,
+        tensor: &TensorTraffic,
+        context: [Seconds; 3],
+    ) -> Computed {
+        if self.hides_tensor() {
+            computed.weight.device += tensor.sums * self.interference;
+            computed.input.device += tensor.gathers * self.interference;
+        }
+        if self.hides_context() {
+            computed.forward.device += context[0] * self.interference;
+            computed.input.device += (context[1] + context[2]) * self.interference;
+        }
+        computed
     }
 
     /// Whether tensor-parallel sums of the backward pass run beside the gradients of weights, and gathers of saved inputs

@@ -212,7 +212,8 @@ impl Run<'_> {
     /// The last pass of a virtual stage that computes gradients.
     fn last_pass(&self, own: &OwnPlace, places: &[Pass], ends: &Ends) -> LastPass {
         let pass = &places[own.place];
-        let spent = if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward };
+        let spent =
+            if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward };
         let Levels { shared, data, .. } = self.levels();
         LastPass {
             start: ends.last[own.place],
@@ -277,6 +278,9 @@ impl Run<'_> {
         let (shared, ahead) = (self.plan.shares_links(), self.overlaps().prefetch);
         let level = self.sharding_seats().level();
         let units = Units { sent: unit, count: units, ahead, split };
+        let [forward, backward] = units.slows(self.interference);
+        pass.forward.compute += forward;
+        pass.backward.compute += backward;
         // What uses the same link does not hide it.
         let cover = pass.each(|spent| match shared {
             true => spent.on_device() - spent.busy[level],
@@ -340,9 +344,22 @@ impl Run<'_> {
         let work = |(place, own, again): (u64, Range<u64>, u64)| {
             let counts = self.kinds_of(&own, again);
             let all = works.iter().flatten().zip(counts.into_iter().flatten());
+            let traffic = self.stage_traffic(&layers, place, own, again);
+            let ahead = self.overlaps().prefetch;
+            let [forward, backward] =
+                Units { sent: traffic.unit, count: 1, ahead, split: false }.slows(self.interference);
+            let slowed = |work: &LayerWork| {
+                let mut slowed = *work;
+                slowed.computed.forward.device += forward;
+                slowed.again += backward;
+                slowed
+            };
             StageWork {
-                layers: all.filter(|(_, count)| *count > 0).map(|(work, count)| (*work, count)).collect(),
-                traffic: self.stage_traffic(&layers, place, own, again),
+                layers: all
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(work, count)| (slowed(work), count))
+                    .collect(),
+                traffic,
             }
         };
         self.virtual_stages().map(work).collect()
@@ -399,7 +416,8 @@ impl Run<'_> {
         let of = |which: fn(&Pass) -> &Spent, time: &dyn Fn(&Spent) -> Seconds| {
             places.iter().map(|pass| time(which(pass))).collect::<Vec<_>>()
         };
-        let passes: [fn(&Pass) -> &Spent; 3] = [|pass| &pass.forward, |pass| &pass.backward, |pass| &pass.weight];
+        let passes: [fn(&Pass) -> &Spent; 3] =
+            [|pass| &pass.forward, |pass| &pass.backward, |pass| &pass.weight];
         let [forward, backward, weight] = passes.map(|which| of(which, &Spent::total));
         let mut weights = vec![Seconds::ZERO; places.len()];
         for (own, work) in owned.iter().zip(works) {

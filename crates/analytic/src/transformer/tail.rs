@@ -85,7 +85,8 @@ impl TailWork {
         let mut sent: Option<f64> = None;
         for pass in last {
             // The first bucket is there.
-            let begin = sent.map_or(pass.start + pass.time / (pass.share * buckets), |sent| sent.max(pass.start));
+            let begin =
+                sent.map_or(pass.start + pass.time / (pass.share * buckets), |sent| sent.max(pass.start));
             sent = Some(begin + hidden * (all * pass.share + pass.busy));
         }
         sent.map_or(end, |sent| sent.max(end)) + all / buckets
@@ -99,7 +100,13 @@ impl TailWork {
     }
 
     /// A time that no stage is finished before, whose last pass may end at `end` and takes `time`.
-    pub(super) fn finished_after(&self, overlaps: &Overlaps, layers: u64, end: f64, time: Option<f64>) -> f64 {
+    pub(super) fn finished_after(
+        &self,
+        overlaps: &Overlaps,
+        layers: u64,
+        end: f64,
+        time: Option<f64>,
+    ) -> f64 {
         let last = time.map(|time| LastPass { start: end - time, time, share: 1.0, busy: 0.0 });
         self.reduced(overlaps, layers, end, last.as_slice())
             + (self.tied + self.after(overlaps, layers).total()).get()
@@ -164,6 +171,11 @@ impl Run<'_> {
             true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
             false => [self.update(dense, expert), Seconds::ZERO],
         };
+        // Computing is slower beside what hides.
+        let overlaps = self.overlaps();
+        let hidden =
+            |time: Seconds, hides: bool| if hides { time * self.interference } else { Seconds::ZERO };
+        let update = update + hidden(gradients, overlaps.gradients) + hidden(weights, overlaps.weights);
         let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
         TailWork { gradients, weights, tied: self.tied(index), update, offload, buckets }
     }

@@ -105,7 +105,9 @@ impl Device {
     /// them faster than on the B200, whose 1000 W are for 2250 TFLOP/s.
     pub fn tensor_throttle(&self, peak: FlopsPerSec) -> f64 {
         match (self.generation, self.power) {
-            (Some(Generation::Blackwell), Some(power)) => power.get() / (peak.get() / 1e12) / (1000.0 / 2250.0),
+            (Some(Generation::Blackwell), Some(power)) => {
+                power.get() / (peak.get() / 1e12) / (1000.0 / 2250.0)
+            }
             _ => self.throttle(),
         }
     }

@@ -69,7 +69,8 @@ impl Method for Simulate {
             return transformer::applies(scenario);
         }
         if let Some(period) = unreached_exchange(scenario) {
-            let reason = format!("so few steps end before the first exchange, which comes after {period} of them");
+            let reason =
+                format!("so few steps end before the first exchange, which comes after {period} of them");
             let remedy = Remedy::set("methods.simulate.steps", period.to_string());
             return Err(Fault::in_key("methods.simulate.steps", reason, remedy));
         }

@@ -56,7 +56,8 @@ fn labelled() -> Result<Vec<(Labels, StepCase)>, ValidationError> {
         let family = row.text("family");
         let source = family.split(&[',', ' '][..]).next().unwrap_or_default();
         let scenario = published_scenario(&row)?;
-        let step = StepCase::step(family, published_name(&row), source.to_owned(), scenario, row.number("seconds"));
+        let step =
+            StepCase::step(family, published_name(&row), source.to_owned(), scenario, row.number("seconds"));
         let device = row.text("device").split('|').next().unwrap_or_default();
         let labels = Labels {
             framework: row.text("framework").to_owned(),
@@ -79,7 +80,8 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         .collect::<Result<_, ValidationError>>()?;
     let named: Vec<(String, f64)> = own.iter().map(|case| (case.name.clone(), case.measured)).collect();
     let count = own.len();
-    let observations: Vec<Observation> = own.into_iter().chain(all_cases()?).map(StepCase::observation).collect();
+    let observations: Vec<Observation> =
+        own.into_iter().chain(all_cases()?).map(StepCase::observation).collect();
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
     let shipped = shipped_priors()?;
     let fitted: Vec<f64> =

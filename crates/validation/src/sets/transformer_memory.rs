@@ -99,5 +99,10 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
         "{model} of {layers} layers, {micro_batch} x {sequence} tokens, t {tensor} c {context} p {pipeline} d {data}, \
          recompute {recompute}"
     );
-    Ok(Figure { family: family.to_owned(), name, predicted: predicted.get(), measured: row.number("gib") * GIB })
+    Ok(Figure {
+        family: family.to_owned(),
+        name,
+        predicted: predicted.get(),
+        measured: row.number("gib") * GIB,
+    })
 }

@@ -306,6 +306,9 @@ impl Parts {
             None => self.linear(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp)),
         };
         let mut all = own.and(mlp);
+        if shard.experts.is_some() {
+            all = all.slower(self.constants.stack_experts);
+        }
         let between =
             self.between(shard).forward.and(self.activation(shard, shard.tokens * shard.mlp).forward);
         let products = (all.forward.device - between.device - all.core[0].device).max(Seconds::ZERO);

@@ -189,7 +189,14 @@ impl Pipeline<'_> {
     }
 
     /// Runs a pass of a virtual stage whose input arrives at `arrival`, and returns its start and its end.
-    fn pass(&self, scratch: &mut Scratch, stage: usize, kind: PassKind, place: usize, arrival: f64) -> [f64; 2] {
+    fn pass(
+        &self,
+        scratch: &mut Scratch,
+        stage: usize,
+        kind: PassKind,
+        place: usize,
+        arrival: f64,
+    ) -> [f64; 2] {
         let times = [self.forward, self.backward, self.weight];
         let begin = arrival.max(scratch.free[stage]);
         let mut end = begin + times[kind as usize][place];

@@ -365,8 +365,8 @@ impl<'a> Table<'a> {
         let level = self.sends.values[found.send].level;
         let layout = &self.layouts.values[found.layout];
         let shared = self.run.plan.shares_links();
-        let is_busy = shared
-            && self.classes.iter().any(|passes| passes.busy(level).iter().any(|busy| *busy > 0.0));
+        let is_busy =
+            shared && self.classes.iter().any(|passes| passes.busy(level).iter().any(|busy| *busy > 0.0));
         for pass in 0..3 {
             let (times, busy) = (&mut self.places[pass], &mut self.busy[pass]);
             times.clear();

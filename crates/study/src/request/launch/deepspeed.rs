@@ -7,9 +7,7 @@ use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{
-    ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
-};
+use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\

@@ -42,16 +42,15 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let fitted: Vec<f64> =
         observations.par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
-    let families =
-        |predicted: &[f64]| {
-            let figure = |((family, name, measured), predicted): (&(String, String, f64), &f64)| Figure {
-                family: family.clone(),
-                name: name.clone(),
-                predicted: predicted.exp(),
-                measured: *measured,
-            };
-            Families { figures: named.iter().zip(predicted).map(figure).collect(), unit: Unit::Seconds }
+    let families = |predicted: &[f64]| {
+        let figure = |((family, name, measured), predicted): (&(String, String, f64), &f64)| Figure {
+            family: family.clone(),
+            name: name.clone(),
+            predicted: predicted.exp(),
+            measured: *measured,
         };
+        Families { figures: named.iter().zip(predicted).map(figure).collect(), unit: Unit::Seconds }
+    };
     // Steps within 90 % intervals around what the refit without their model predicts, and half-widths, by family.
     let mut inside: IndexMap<&str, (Coverage, Vec<f64>)> = IndexMap::new();
     for (index, half_width) in
