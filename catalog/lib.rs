@@ -52,4 +52,6 @@ pub const MODELS: &[&str] = &[
     include_str!("models/gemma.toml"),
     include_str!("models/deepseek.toml"),
     include_str!("models/mpt.toml"),
+    include_str!("models/nemotron.toml"),
+    include_str!("models/gpt-oss.toml"),
 ];

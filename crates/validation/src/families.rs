@@ -25,7 +25,7 @@ pub(crate) enum Unit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figure {
     /// What it has in common with others.
-    pub(crate) family: &'static str,
+    pub(crate) family: String,
     /// What was measured.
     pub(crate) name: String,
     pub(crate) predicted: f64,
@@ -50,10 +50,10 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    fn by_family(&self) -> IndexMap<&'static str, Vec<&Figure>> {
-        let mut families: IndexMap<&'static str, Vec<&Figure>> = IndexMap::new();
+    fn by_family(&self) -> IndexMap<&str, Vec<&Figure>> {
+        let mut families: IndexMap<&str, Vec<&Figure>> = IndexMap::new();
         for figure in &self.figures {
-            families.entry(figure.family).or_default().push(figure);
+            families.entry(&figure.family).or_default().push(figure);
         }
         families
     }
@@ -62,8 +62,8 @@ impl Families {
     pub(crate) fn findings(&self, bounds: &IndexMap<String, ErrorBounds>, coverage: Coverage) -> Findings {
         let families = self.by_family();
         let errors = |family: &str| {
-            let ratios = families.get_key_value(family);
-            ratios.map(|(family, own)| Errors::from_ratios(family, own.iter().map(|figure| figure.ratio())))
+            let own = families.get(family);
+            own.map(|own| Errors::from_ratios("predicted", own.iter().map(|figure| figure.ratio())))
         };
         let check = |(family, bounds): (&String, &ErrorBounds)| {
             BoundCheck::errors(family, *bounds, errors(family).as_ref())
@@ -154,7 +154,7 @@ impl Families {
                 squares.iter().filter(|(other, _)| **other != family).map(|(_, square)| *square).collect();
             NORMAL_95 * (others.iter().sum::<f64>() / others.len().max(1) as f64).sqrt()
         };
-        let inside = |figure: &&Figure| figure.ratio().ln().abs() <= half_width(figure.family);
+        let inside = |figure: &&Figure| figure.ratio().ln().abs() <= half_width(&figure.family);
         let (cases, inside) = (self.figures.len(), self.figures.iter().filter(inside).count());
         Coverage { cases, inside, by_group: cases, ..Coverage::default() }
     }

@@ -110,7 +110,7 @@ impl LayerFlops {
     /// What flash attention computes again.
     fn again_in_kernel(&self, attention: Attention) -> u128 {
         match attention {
-            Attention::Flash => self.scores,
+            Attention::Flash | Attention::Cudnn => self.scores,
             Attention::Unfused => 0,
         }
     }
@@ -119,7 +119,7 @@ impl LayerFlops {
     /// flash attention repeats it anyway.
     pub fn recomputed(&self, recompute: Recompute, attention: Attention) -> u128 {
         match (recompute, attention) {
-            (Recompute::None, _) | (Recompute::Attention, Attention::Flash) => 0,
+            (Recompute::None, _) | (Recompute::Attention, Attention::Flash | Attention::Cudnn) => 0,
             (Recompute::Attention, Attention::Unfused) => self.core(),
             (Recompute::Operators, _) => self.alternate,
             (Recompute::Layer, _) => self.forward(),

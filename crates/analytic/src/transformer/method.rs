@@ -20,7 +20,7 @@ use stepcast_core::prediction::{
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Division, Plan, Recompute};
+use stepcast_core::strategy::{Division, OverlapPreset, Plan, Recompute};
 
 /// Transformers split by a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,16 +110,30 @@ pub fn on_machines<'a>(
     let unlimited =
         Compute::OneRate { rate: FlopsPerSec::new(f64::INFINITY), memory: BytesPerSec::new(f64::INFINITY) };
     let devices = (0..cluster.groups.len()).map(|index| computing(scenario, plan, index));
+    let compute = devices.fold(unlimited, Compute::slower);
     Run {
         shape,
         plan,
         division,
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
-        compute: devices.fold(unlimited, Compute::slower),
-        fused: Software::from_strategy(&scenario.strategy, plan).fused,
+        interference: interference(plan, &compute, &scenario.priors),
+        compute,
+        fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
+    }
+}
+
+/// What computing beside traffic is assumed to take longer; nothing where the rate of computing is given.
+fn interference(plan: &Plan, compute: &Compute, priors: &Priors) -> f64 {
+    let own = &priors.transformer;
+    match (compute, plan.overlap) {
+        (Compute::OneRate { .. }, _) => 0.0,
+        (_, OverlapPreset::None | OverlapPreset::Megatron) => own.interference,
+        (_, OverlapPreset::Torchtitan | OverlapPreset::Deepspeed | OverlapPreset::Fsdp2) => {
+            own.interference_pytorch
+        }
     }
 }
 
@@ -129,11 +143,12 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
     let precision = scenario.strategy.precision;
     match group.device.peak(precision) {
         Some(peak) if compute::is_by_parts(scenario, group) => {
-            let software = Software::from_strategy(&scenario.strategy, plan);
+            let software = Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers());
+            let doublings = (scenario.cluster.workers() as f64 / USUAL_NODE).max(1.0).log2();
             Compute::Parts(Parts::new(
                 &group.device,
                 peak,
-                group.speed,
+                group.speed / (1.0 + scenario.priors.transformer.loss * doublings),
                 software,
                 &scenario.priors.transformer,
             ))
@@ -144,6 +159,9 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
         },
     }
 }
+
+/// Devices of a usual machine, beyond which steps lose time to each other.
+const USUAL_NODE: f64 = 8.0;
 
 /// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports, at what collectives
 /// reach on their transports.
@@ -162,7 +180,10 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         _ => time,
     };
     let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
-    let start = |network: &Network| unless_ideal(network, own.start);
+    let start = |network: &Network| match network.transport {
+        Transport::Nvlink => own.start,
+        _ => unless_ideal(network, own.start_between),
+    };
     let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
     let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
     let port = slowest.unwrap_or(cluster.network.bandwidth).to_bytes_per_sec();
@@ -270,7 +291,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
     let (shape, plan) = (run.shape, run.plan);
     let work = Work { sequence: shape.sequence, batch: run.division.global_batch, mask: plan.mask };
     let again = (plan.recomputation().what, plan.recomputed_ranges(shape.layers));
-    let flops = flops::step(shape, work, again, plan.attention);
+    let flops = flops::step(shape, work, again, plan.attention_kind());
     let peak = scenario
         .cluster
         .groups

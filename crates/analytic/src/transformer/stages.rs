@@ -31,6 +31,9 @@ pub struct Run<'a> {
     pub weight_width: u64,
     /// Rate between a device and its host, one direction.
     pub host_link: BytesPerSec,
+    /// Additional time of computing while traffic is under way beside it, as a share of that time: collectives take
+    /// multiprocessors and memory rate.
+    pub interference: f64,
 }
 
 /// A micro-batch on one layer before anything hides anything.
@@ -115,9 +118,9 @@ impl Run<'_> {
 
     /// Tokens of a micro-batch, with the pairs that are really computed: flash attention skips what is masked.
     fn work(&self) -> Work {
-        let mask = match (self.shape.causal, self.plan.attention) {
-            (true, Attention::Flash) => Mask::Causal,
-            _ => Mask::None,
+        let mask = match self.shape.causal && !self.plan.attention_kind().keeps_scores() {
+            true => Mask::Causal,
+            false => Mask::None,
         };
         Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
     }
@@ -181,12 +184,15 @@ impl Run<'_> {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),
             Compute::Parts(parts) => parts.layer(&self.shard(with_experts, window)),
         };
-        let (again, checkpoint) = match (recompute, self.plan.attention) {
+        let (again, checkpoint) = match (recompute, self.plan.attention_kind()) {
             (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
             (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
             _ => (compute::Work::default(), Seconds::ZERO),
         };
+        let tensor = self.tensor_traffic(with_experts, recompute);
+        let context = self.context_traffic(recompute);
+        let computed = self.beside_traffic(computed, &tensor, context);
         let issue = |work| self.compute.issuing(work);
         LayerWork {
             host: [
@@ -195,11 +201,29 @@ impl Run<'_> {
                 issue(computed.weight),
             ],
             again: again.device,
-            tensor: self.tensor_traffic(with_experts, recompute),
-            context: self.context_traffic(recompute),
+            tensor,
+            context,
             expert: self.expert_traffic(with_experts, recompute),
             computed,
         }
+    }
+
+    /// Computing of a layer while its own hidden traffic is under way.
+    fn beside_traffic(
+        &self,
+        mut computed: Computed,
+        tensor: &TensorTraffic,
+        context: [Seconds; 3],
+    ) -> Computed {
+        if self.hides_tensor() {
+            computed.weight.device += tensor.sums * self.interference;
+            computed.input.device += tensor.gathers * self.interference;
+        }
+        if self.hides_context() {
+            computed.forward.device += context[0] * self.interference;
+            computed.input.device += (context[1] + context[2]) * self.interference;
+        }
+        computed
     }
 
     /// Whether tensor-parallel sums of the backward pass run beside the gradients of weights, and gathers of saved inputs
@@ -247,9 +271,9 @@ impl Run<'_> {
             / (split.context * split.token_ranks()) as f64;
         let linear = (flops.linear() - flops.router - flops.experts) as f64 / inner + routed;
         let core = flops.core() as f64 / inner;
-        let in_kernel = match plan.attention {
-            Attention::Flash => flops.scores as f64 / inner,
-            Attention::Unfused => 0.0,
+        let in_kernel = match plan.attention_kind().keeps_scores() {
+            true => 0.0,
+            false => flops.scores as f64 / inner,
         };
         let work = |operations: f64| compute::Work { device: Flops::new(operations) / rate, kernels: 0.0 };
         Computed {

@@ -114,7 +114,7 @@ impl Run<'_> {
             sharding_group: plan.sharding_group,
             states: plan.states,
             recompute: plan.recomputation(),
-            attention: plan.attention,
+            attention: plan.attention_kind(),
             dropout: plan.dropout,
             schedule: plan.schedule_kind(),
             implementation: plan.implemented_by(),
@@ -224,6 +224,9 @@ impl Run<'_> {
         let (shared, ahead) = (self.plan.shares_links(), self.overlaps().prefetch);
         let level = self.sharding_seats().level();
         let units = Units { sent: unit, count: units, ahead, split };
+        let [forward, backward] = units.slows(self.interference);
+        pass.forward.compute += forward;
+        pass.backward.compute += backward;
         // What uses the same link does not hide it.
         let cover = pass.each(|spent| match shared {
             true => spent.on_device() - spent.busy[level],
@@ -287,9 +290,22 @@ impl Run<'_> {
         let work = |(place, own, again): (u64, Range<u64>, u64)| {
             let counts = self.kinds_of(&own, again);
             let all = works.iter().flatten().zip(counts.into_iter().flatten());
+            let traffic = self.stage_traffic(&layers, place, own, again);
+            let ahead = self.overlaps().prefetch;
+            let [forward, backward] =
+                Units { sent: traffic.unit, count: 1, ahead, split: false }.slows(self.interference);
+            let slowed = |work: &LayerWork| {
+                let mut slowed = *work;
+                slowed.computed.forward.device += forward;
+                slowed.again += backward;
+                slowed
+            };
             StageWork {
-                layers: all.filter(|(_, count)| *count > 0).map(|(work, count)| (*work, count)).collect(),
-                traffic: self.stage_traffic(&layers, place, own, again),
+                layers: all
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(work, count)| (slowed(work), count))
+                    .collect(),
+                traffic,
             }
         };
         self.virtual_stages().map(work).collect()

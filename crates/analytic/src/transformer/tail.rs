@@ -172,6 +172,11 @@ impl Run<'_> {
             true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
             false => [self.update(dense, expert), Seconds::ZERO],
         };
+        // Computing is slower beside what hides.
+        let overlaps = self.overlaps();
+        let hidden =
+            |time: Seconds, hides: bool| if hides { time * self.interference } else { Seconds::ZERO };
+        let update = update + hidden(gradients, overlaps.gradients) + hidden(weights, overlaps.weights);
         let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
         TailWork { gradients, weights, tied: self.tied(index), update, offload, buckets }
     }

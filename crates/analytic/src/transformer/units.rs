@@ -179,6 +179,15 @@ impl Units {
         [there, back + reduce, Seconds::ZERO]
     }
 
+    /// What the forward and the backward pass take longer while traffic is under way beside them, as a share of its time.
+    pub(super) fn slows(&self, interference: f64) -> [Seconds; 2] {
+        if !self.ahead {
+            return [Seconds::ZERO; 2];
+        }
+        let [gather, reduce] = self.sent.map(|time| time * (self.count as f64 * interference));
+        [gather, gather + reduce]
+    }
+
     /// How long each pass keeps the link busy.
     pub(super) fn busy(&self) -> [Seconds; 3] {
         if self.is_idle() {

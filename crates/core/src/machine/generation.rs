@@ -100,4 +100,15 @@ impl Device {
         let ordinary = if generation == Generation::Cdna { 0.5 } else { 1.0 } * self.fp32_peak().get();
         (power.get() / (ordinary / 1e12) / generation.full_power()).min(1.0)
     }
+
+    /// The same for tensor units of rate `peak`. Those of Blackwell reach their peak at no board's power: more of it makes
+    /// them faster than on the B200, whose 1000 W are for 2250 TFLOP/s.
+    pub fn tensor_throttle(&self, peak: FlopsPerSec) -> f64 {
+        match (self.generation, self.power) {
+            (Some(Generation::Blackwell), Some(power)) => {
+                power.get() / (peak.get() / 1e12) / (1000.0 / 2250.0)
+            }
+            _ => self.throttle(),
+        }
+    }
 }

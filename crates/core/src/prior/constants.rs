@@ -239,10 +239,16 @@ constants! {
         product_hopper: f64,
         /// The same on Blackwell.
         product_blackwell: f64,
+        /// The same on Volta.
+        product_volta: f64,
+        /// The same on AMD's CDNA.
+        product_cdna: f64,
         /// The same on other devices.
         product_other: f64,
         /// Rate of products in 8-bit floating point, as a share of what that peak would give at the share of other products.
         float8: f64,
+        /// The same on Blackwell.
+        float8_blackwell: f64,
         /// Exponent of the power limit.
         power: f64,
         /// Rate of a device that does not rest against one that has rested before.
@@ -261,8 +267,16 @@ constants! {
         flash_ampere: f64,
         /// The same backward.
         flash_back_ampere: f64,
+        /// Share of the peak rate that flash attention reaches forward on Blackwell.
+        flash_blackwell: f64,
+        /// The same backward.
+        flash_back_blackwell: f64,
+        /// Rate of cuDNN's attention on Hopper and Blackwell against flash attention's.
+        cudnn: f64,
         /// Width of a head below which flash attention is slow.
         head: f64,
+        /// Width of a head below which cuDNN's attention is slow.
+        head_cudnn: f64,
         /// Keys on the diagonal that flash attention computes although they are masked.
         diagonal: f64,
         /// Share of the memory rate of long copies.
@@ -289,10 +303,24 @@ constants! {
         nvlink: f64,
         /// Share of the nominal rate of RDMA ports that large collectives reach.
         rdma: f64,
-        /// Start of a collective.
+        /// Start of a collective over NVLink.
         start: Seconds,
+        /// Start of a collective over other links.
+        start_between: Seconds,
         /// Latency of each step of a ring.
         hop: Seconds,
+        /// Additional time of computing while traffic is under way beside it, as a share.
+        interference: f64,
+        /// The same where PyTorch gathers sharded weights.
+        interference_pytorch: f64,
+        /// Factor of all computing: what this software, of this vintage and as it is tuned, is off.
+        stack: f64,
+        /// The same of a training loop of PyTorch on several devices of Hopper or later.
+        stack_pytorch: f64,
+        /// The same of layers with experts.
+        stack_experts: f64,
+        /// Share of computing lost with each doubling of devices beyond eight.
+        loss: f64,
     }
 }
 

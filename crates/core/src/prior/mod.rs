@@ -252,10 +252,12 @@ pub fn doublings_outside(value: f64, [least, most]: [f64; 2]) -> f64 {
 }
 
 /// Endings of constants that differ between generations.
-const GENERATIONS: [(&str, Option<Generation>); 4] = [
+const GENERATIONS: [(&str, Option<Generation>); 6] = [
     ("_ampere", Some(Generation::Ampere)),
     ("_hopper", Some(Generation::Hopper)),
     ("_blackwell", Some(Generation::Blackwell)),
+    ("_volta", Some(Generation::Volta)),
+    ("_cdna", Some(Generation::Cdna)),
     ("_other", None),
 ];
 

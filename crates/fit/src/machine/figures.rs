@@ -88,7 +88,7 @@ pub(super) struct On<'a> {
 impl On<'_> {
     fn parts(&self, precision: Precision, constants: &Transformers) -> Parts {
         let peak = self.device.peak(precision).unwrap_or_else(|| self.device.fp32_peak());
-        let software = Software { precision, fused: false, compiled: false, float8: false };
+        let software = Software { precision, fused: false, compiled: false, float8: false, is_loop: false };
         Parts::new(self.device, peak, 1.0, software, constants)
     }
 

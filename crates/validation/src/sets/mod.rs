@@ -4,6 +4,7 @@ mod ddp_gloo;
 mod hkbu;
 mod li2020;
 mod liu2022;
+pub(crate) mod llm_runs;
 mod oyama2016;
 mod parallel_jobs;
 pub(crate) mod published_scaling;
@@ -30,6 +31,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "hkbu" => hkbu::run(run),
         "li2020" => li2020::run(run),
         "liu2022" => liu2022::run(run),
+        "llm-runs" => llm_runs::run(run),
         "oyama2016" => oyama2016::run(run),
         "parallel-jobs" => parallel_jobs::run(run),
         "papers" | "published-scaling" => published_scaling::run(run),

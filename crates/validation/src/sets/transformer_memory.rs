@@ -58,7 +58,7 @@ fn on_one_gpu(row: &Value) -> Figure {
          t {tensor}, recompute {}",
         row.is("recompute")
     );
-    Figure { family, name, predicted: predicted.get(), measured: row.number("bytes") }
+    Figure { family: family.to_owned(), name, predicted: predicted.get(), measured: row.number("bytes") }
 }
 
 /// Published peaks: torchtitan (FSDP2) and Megatron-LM. `fragmentation` is what the allocator reserves beyond tensors.
@@ -99,5 +99,10 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
         "{model} of {layers} layers, {micro_batch} x {sequence} tokens, t {tensor} c {context} p {pipeline} d {data}, \
          recompute {recompute}"
     );
-    Ok(Figure { family, name, predicted: predicted.get(), measured: row.number("gib") * GIB })
+    Ok(Figure {
+        family: family.to_owned(),
+        name,
+        predicted: predicted.get(),
+        measured: row.number("gib") * GIB,
+    })
 }

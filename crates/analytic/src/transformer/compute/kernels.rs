@@ -118,7 +118,7 @@ impl Parts {
     /// Core attention.
     pub(super) fn attention(&self, shard: &Shard<'_>) -> Computed {
         let core = match shard.attention {
-            Attention::Flash => self.flash(shard),
+            Attention::Flash | Attention::Cudnn => self.flash(shard),
             Attention::Unfused => self.unfused(shard),
         };
         Computed { forward: core[0], input: core[1], core, ..Computed::default() }
@@ -130,14 +130,18 @@ impl Parts {
     fn flash(&self, shard: &Shard<'_>) -> [Work; 2] {
         let own = &self.constants;
         let (width, _) = shard.shape.widths();
-        let lost = own.head * self.pace;
+        let (head, faster) = match shard.attention {
+            Attention::Cudnn if self.cudnn > 1.0 => (own.head_cudnn, self.cudnn),
+            _ => (own.head, 1.0),
+        };
+        let lost = head * self.pace;
         let narrow = (1.0 + lost / width as f64) / (1.0 + lost / HEAD);
         let blocks = if shard.shape.causal { 1.0 + own.diagonal / shard.keys.max(1.0) } else { 1.0 };
         let operations = shard.core * blocks * narrow;
         let [query, keys, values] = shard.widths;
         let moved = self.width() * shard.tokens * (2.0 * query + keys + values);
         let work = |index: usize, operations: f64, moved: f64| {
-            let computing: Seconds = Flops::new(operations) / self.flash[index];
+            let computing: Seconds = Flops::new(operations) / (self.flash[index] * faster);
             Work { device: computing.max(self.passing(moved)), kernels: FLASH_KERNELS[index] }
         };
         [work(0, operations, moved), work(1, FLASH_BACKWARD * operations, 3.0 * moved)]
@@ -168,22 +172,33 @@ const ROUTED: [f64; 2] = [10.0, 15.0];
 /// Kernels beside products: top-k, sorting, gathers and weighted sums.
 const KERNELS: [f64; 2] = [20.0, 30.0];
 
+/// Passes over every visit of a token, and kernels, of Transformer Engine's fused permutation: read and written on the way
+/// there, read on the way back and added up; backward the same, and the weights' gradients.
+const PERMUTED: [f64; 2] = [4.0, 5.0];
+const PERMUTE_KERNELS: [f64; 2] = [8.0, 10.0];
+
 impl Parts {
     /// Router, experts and shared expert of a layer, in place of its MLP.
     pub(super) fn experts(&self, shard: &Shard<'_>, experts: &ExpertShard) -> Computed {
         let router = Product::new(experts.tokens, experts.all, shard.hidden);
         let routed = shard.mlp_of(experts.visits / experts.count, experts.width, experts.count);
-        let mut sum = self.matrices(&[router]).and(self.matrices(&routed));
+        // Products of experts in 8 bits are Transformer Engine's alone.
+        let written = self.software.is_written();
+        let products = |own: &[Product]| if written { self.linear(own) } else { self.matrices(own) };
+        let mut sum = self.matrices(&[router]).and(products(&routed));
         sum = sum.and(self.activation(shard, experts.visits * experts.width));
         if experts.shared > 0.0 {
-            sum = sum.and(self.matrices(&shard.mlp_of(shard.tokens, experts.shared, 1.0)));
+            sum = sum.and(products(&shard.mlp_of(shard.tokens, experts.shared, 1.0)));
             sum = sum.and(self.activation(shard, shard.tokens * experts.shared));
         }
         let w = self.width() * shard.hidden;
-        let dispatch = [self.constants.dispatch, self.constants.dispatch_back];
+        let (dispatch, kernels) = match written {
+            true => (PERMUTED, PERMUTE_KERNELS),
+            false => ([self.constants.dispatch, self.constants.dispatch_back], KERNELS),
+        };
         let moved = |index: usize| Work {
             device: self.passing(w * (experts.visits * dispatch[index] + experts.tokens * ROUTED[index])),
-            kernels: KERNELS[index],
+            kernels: kernels[index],
         };
         sum.and(Computed { forward: moved(0), input: moved(1), ..Computed::default() })
     }

@@ -70,17 +70,25 @@ pub struct Software {
     pub compiled: bool,
     /// Whether the layers' products are computed in 8-bit floating point.
     pub float8: bool,
+    /// Whether several devices run a training loop of PyTorch, whose host, copies and casts show beside fast devices.
+    pub is_loop: bool,
 }
 
 impl Software {
+    /// Whether kernels were written for transformers, as those of Megatron-LM and Transformer Engine.
+    const fn is_written(&self) -> bool {
+        self.fused && !self.compiled
+    }
+
     /// The software of a strategy and its plan.
-    pub fn from_strategy(strategy: &Strategy, plan: &Plan) -> Self {
+    pub fn from_strategy(strategy: &Strategy, plan: &Plan, workers: u64) -> Self {
         let written = plan.implemented_by() != Implementation::Pytorch;
         Self {
             precision: strategy.precision,
             fused: strategy.compiled || written,
             compiled: strategy.compiled,
             float8: plan.float8,
+            is_loop: !written && workers > 1,
         }
     }
 }
@@ -95,6 +103,8 @@ pub struct Parts {
     product: FlopsPerSec,
     /// Rate of flash attention, forward and backward, with wide heads.
     flash: [FlopsPerSec; 2],
+    /// Rate of cuDNN's attention against it.
+    cudnn: f64,
     /// Rate of memory that long copies, operands of products and losses reach.
     stream: BytesPerSec,
     /// Rate of memory that passes of norms, sums and activations reach.
@@ -128,25 +138,43 @@ impl Parts {
             Some(Generation::Ampere) => constants.product_ampere,
             Some(Generation::Hopper) => constants.product_hopper,
             Some(Generation::Blackwell) => constants.product_blackwell,
+            Some(Generation::Volta) => constants.product_volta,
+            Some(Generation::Cdna) => constants.product_cdna,
             _ => constants.product_other,
         };
-        let throttle = device.throttle().powf(constants.power);
-        let (flash, pass) = match device.generation {
-            Some(Generation::Ampere) => {
-                ([constants.flash_ampere, constants.flash_back_ampere], constants.pass_ampere)
-            }
-            _ => ([constants.flash, constants.flash_back], constants.pass),
+        let throttle = device.tensor_throttle(peak).powf(constants.power);
+        // Tensors are small for the fastest memories alone.
+        let pass = match device.generation {
+            Some(Generation::Hopper | Generation::Blackwell | Generation::Cdna) => constants.pass,
+            _ => constants.pass_ampere,
+        };
+        let flash = match device.generation {
+            Some(Generation::Ampere) => [constants.flash_ampere, constants.flash_back_ampere],
+            Some(Generation::Blackwell) => [constants.flash_blackwell, constants.flash_back_blackwell],
+            _ => [constants.flash, constants.flash_back],
+        };
+        // Kernels of cuDNN for older devices are no faster; what the kit measured is what the device's software reaches.
+        let is_new = matches!(device.generation, Some(Generation::Hopper | Generation::Blackwell));
+        let cudnn = if is_new && device.measured().is_none() { constants.cudnn } else { 1.0 };
+        let gain = match device.generation {
+            Some(Generation::Blackwell) => constants.float8_blackwell,
+            _ => constants.float8,
+        };
+        let stack = match software.is_loop {
+            true if is_new => constants.stack * constants.stack_pytorch,
+            _ => constants.stack,
         };
         Self {
             product: peak * (share * throttle),
             flash: flash.map(|share| peak * (share * throttle)),
+            cudnn,
             stream: device.memory_rate * constants.memory,
             pass: device.memory_rate * pass,
-            update: device.memory_rate * (constants.update * speed),
-            float8: device.float8.filter(|_| software.float8).map(|rate| rate / peak * constants.float8),
+            update: device.memory_rate * (constants.update * speed / stack),
+            float8: device.float8.filter(|_| software.float8).map(|rate| rate / peak * gain),
             multiprocessors: device.multiprocessors(),
             pace: peak.get() / device.multiprocessors() / REFERENCE,
-            slowness: 1.0 / speed,
+            slowness: stack / speed,
             software,
             constants: *constants,
         }
@@ -249,6 +277,18 @@ impl Computed {
         }
     }
 
+    /// The same with all times multiplied.
+    fn slower(self, factor: f64) -> Self {
+        let slower = |work: Work| Work { device: work.device * factor, ..work };
+        Self {
+            forward: slower(self.forward),
+            input: slower(self.input),
+            weight: slower(self.weight),
+            core: self.core.map(slower),
+            alternate: slower(self.alternate),
+        }
+    }
+
     /// The same with all gradients computed in the forward pass.
     #[must_use]
     pub fn in_forward(self) -> Self {
@@ -266,6 +306,9 @@ impl Parts {
             None => self.linear(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp)),
         };
         let mut all = own.and(mlp);
+        if shard.experts.is_some() {
+            all = all.slower(self.constants.stack_experts);
+        }
         let between =
             self.between(shard).forward.and(self.activation(shard, shard.tokens * shard.mlp).forward);
         let products = (all.forward.device - between.device - all.core[0].device).max(Seconds::ZERO);
@@ -298,26 +341,23 @@ impl Parts {
         self.paced(self.lookup(shard, vocabulary))
     }
 
-    /// Products of a layer. In 8-bit floating point, the input, the weights and the gradient of the output are cast: each is
-    /// read for its largest value, read again and written.
+    /// Products of a layer. In 8-bit floating point, the input, the weights and the gradient of the output are cast.
     fn linear(&self, products: &[Product]) -> Computed {
         let mut sum = self.matrices(products);
         let Some(faster) = self.float8 else { return sum };
-        let quicker = |work: Work| Work { device: work.device * (1.0 / faster), ..work };
-        sum = Computed {
-            forward: quicker(sum.forward),
-            input: quicker(sum.input),
-            weight: quicker(sum.weight),
-            ..sum
-        };
+        sum = sum.slower(1.0 / faster);
         for product in products.iter().filter(|product| product.count > 0.0) {
-            let cast = |numbers: f64| Work {
-                device: self.passing(pointwise::CAST_TO_FLOAT8 * numbers * product.count),
-                kernels: 2.0,
+            let (bytes, kernels) = match self.software.is_written() {
+                true => pointwise::CAST_TO_FLOAT8_FUSED,
+                false => pointwise::CAST_TO_FLOAT8,
+            };
+            let cast = |index: usize, numbers: f64| Work {
+                device: self.passing(bytes[index] * numbers * product.count),
+                kernels: kernels[index],
             };
             let Product { rows, columns, depth, .. } = *product;
-            sum.forward = sum.forward.and(cast(rows * depth)).and(cast(depth * columns));
-            sum.input = sum.input.and(cast(rows * columns));
+            sum.forward = sum.forward.and(cast(0, rows * depth)).and(cast(1, depth * columns));
+            sum.input = sum.input.and(cast(2, rows * columns));
         }
         sum
     }

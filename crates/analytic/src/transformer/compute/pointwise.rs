@@ -11,8 +11,13 @@ use stepcast_core::strategy::Loss;
 /// Bytes moved to cast a number from 32 to 16 bits or back.
 pub(super) const CAST: f64 = 6.0;
 
-/// Bytes moved to cast a number of 16 bits to 8: read for the largest value of its tensor, read again, and written.
-pub(super) const CAST_TO_FLOAT8: f64 = 5.0;
+/// Bytes moved, and kernels, to cast a number of the input, of the weights and of the gradient from 16 bits to 8: read
+/// for the largest value of its tensor, read again, and written.
+pub(super) const CAST_TO_FLOAT8: ([f64; 3], [f64; 3]) = ([5.0, 5.0, 5.0], [2.0, 2.0, 2.0]);
+
+/// The same by Transformer Engine. Norms and activations write 8 bits in place of 16, and once more transposed; gradients
+/// are read, and written both ways, by a kernel of their own; weights are cast once in a step.
+pub(super) const CAST_TO_FLOAT8_FUSED: ([f64; 3], [f64; 3]) = ([0.0, 0.0, 4.0], [0.0, 0.0, 1.0]);
 
 /// Passes of a norm, in units of r: input and output; backward, gradient and input for its input and for its weights,
 /// and the result.

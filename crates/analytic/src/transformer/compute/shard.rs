@@ -106,7 +106,7 @@ impl<'a> Shard<'a> {
             core: flops.core() as f64 / inner,
             alternate: flops.alternate as f64 / flops.linear().max(1) as f64,
             keys: pairs,
-            attention: plan.attention,
+            attention: plan.attention_kind(),
             loss: plan.loss,
             dropout: plan.dropout,
             joined: fused || shape.mlp == Mlp::Gelu,

@@ -90,7 +90,7 @@ impl Layer {
         let kv_heads = kv_heads.max(split.tensor) as f64 / t;
         let heads = shape.heads as f64 / t;
         let core = match (held.attention, recompute) {
-            (Attention::Flash, _) => 4.0 * heads,
+            (Attention::Flash | Attention::Cudnn, _) => 4.0 * heads,
             (Attention::Unfused, Recompute::Attention) => 0.0,
             (Attention::Unfused, _) => {
                 let scores = if held.dropout { 5.0 } else { 2.0 };

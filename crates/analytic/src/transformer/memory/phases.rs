@@ -2,9 +2,9 @@
 //! the embedding, the update. A rank needs the most of them.
 
 use super::eager::{Gradients, Layer, is_autocast, vocabulary_matrix};
-use super::{MemoryInputs, RankMemory, StageLayers, WORKSPACES};
+use super::{MemoryInputs, RankMemory, WORKSPACES};
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::Recompute;
+use stepcast_core::strategy::{Recompute, Sharding};
 
 /// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
 pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
@@ -27,7 +27,7 @@ struct Phases<'a> {
     states: RankMemory,
     /// Whether gradients of earlier micro-batches exist.
     gradients: Gradients,
-    counts: StageLayers,
+    stage: u64,
     /// Layers from the first: each as it is computed.
     layers: Vec<Layer>,
     /// What layers keep of all micro-batches in flight, but one.
@@ -38,7 +38,6 @@ struct Phases<'a> {
 
 impl<'a> Phases<'a> {
     fn new(held: &'a MemoryInputs<'a>, stage: u64, states: RankMemory) -> Self {
-        let counts = held.layers(stage);
         let kinds = held
             .recompute
             .halves()
@@ -54,7 +53,7 @@ impl<'a> Phases<'a> {
             first: stage == 0,
             last: held.is_last(stage),
             states,
-            counts,
+            stage,
             gradients: if held.micro_batches > 1 { Gradients::Added } else { Gradients::New },
             layers: layers.collect(),
             earlier: 0.0,
@@ -78,11 +77,13 @@ impl<'a> Phases<'a> {
 
     /// Weights that are gathered when the loss is computed: the embedding, the output layer and the last layer.
     fn gathered(&self) -> f64 {
-        if self.held.sharding.stage() < 3 {
-            return 0.0;
+        match self.held.sharding {
+            Sharding::Keep => return self.held.unsharded(self.stage).get(),
+            sharding if sharding.stage() < 3 => return 0.0,
+            _ => {}
         }
         let ends = f64::from(u8::from(self.first && !self.held.shape.tied)) + f64::from(u8::from(self.last));
-        2.0 * ends * vocabulary_matrix(self.held) + 2.0 * self.held.unit(self.counts) as f64
+        2.0 * ends * vocabulary_matrix(self.held) + 2.0 * self.held.unit(self.held.layers(self.stage)) as f64
     }
 
     /// After the forward pass of the micro-batch: no gradients yet, unless earlier micro-batches have some.
@@ -148,7 +149,7 @@ impl<'a> Phases<'a> {
                 activations: self.on_device(kept),
                 recomputed: Bytes::new(again),
                 embedding: if self.first { held.embedding() } else { Bytes::ZERO },
-                unsharded: if sharded { held.unsharded(self.counts) } else { Bytes::ZERO },
+                unsharded: if sharded { held.unsharded(self.stage) } else { Bytes::ZERO },
                 temporary: WORKSPACES + Bytes::new(layer.stream + layer.backward(self.gradients)),
                 ..self.states
             });

@@ -5,7 +5,7 @@ use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
 use stepcast_core::model::transformer::Mlp;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Recompute, ScheduleKind};
+use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding};
 
 impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
@@ -49,7 +49,7 @@ impl MemoryInputs<'_> {
             },
             embedding: if first { self.embedding() } else { Bytes::ZERO },
             head: if last { self.head() } else { Bytes::ZERO },
-            unsharded: if sharded { self.unsharded(self.layers(stage)) } else { Bytes::ZERO },
+            unsharded: if sharded { self.unsharded(stage) } else { Bytes::ZERO },
             ..states
         }
     }
@@ -108,7 +108,7 @@ impl MemoryInputs<'_> {
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
         let core = match (self.attention, recompute) {
-            (Attention::Flash, _) => 4 * shape.heads,
+            (Attention::Flash | Attention::Cudnn, _) => 4 * shape.heads,
             (Attention::Unfused, Recompute::Attention) => 0,
             (Attention::Unfused, _) => {
                 let scores = if self.dropout { 5 } else { 2 };
@@ -185,9 +185,16 @@ impl MemoryInputs<'_> {
     }
 
     /// Sharded weights: 16-bit weights of the unit in use and of the one fetched ahead, a unit being a layer; in the
-    /// backward pass also its gradient, and the 32-bit copy that is reduced.
-    pub(super) fn unsharded(&self, layers: StageLayers) -> Bytes {
+    /// backward pass also its gradient, and the 32-bit copy that is reduced. With `fsdp-keep`, all weights of the stage
+    /// from the first micro-batch to the last, and the 32-bit sums of their gradients.
+    pub(super) fn unsharded(&self, stage: u64) -> Bytes {
+        let unit = self.unit(self.layers(stage));
+        if self.sharding == Sharding::Keep {
+            let (dense, expert) = self.stage_parameters(stage);
+            let sums = if self.micro_batches > 1 { 4 } else { 0 };
+            return Bytes::new(((dense + expert) * (2 + sums) + unit * 2) as f64);
+        }
         let gathered = 1 + u64::from(self.prefetch);
-        Bytes::new((self.unit(layers) * (gathered * 2 + 2 + 4)) as f64)
+        Bytes::new((unit * (gathered * 2 + 2 + 4)) as f64)
     }
 }

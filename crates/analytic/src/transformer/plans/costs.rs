@@ -126,6 +126,8 @@ pub(super) struct LayerCosts {
     split: bool,
     /// Whether kinds of traffic share links.
     shared: bool,
+    /// What computing beside traffic takes longer, as a share of its time.
+    interference: f64,
 }
 
 impl LayerCosts {
@@ -152,6 +154,7 @@ impl LayerCosts {
             ahead: run.overlaps().prefetch,
             split: is_split(run.plan.schedule_kind()),
             shared: run.plan.shares_links(),
+            interference: run.interference,
         }
     }
 
@@ -169,6 +172,9 @@ impl LayerCosts {
         }
         if shards[0] + shards[1] > Seconds::ZERO {
             let units = Units { sent: shards, count: class.count(), ahead: self.ahead, split: self.split };
+            for (lanes, slower) in sum.0.iter_mut().zip(units.slows(self.interference)) {
+                lanes.device += slower.get();
+            }
             let cover = sum.0.map(|lanes| match self.shared {
                 true => Seconds::new(lanes.device - lanes.busy[level]),
                 false => Seconds::new(lanes.device),

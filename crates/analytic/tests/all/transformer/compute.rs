@@ -13,7 +13,7 @@ use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::Mask;
 
 const SOFTWARE: Software =
-    Software { precision: Precision::Bf16, fused: false, compiled: false, float8: false };
+    Software { precision: Precision::Bf16, fused: false, compiled: false, float8: false, is_loop: false };
 
 fn parts(device: &str) -> Parts {
     let device = catalog::device(device).unwrap();

@@ -45,7 +45,8 @@ fn losses_pass_over_their_bytes() {
     let (_, plan) = predicted("");
     let device = catalog::device("h200-sxm").unwrap();
     let priors = Priors::shipped().unwrap().transformer;
-    let software = Software { precision: Precision::Bf16, fused: false, compiled: false, float8: false };
+    let software =
+        Software { precision: Precision::Bf16, fused: false, compiled: false, float8: false, is_loop: false };
     let parts = Parts::new(&device, device.peak(Precision::Bf16).unwrap(), 1.0, software, &priors);
     let work = Work { sequence: 1024, batch: 8, mask: Mask::Causal };
     let whole = Shard::new(&shape, &plan, &Split::WHOLE, [false, false], None, work);

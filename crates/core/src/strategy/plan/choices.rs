@@ -197,10 +197,19 @@ pub struct Offloaded {
 choice! {
     /// How attention is computed.
     Attention, "string" {
-        /// In one kernel that keeps no scores and computes them again (Dao 2022).
+        /// In one kernel that keeps no scores and computes them again: FlashAttention 2 (Dao 2023).
         Flash = "flash",
+        /// The same by cuDNN, whose kernels are written for Hopper and Blackwell (Transformer Engine's choice).
+        Cudnn = "cudnn",
         /// In several kernels that write the scores to memory.
         Unfused = "unfused",
+    }
+}
+
+impl Attention {
+    /// Whether scores are written to memory.
+    pub const fn keeps_scores(self) -> bool {
+        matches!(self, Self::Unfused)
     }
 }
 

@@ -170,10 +170,10 @@ macro_rules! plan_dimensions {
                     refused(Torchtitan, "buckets of a size: it sends layer by layer"),
                     refused(Fsdp, "buckets of a size: it sends layer by layer")
                 };
-            /// How attention is computed: `"flash"` or `"unfused"`.
-            attention: Attention => Attention, default(Attention::Flash), Check::Any,
+            /// How attention is computed: `"flash"` (FlashAttention 2), `"cudnn"` or `"unfused"`.
+            attention: Attention => Attention, optional("`\"flash\"` with `implementation = \"pytorch\"`, else `\"cudnn\"`"), Check::Any,
                 launch {
-                    names(Megatron, "--attention-backend", &[("unfused", "unfused"), ("flash", "flash"), ("fused", "flash"), ("auto", "flash")])
+                    names(Megatron, "--attention-backend", &[("unfused", "unfused"), ("flash", "flash"), ("fused", "cudnn"), ("auto", "")])
                 };
             /// Whether the layers' products are computed in 8-bit floating point, as torchtitan's `float8` does; the output layer's is
             /// not.

@@ -225,6 +225,14 @@ impl Plan {
         })
     }
 
+    /// How attention is computed.
+    pub fn attention_kind(&self) -> Attention {
+        self.attention.unwrap_or(match self.implemented_by() {
+            Implementation::Pytorch => Attention::Flash,
+            Implementation::Textbook | Implementation::Megatron => Attention::Cudnn,
+        })
+    }
+
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
     pub fn logit(&self, shape: &Transformer) -> [f64; 2] {
         let [kept, meanwhile] = self.loss.unwrap_or(Loss::Eager).logit(self.implemented_by(), shape);

@@ -20,7 +20,9 @@ fn spread(scenario: &Scenario, group: &Group) -> Option<f64> {
     if group.domain != Domain::Transformer {
         return None;
     }
-    let spreads = machines(scenario)?.into_iter().map(|own| own.uncertainty.groups.get(&group.name).copied());
+    // A measured device has one rate, whatever its generation.
+    let name = group.name.split(',').next().unwrap_or_default();
+    let spreads = machines(scenario)?.into_iter().map(|own| own.uncertainty.groups.get(name).copied());
     spreads.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
 }
 

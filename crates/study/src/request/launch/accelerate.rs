@@ -7,7 +7,7 @@ use super::settings::cannot;
 use super::{Framework, Group, Launched};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{Attention, ContextExchange, OverlapPreset, Recompute, Sharding, States};
+use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
@@ -160,7 +160,7 @@ pub(super) fn write(launch: &Launch<'_>) -> Result<String, Fault> {
         }
     };
     let recompute = plan.recomputation().what;
-    let kept = plan.attention == Attention::Unfused && recompute == Recompute::Attention;
+    let kept = plan.attention_kind().keeps_scores() && recompute == Recompute::Attention;
     if kept || recompute == Recompute::Operators {
         let set = "plan.recompute=[\"none\", \"layer\"]";
         return Err(cannot("FSDP by Accelerate", "recomputation within a layer", set));

@@ -7,9 +7,7 @@ use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{
-    Attention, ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
-};
+use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
@@ -141,7 +139,7 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
 fn refuse(launch: &Launch<'_>) -> Result<(), Fault> {
     let plan = launch.plan;
     let recompute = plan.recomputation().what;
-    let kept = plan.attention == Attention::Unfused && recompute == Recompute::Attention;
+    let kept = plan.attention_kind().keeps_scores() && recompute == Recompute::Attention;
     let sharded = format!("`{}` with a pipeline", plan.sharding);
     let cases = [
         (

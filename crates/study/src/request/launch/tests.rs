@@ -368,6 +368,6 @@ fn scenarios_are_no_launch_files() {
         .plan
         .unwrap()
         .attention,
-        unfused
+        Some(unfused)
     );
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::zoo;
 use stepcast_core::strategy::{
-    Attention, ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+    ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };
 
 /// Keys that say nothing about the time of a step.
@@ -209,7 +209,7 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
     let recompute = match plan.recomputation().what {
         Recompute::None => "none",
         // Flash attention keeps nothing that this would compute again.
-        Recompute::Attention if plan.attention == Attention::Flash => "none",
+        Recompute::Attention if !plan.attention_kind().keeps_scores() => "none",
         Recompute::Attention => {
             let set = "plan.recompute=[\"none\", \"operators\", \"layer\"]";
             return Err(cannot("torchtitan", "recomputation of attention alone", set));

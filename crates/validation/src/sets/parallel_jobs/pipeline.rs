@@ -21,9 +21,9 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
             "{} {} p {} v {} m {} b {} d {} at {}",
             job.job.model, job.schedule, job.p, job.v, job.m, job.job.b, job.dp, job.job.place.rate
         );
-        let mut push = |family, predicted: f64| {
+        let mut push = |family: &str, predicted: f64| {
             let (name, measured) = (name.clone(), job.job.measured());
-            figures.push(Figure { family, name, predicted, measured });
+            figures.push(Figure { family: family.to_owned(), name, predicted, measured });
         };
         if job.dp == 1 {
             push("pipeline, replayed", run.replayed()?);

@@ -22,7 +22,12 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
             place.world
         );
         let family = "ZeRO and FSDP2, from a profile";
-        Ok(Figure { family, name, predicted: predict(data, job)?, measured: job.job.measured() })
+        Ok(Figure {
+            family: family.to_owned(),
+            name,
+            predicted: predict(data, job)?,
+            measured: job.job.measured(),
+        })
     };
     data.sharded.iter().map(figure).collect()
 }

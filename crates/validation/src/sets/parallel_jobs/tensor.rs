@@ -26,7 +26,12 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
             place.rate,
             place.world
         );
-        Ok(Figure { family, name, predicted: predict(data, job)?, measured: job.job.measured() })
+        Ok(Figure {
+            family: family.to_owned(),
+            name,
+            predicted: predict(data, job)?,
+            measured: job.job.measured(),
+        })
     };
     data.tensors.iter().map(figure).collect()
 }

@@ -24,34 +24,41 @@ use stepcast_fit::machine::Decoder;
 const DEVICE: &str = "h200-sxm";
 
 /// A measured figure and its prediction.
-pub(super) struct StepCase {
-    pub(super) family: &'static str,
-    pub(super) name: String,
-    /// What is left out together with it: all figures of its model.
-    model: String,
-    is_fitted: bool,
+pub(in crate::sets) struct StepCase {
+    pub(in crate::sets) family: String,
+    pub(in crate::sets) name: String,
+    /// What is left out together with it: all figures of its model, or of its source.
+    pub(in crate::sets) model: String,
+    pub(in crate::sets) is_fitted: bool,
     /// Seconds.
-    pub(super) measured: f64,
+    pub(in crate::sets) measured: f64,
     predict: LogStep,
     /// Its scenario, if it is a whole step.
-    pub(super) step: Option<Scenario>,
+    pub(in crate::sets) step: Option<Scenario>,
 }
 
 impl StepCase {
     /// A whole step.
-    fn step(family: &'static str, name: String, model: String, scenario: Scenario, measured: f64) -> Self {
+    pub(in crate::sets) fn step(
+        family: &str,
+        name: String,
+        model: String,
+        scenario: Scenario,
+        measured: f64,
+    ) -> Self {
         let own = scenario.clone();
         let predict: LogStep = Box::new(move |priors: &Priors| {
             let moved = Scenario { priors: Arc::new(priors.clone()), ..own.clone() };
             Ok(Method.predict(&moved)?.iteration.get().ln())
         });
+        let family = family.to_owned();
         Self { family, name, model, is_fitted: true, measured, predict, step: Some(scenario) }
     }
 
     /// The figure as the fit of constants sees it.
-    pub(super) fn observation(self) -> Observation {
+    pub(in crate::sets) fn observation(self) -> Observation {
         Observation {
-            family: self.family.to_owned(),
+            family: self.family,
             source: self.model,
             is_fitted: self.is_fitted,
             measured: self.measured.ln(),
@@ -61,7 +68,7 @@ impl StepCase {
 }
 
 /// All figures.
-pub(super) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
+pub(in crate::sets) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = on_one_gpu()?;
     for row in records::cases("transformer-steps/offloaded.csv")? {
         cases.push(offloaded(&row)?);
@@ -150,7 +157,7 @@ pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
         for (index, pass) in ["forward", "backward"].into_iter().enumerate() {
             let shard = Arc::clone(&shard);
             cases.push(StepCase {
-                family,
+                family: family.to_owned(),
                 name: format!("{name} {pass}"),
                 model: model.clone(),
                 is_fitted: true,
@@ -178,7 +185,7 @@ impl Alone {
         let Self { decoder, shape, device, scenario, .. } = self;
         let precision = decoder.precision;
         let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak());
-        let software = Software { precision, fused: false, compiled: false, float8: false };
+        let software = Software { precision, fused: false, compiled: false, float8: false, is_loop: false };
         let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
         let damaged = || ValidationError::Data("a shard has no plan".to_owned());
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
@@ -228,28 +235,33 @@ fn published(row: &Value) -> Result<StepCase, ValidationError> {
     let known = PUBLISHED.iter().find(|(family, _)| row.text("family") == *family);
     let unknown = || ValidationError::Data(format!("there is no family {}", row.text("family")));
     let (source, family) = *known.ok_or_else(unknown)?;
-    let scenario = Document::new("row", published_scenario(row)).scenario(&[])?;
+    let scenario = published_scenario(row)?;
     let settings = row.text("settings");
     // What is left out together: all runs of one model; of SimuMax, which has only one, of one number of ranks.
     let model = match source {
         "SimuMax" => format!("{family}, {}", settings.split(' ').next().unwrap_or("")),
         _ => format!("{family}, hidden {}", row.count("hidden")),
     };
-    let name = format!(
-        "{} of {} layers, {} tokens, {} x {}, {settings}",
+    let case = StepCase::step(family, published_name(row), model, scenario, row.number("seconds"));
+    Ok(StepCase { is_fitted: is_fitted(source, row), ..case })
+}
+
+/// What a published run is called.
+pub(in crate::sets) fn published_name(row: &Value) -> String {
+    format!(
+        "{} of {} layers, {} tokens, {} x {}, {}",
         row.text("shape"),
         row.count("layers"),
         row.count("sequence"),
         row.count("gpus"),
         row.text("device"),
-    );
-    let case = StepCase::step(family, name, model, scenario, row.number("seconds"));
-    Ok(StepCase { is_fitted: is_fitted(source, row), ..case })
+        row.text("settings"),
+    )
 }
 
-/// The text of a scenario. `device` has a name, and what its data sheet says otherwise; `settings` has keys of
-/// `[strategy.plan]`, and behind a slash of `[strategy]`.
-fn published_scenario(row: &Value) -> String {
+/// The scenario of a published run. `shape` is "gpt", a name, or all keys of a shape; `device` has a name, and what its
+/// data sheet says otherwise; `settings` has keys of `[strategy.plan]`, and behind a slash of `[strategy]`.
+pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, ValidationError> {
     let [layers, hidden, heads, vocabulary, sequence, gpus, ports] =
         ["layers", "hidden", "heads", "vocabulary", "sequence", "gpus", "ports"].map(|key| row.count(key));
     let mut text = match row.text("shape") {
@@ -258,6 +270,9 @@ fn published_scenario(row: &Value) -> String {
              vocabulary = {vocabulary}\nsequence = {sequence}\nmlp = \"gelu\"\nnorm = \"layer\"\nbias = true\n\
              positions = {sequence}\ntied = true\n"
         ),
+        keys if keys.contains('=') => {
+            format!("[model.transformer]\nsequence = {sequence}\n{}\n", keys.replace(' ', "\n"))
+        }
         base => format!("[model.transformer]\nbase = \"{base}\"\nlayers = {layers}\nsequence = {sequence}\n"),
     };
     let mut device = row.text("device").split('|');
@@ -267,13 +282,15 @@ fn published_scenario(row: &Value) -> String {
         let _ = write!(text, ", {key} = \"{given}\"");
     }
     let [outside, inside] = ["outside", "inside"].map(|key| row.text(key));
+    let node = row.field("node").as_u64().unwrap_or(8);
     let _ = write!(
         text,
-        " }}\n[cluster.network]\nbase = \"{outside}\"\n[cluster.nodes]\nworkers = 8\nnetwork = \"{inside}\"\nports = {ports}\n"
+        " }}\n[cluster.network]\nbase = \"{outside}\"\n[cluster.nodes]\nworkers = {node}\nnetwork = \"{inside}\"\nports = {ports}\n"
     );
     let mut tables = ["[strategy]\n".to_owned(), "[strategy.plan]\n".to_owned()];
     for (key, given) in row.text("settings").split(' ').filter_map(|pair| pair.split_once('=')) {
-        let plain = given.parse::<f64>().is_ok() || given == "true" || given == "false";
+        let plain =
+            given.parse::<f64>().is_ok() || given == "true" || given == "false" || given.starts_with('[');
         let value = match (key, plain) {
             ("recompute", _) => format!("[\"{given}\"]"),
             (_, true) => given.to_owned(),
@@ -282,7 +299,7 @@ fn published_scenario(row: &Value) -> String {
         let (table, key) = key.strip_prefix('/').map_or((1, key), |key| (0, key));
         let _ = writeln!(tables[table], "{key} = {value}");
     }
-    text + &tables.concat()
+    Ok(Document::new("row", text + &tables.concat()).scenario(&[])?)
 }
 
 /// Whether constants are fitted to it: not if its source is left out as a whole, or if it is out of line with its

@@ -10,7 +10,7 @@ use crate::families::{Families, Figure, Unit};
 use crate::priors::{Observation, TRANSFORMER};
 use crate::report::Findings;
 use crate::set::{Run, check_cancelled};
-use cases::{StepCase, all_cases};
+pub(super) use cases::{StepCase, all_cases, published_name, published_scenario};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use stepcast_study::predict::interval;
 
 /// The figures that the constants are fitted to and judged by.
 pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
-    Ok(all_cases()?.into_iter().map(StepCase::observation).collect())
+    Ok(all_cases()?.into_iter().chain(super::llm_runs::cases()?).map(StepCase::observation).collect())
 }
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
@@ -35,25 +35,28 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
             step.as_ref().map_or(Ok(None), half_width)
         })
         .collect::<Result<_, _>>()?;
-    let named: Vec<(&'static str, String, f64)> =
-        cases.iter().map(|case| (case.family, case.name.clone(), case.measured)).collect();
-    let observations: Vec<Observation> = cases.into_iter().map(StepCase::observation).collect();
+    let named: Vec<(String, String, f64)> =
+        cases.iter().map(|case| (case.family.clone(), case.name.clone(), case.measured)).collect();
+    let others = super::llm_runs::cases()?;
+    let observations: Vec<Observation> = cases.into_iter().chain(others).map(StepCase::observation).collect();
     let fitted: Vec<f64> =
         observations.par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
-    let families =
-        |predicted: &[f64]| {
-            let figure = |((family, name, measured), predicted): (&(&'static str, String, f64), &f64)| {
-                Figure { family, name: name.clone(), predicted: predicted.exp(), measured: *measured }
-            };
-            Families { figures: named.iter().zip(predicted).map(figure).collect(), unit: Unit::Seconds }
+    let families = |predicted: &[f64]| {
+        let figure = |((family, name, measured), predicted): (&(String, String, f64), &f64)| Figure {
+            family: family.clone(),
+            name: name.clone(),
+            predicted: predicted.exp(),
+            measured: *measured,
         };
+        Families { figures: named.iter().zip(predicted).map(figure).collect(), unit: Unit::Seconds }
+    };
     // Steps within 90 % intervals around what the refit without their model predicts, and half-widths, by family.
-    let mut inside: IndexMap<&'static str, (Coverage, Vec<f64>)> = IndexMap::new();
+    let mut inside: IndexMap<&str, (Coverage, Vec<f64>)> = IndexMap::new();
     for (index, half_width) in
         half_widths.iter().enumerate().filter_map(|(index, width)| Some((index, (*width)?)))
     {
-        let (own, widths) = inside.entry(named[index].0).or_default();
+        let (own, widths) = inside.entry(&named[index].0).or_default();
         own.cases += 1;
         own.inside += usize::from((named[index].2.ln() - left_out[index]).abs() <= half_width);
         widths.push(half_width);
@@ -70,7 +73,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
 }
 
 /// Half-width of the 90 % interval of a step, as a logarithm.
-fn half_width(scenario: &Scenario) -> Result<Option<f64>, ValidationError> {
+pub(super) fn half_width(scenario: &Scenario) -> Result<Option<f64>, ValidationError> {
     let prediction = Transformer.predict(scenario)?;
     let interval = interval::of(scenario, &Transformer, &prediction)?;
     Ok(interval.map(|interval| {

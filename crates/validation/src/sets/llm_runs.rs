@@ -1,0 +1,151 @@
+//! Published runs of transformers on machines and by software that nothing was fitted to when the run was predicted: its
+//! source is left out of the constants and of the spread between sources.
+
+use super::shipped_priors;
+use super::transformer_steps::{StepCase, all_cases, half_width, published_name, published_scenario};
+use crate::coverage::Coverage;
+use crate::families::{Families, Figure, Unit};
+use crate::priors::{Observation, TRANSFORMER};
+use crate::records::{self, Fields};
+use crate::report::Findings;
+use crate::set::{Run, check_cancelled};
+use crate::{Errors, ValidationError};
+use indexmap::IndexMap;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use stepcast_stats::quantile;
+
+/// Families with fewer runs have no share of intervals that is bounded.
+const LEAST: usize = 4;
+
+/// What a run is counted by.
+struct Labels {
+    framework: String,
+    device: String,
+    format: String,
+}
+
+/// A run and what was predicted of it, as logarithms.
+struct Judged {
+    labels: Labels,
+    family: String,
+    measured: f64,
+    predicted: f64,
+    half_width: f64,
+}
+
+impl Judged {
+    fn is_inside(&self) -> bool {
+        (self.measured - self.predicted).abs() <= self.half_width
+    }
+
+    /// The 90 % interval score of the logarithm: the width, and twenty times what lies outside (Gneiting and Raftery 2007).
+    fn score(&self) -> f64 {
+        let outside = ((self.measured - self.predicted).abs() - self.half_width).max(0.0);
+        2.0 * self.half_width + 20.0 * outside
+    }
+}
+
+/// All runs, as scenarios of names.
+pub(super) fn cases() -> Result<Vec<StepCase>, ValidationError> {
+    Ok(labelled()?.into_iter().map(|(_, case)| case).collect())
+}
+
+fn labelled() -> Result<Vec<(Labels, StepCase)>, ValidationError> {
+    let case = |row: Value| {
+        let family = row.text("family");
+        let source = family.split(&[',', ' '][..]).next().unwrap_or_default();
+        let scenario = published_scenario(&row)?;
+        let step =
+            StepCase::step(family, published_name(&row), source.to_owned(), scenario, row.number("seconds"));
+        let device = row.text("device").split('|').next().unwrap_or_default();
+        let labels = Labels {
+            framework: row.text("framework").to_owned(),
+            device: device.to_owned(),
+            format: row.text("format").to_owned(),
+        };
+        Ok((labels, step))
+    };
+    records::cases("llm-runs/runs.csv.gz")?.into_iter().map(case).collect()
+}
+
+pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
+    let (labels, mut own): (Vec<Labels>, Vec<StepCase>) = labelled()?.into_iter().unzip();
+    let half_widths: Vec<f64> = own
+        .par_iter_mut()
+        .map(|case| {
+            check_cancelled(run.observer)?;
+            Ok(case.step.take().map_or(Ok(None), |step| half_width(&step))?.unwrap_or(0.0))
+        })
+        .collect::<Result<_, ValidationError>>()?;
+    let named: Vec<(String, f64)> = own.iter().map(|case| (case.name.clone(), case.measured)).collect();
+    let count = own.len();
+    let observations: Vec<Observation> =
+        own.into_iter().chain(all_cases()?).map(StepCase::observation).collect();
+    let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
+    let shipped = shipped_priors()?;
+    let fitted: Vec<f64> =
+        observations[..count].par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
+    let judged: Vec<Judged> = labels
+        .into_iter()
+        .zip(half_widths)
+        .enumerate()
+        .map(|(index, (labels, half_width))| Judged {
+            labels,
+            family: observations[index].family.clone(),
+            measured: observations[index].measured,
+            predicted: left_out[index],
+            half_width,
+        })
+        .collect();
+    let figure = |(index, (name, measured)): (usize, &(String, f64))| Figure {
+        family: judged[index].family.clone(),
+        name: name.clone(),
+        predicted: judged[index].predicted.exp(),
+        measured: *measured,
+    };
+    let families = Families { figures: named.iter().enumerate().map(figure).collect(), unit: Unit::Seconds };
+    let inside = judged.iter().filter(|run| run.is_inside()).count();
+    let coverage = Coverage { cases: judged.len(), inside, by_group: judged.len(), ..Coverage::default() };
+    let mut findings = families.findings(&run.bounds()?, coverage);
+    let by_family = tables(&judged, |run| &run.family);
+    let worst = by_family
+        .iter()
+        .filter(|row| row["cases"].as_u64() >= Some(LEAST as u64))
+        .filter_map(|row| row["inside"].as_f64())
+        .fold(1.0, f64::min);
+    findings.figures["_worst_family"] = json!(worst);
+    findings.figures["_families"] = Value::Array(by_family);
+    findings.figures["_devices"] = Value::Array(tables(&judged, |run| &run.labels.device));
+    findings.figures["_frameworks"] = Value::Array(tables(&judged, |run| &run.labels.framework));
+    findings.figures["_formats"] = Value::Array(tables(&judged, |run| &run.labels.format));
+    let off = |(run, fitted): (&Judged, &f64)| (fitted - run.measured).exp();
+    findings.figures["_shipped"] =
+        json!(Errors::from_ratios("shipped constants", judged.iter().zip(&fitted).map(off)));
+    Ok(findings)
+}
+
+/// Errors and intervals of the runs by what `of` says, and of all together.
+fn tables<'a>(judged: &'a [Judged], of: impl Fn(&'a Judged) -> &'a String) -> Vec<Value> {
+    let mut groups: IndexMap<&str, Vec<&Judged>> = IndexMap::new();
+    for run in judged {
+        groups.entry(of(run)).or_default().push(run);
+    }
+    groups.sort_unstable_keys();
+    groups.insert("all", judged.iter().collect());
+    let row = |(name, own): (&str, Vec<&Judged>)| {
+        let count = own.len() as f64;
+        let errors = Errors::from_ratios("", own.iter().map(|run| (run.predicted - run.measured).exp()));
+        let mut widths: Vec<f64> = own.iter().map(|run| run.half_width).collect();
+        json!({
+            "name": name,
+            "cases": own.len(),
+            "mean": errors.mean,
+            "bias": errors.bias,
+            "inside": own.iter().filter(|run| run.is_inside()).count() as f64 / count,
+            "half_width": quantile(&mut widths, 0.5),
+            "score": own.iter().map(|run| run.score()).sum::<f64>() / count,
+        })
+    };
+    groups.into_iter().map(row).collect()
+}

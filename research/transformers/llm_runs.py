@@ -1,0 +1,280 @@
+"""Writes validation/llm-runs/runs.csv.gz: published runs of transformers as scenarios of names.
+
+    python3 research/transformers/llm_runs.py ../shared/data/published validation/llm-runs/runs.csv.gz
+
+Reads llm_runs.csv.gz, llm_foundry_mpt_fsdp_h100.csv, nvidia_megatron_bridge_perf_summary.csv and
+dlperf_gpt_v100_3d_parallel.csv, whose notes are in llm_runs.md and README.md beside them. Left out: adapters, TPUs, Trainium
+and Gaudi, hybrids with state-space layers, products in 4 bits, samples that are not packed, and whatever lacks a plan.
+"""
+
+import csv
+import gzip
+import io
+import re
+import sys
+
+COLUMNS = ["family", "framework", "task", "format", "row", "source", "shape", "layers", "hidden", "heads", "vocabulary",
+           "sequence", "device", "gpus", "node", "inside", "outside", "ports", "settings", "seconds"]
+
+# Model of a row: base of the zoo, or a GPT of this width, number of heads and vocabulary.
+MODELS = {
+    "GPT-3-175B": "gpt3-175b", "Llama-2-7B": "llama2-7b", "Llama-2-70B": "llama2-70b", "Llama-3-8B": "llama3-8b",
+    "Llama-3.1-8B": "llama3-8b", "Llama-3-70B": "llama3-70b", "Llama-3.1-70B": "llama3-70b", "LLAMA3_70B": "llama3-70b",
+    "Llama-3.1-405B": "llama3.1-405b", "Nemotron4-15B": "nemotron4-15b", "Nemotron4-340B": "nemotron4-340b",
+    "Qwen3-235B-A22B": "qwen3-235b-a22b", "Qwen3-30B-A3B": "qwen3-30b-a3b", "Qwen3_30B_a3B": "qwen3-30b-a3b",
+    "DeepSeek-V3": "deepseek-v3", "GPT OSS 120B": "gpt-oss-120b", "GPT-OSS-20B": "gpt-oss-20b",
+    "Llama-3.2-3B": "llama3.2-3b", "Llama-like 1.34B": "nanotron-1b", "Llama-like 3.57B": "nanotron-3b",
+    "Llama-like 8.86B": "nanotron-8b", "GPT-5B": (24, 4096, 32, 51200), "GPT-20B": (44, 6144, 48, 51200),
+}
+LAYERS = {"gpt3-175b": 96, "llama2-7b": 32, "llama2-70b": 80, "llama3-8b": 32, "llama3-70b": 80, "llama3.1-405b": 126,
+          "nemotron4-15b": 32, "nemotron4-340b": 96, "qwen3-235b-a22b": 94, "qwen3-30b-a3b": 48, "deepseek-v3": 61,
+          "gpt-oss-120b": 36, "gpt-oss-20b": 24, "llama3.2-3b": 28, "nanotron-1b": 16, "nanotron-3b": 28, "nanotron-8b": 32}
+# Tied embeddings and vocabulary of nanotron's sizes follow from their numbers of parameters.
+CUSTOM = {
+    "nanotron-1b": "layers=16 hidden=2048 heads=32 mlp-width=8192 vocabulary=131072 tied=true",
+    "nanotron-3b": "layers=28 hidden=3072 heads=24 mlp-width=8192 vocabulary=131072 tied=true",
+    "nanotron-8b": "layers=32 hidden=4096 heads=32 mlp-width=14336 vocabulary=131072",
+}
+DEVICES = {"H100-SXM": "h100-sxm5", "H200-SXM": "h200-sxm", "B200": "b200", "GB200": "gb200", "A100-SXM-80GB": "a100-sxm4-80gb",
+           "A100-SXM-40GB": "a100-sxm4-40gb", "MI300X": "mi300x", "MI325X": "mi325x", "DGX-H100": "h100-sxm5",
+           "DGX-B200": "b200", "DGX-B300": "b300", "DGX-GB200": "gb200", "DGX-GB300": "gb300"}
+# Links inside a machine, between machines, and ports of a machine.
+LINKS = {"h100-sxm5": ("nvlink4", "infiniband-ndr", 8), "h200-sxm": ("nvlink4", "infiniband-ndr", 8),
+         "b200": ("nvlink5", "infiniband-ndr", 8), "b300": ("nvlink5", "infiniband-xdr", 8),
+         "gb200": ("nvlink5", "infiniband-ndr", 64), "gb300": ("nvlink5", "infiniband-xdr", 64),
+         "a100-sxm4-80gb": ("nvlink3", "infiniband-hdr", 8), "a100-sxm4-40gb": ("nvlink3", "infiniband-hdr", 8),
+         "mi300x": ("xgmi-mi300", "infiniband-ndr", 8), "mi325x": ("xgmi-mi300", "infiniband-ndr", 8),
+         "tesla-v100-sxm2-16gb": ("nvlink2", "infiniband-edr", 1)}
+
+
+def number(text, default=1):
+    found = re.match(r"[\d.]+", str(text or "").strip())
+    return float(found.group()) if found else default
+
+
+def whole(text, default=1):
+    return int(number(text, default))
+
+
+def machine(device, gpus):
+    """Devices of a machine and its links: racks of 72 count as machines of 64, of which jobs take whole ones."""
+    inside, outside, ports = LINKS[device]
+    node = 64 if device.startswith("gb") else 8
+    return {"device": device, "gpus": gpus, "node": min(node, gpus), "inside": inside, "outside": outside,
+            "ports": min(ports, gpus) if ports > 1 else 1}
+
+
+def shape(model, layers):
+    own = MODELS[model]
+    if isinstance(own, tuple):
+        return {"shape": "gpt", "layers": own[0], "hidden": own[1], "heads": own[2], "vocabulary": own[3]}
+    return {"shape": CUSTOM.get(own, own), "layers": layers or LAYERS[own], "hidden": 0, "heads": 0, "vocabulary": 0}
+
+
+def ends(layers, stages):
+    """Megatron counts embedding and output layer as a layer each where layers do not divide."""
+    if layers % stages == 0 or (layers + 2) % stages or (layers + 2) // stages < 2:
+        return ""
+    each = (layers + 2) // stages
+    return " stage-layers=[" + ",".join(str(each - (place in (0, stages - 1))) for place in range(stages)) + "]"
+
+
+def megatron(layers, tensor, pipeline, chunks, context, expert, batch, micro, eight, sharding="zero-1", extra=""):
+    text = f"tensor={tensor} sequence-parallel={str(tensor > 1).lower()} pipeline={pipeline}"
+    chunks = chunks if pipeline > 1 else 1
+    if chunks > 1:
+        text += f" virtual-stages={chunks}"
+    text += ends(layers, pipeline * chunks)
+    if context > 1:
+        text += f" context={context}"
+    if expert > 1:
+        text += f" expert={expert}"
+    text += f" sharding={sharding} micro-batch={micro} global-batch={batch} overlap=megatron{extra}"
+    return text + (" float8=true" if eight else "") + " /precision=bf16"
+
+
+def fsdp(batch, micro, overlap, states, recompute, eight, compiled, extra=""):
+    text = f"sharding=zero-3 states={states} overlap={overlap} micro-batch={micro} global-batch={batch}{extra}"
+    text += f" recompute={recompute}" if recompute else ""
+    text += " float8=true" if eight else ""
+    return text + " /precision=bf16" + (" /compiled=true" if compiled else "")
+
+
+def bridge(folder):
+    newest = {}
+    for row in csv.DictReader(open(folder + "/nvidia_megatron_bridge_perf_summary.csv")):
+        lora = "LoRA" in row["section"]
+        if lora or row["precision"] in ("", "NVFP4") or "tokendrop" in row["model"]:
+            continue
+        keys = ["model", "system", "num_gpus", "gbs", "mbs", "seq_len", "tp", "pp", "cp", "ep"]
+        eight = row["precision"] != "BF16"
+        blocks = "MX" in row["precision"]
+        known = tuple(row[key] for key in keys) + (eight, blocks, whole(row["fsdp"], 0) > 1, whole(row["vp"]))
+        if known in newest:  # the newest release stands first
+            continue
+        gpus = whole(row["num_gpus"])
+        device = DEVICES[row["system"]]
+        batch, micro, sequence = whole(row["gbs"]), whole(row["mbs"]), whole(row["seq_len"])
+        if whole(row["fsdp"], 0) > 1:
+            settings = fsdp(batch, micro, "megatron", "megatron-bf16", "", eight, False)
+        else:
+            settings = megatron(shape(row["model"], None)["layers"], whole(row["tp"]), whole(row["pp"]), whole(row["vp"]), whole(row["cp"]), whole(row["ep"]),
+                                batch, micro, eight)
+        tokens = number(row["tokens_per_sec_per_gpu"])
+        newest[known] = {
+            "family": f"Megatron-Bridge {'experts' if whole(row['ep']) > 1 else 'dense'}, {row['system'][4:]}",
+            "framework": "Megatron-Bridge", "task": "full-finetune" if "SFT" in row["section"] else "pretrain",
+            "format": ("mxfp8" if blocks else "fp8") if eight else "bf16", "row": row["release"].split()[0],
+            "source": row["source"], **shape(row["model"], None), "sequence": sequence, **machine(device, gpus),
+            "settings": settings, "seconds": batch * sequence / (tokens * gpus),
+        }
+    return list(newest.values())
+
+
+def foundry(folder):
+    for row in csv.DictReader(open(folder + "/llm_foundry_mpt_fsdp_h100.csv")):
+        large = row["Model"] == "30b"
+        gpus, batch = whole(row["# GPUs"]), whole(row["GlobalBatchSize"])
+        recompute = "layer" if row["Activation Checkpointing"] == "True" else ""
+        tokens = number(row["Throughput (T/s/GPU)"]) * gpus
+        yield {
+            "family": "llm-foundry, H100", "framework": "llm-foundry", "task": "pretrain", "format": "bf16", "row": "",
+            "source": row["source"], "shape": "gpt", "layers": 48 if large else 32, "hidden": 7168 if large else 4096,
+            "heads": 56 if large else 32, "vocabulary": 50368, "sequence": row["SeqLen (T)"],
+            **machine("h100-sxm5", gpus),
+            "settings": fsdp(batch, whole(row["MicroBatchSize"]), "fsdp2", "fp32", recompute, False, False),
+            "seconds": batch * number(row["SeqLen (T)"]) / tokens,
+        }
+
+
+def dlperf(folder):
+    for row in csv.DictReader(open(folder + "/dlperf_gpt_v100_3d_parallel.csv")):
+        gpus, batch, data = whole(row["num_gpus"]), whole(row["global_batch"]), whole(row["dp"])
+        for framework, key in (("Megatron-LM 2021", "megatron_seq_per_s"), ("OneFlow", "oneflow_seq_per_s")):
+            micro = batch // data
+            settings = (f"tensor={row['tp']} pipeline={row['pp']} data={data} micro-batch={micro} global-batch={batch} "
+                        "overlap=none attention=unfused dropout=true states=mixed-fp16 recompute=layer /precision=fp16")
+            yield {
+                "family": f"DLPerf, V100, {framework}", "framework": framework, "task": "pretrain", "format": "fp16",
+                "row": row["case"], "source": row["source"], "shape": "gpt", "layers": row["layers"],
+                "hidden": row["hidden"], "heads": max(1, whole(row["hidden"]) // 64 if row["hidden"] != "1536" else 16),
+                "vocabulary": row["vocab"], "sequence": row["seq_len"], **machine("tesla-v100-sxm2-16gb", gpus),
+                "settings": settings, "seconds": batch / number(row[key]),
+            }
+
+
+def flops(model, sequence):
+    """Operations of a sequence forward and backward, attention counted in full, as MaxText and nanotron printed them."""
+    sizes = {"Llama-2-7B": (32, 4096, 11008, 32000), "Llama-like 1.34B": (16, 2048, 8192, 131072),
+             "Llama-like 3.57B": (28, 3072, 8192, 131072), "Llama-like 8.86B": (32, 4096, 14336, 131072)}
+    layers, hidden, mlp, vocabulary = sizes[model]
+    weights = layers * (4 * hidden * hidden + 3 * hidden * mlp) + vocabulary * hidden
+    return 6 * weights * sequence + 12 * layers * hidden * sequence * sequence
+
+
+def recomputed(text):
+    text = (text or "").lower()
+    if "full" in text:
+        return "layer"
+    if "selective, per op" in text:
+        return "operators"
+    return ""
+
+
+def runs(folder):
+    for row in csv.DictReader(gzip.open(folder + "/llm_runs.csv.gz", "rt")):
+        device = DEVICES.get(row["accelerator"])
+        if row["task"] not in ("pretrain", "full-finetune") or device is None or row["model"] not in MODELS:
+            continue
+        if row["source"] in ("fms-acceleration", "ms-swift benchmark", "torchtune") or row["precision"] == "int8":
+            continue
+        if "OOM" in row["figure_trust"] or row["figure_trust"] == "doubtful":
+            continue
+        gpus = whole(row["accelerators"])
+        sequence = whole(row["seq_len"], 0) or 4096
+        tensor, pipeline, context, expert = (whole(row[key]) for key in ("tp", "pp", "cp", "ep"))
+        chunks, eight = whole(row["vpp"]), row["precision"] == "fp8"
+        micro, batch = whole(row["micro_batch"], 0), whole(row["global_batch"], 0)
+        stages = pipeline * (chunks if pipeline > 1 else 1)
+        if (layers := whole(row["layers"], 0) or None) and layers % stages and not ends(layers, stages):
+            continue  # layers of every stage are not stated
+        data = gpus // (tensor * pipeline * context)
+        source, framework = row["source"], row["framework"]
+        seconds = number(row["steady_step_s"] or row["step_time_s"], 0.0)
+        recompute = recomputed(row["recompute"])
+        count = shape(row["model"], layers)["layers"]
+        if "JAX" in framework and not row["recompute"]:
+            recompute = "layer"  # MaxText's default remat_policy is full; Pax's GPT configurations save nothing
+        if source == "maxtext tables a3":
+            # Four sequences a device: llama2_7b of MaxText's end_to_end/gpu/a3.
+            micro, batch = 4, 4 * gpus
+            seconds = batch * flops(row["model"], sequence) / (number(row["tflops_per_acc"]) * 1e12 * gpus)
+        if source == "nanotron":
+            seconds = batch * flops(row["model"], sequence) / (number(row["mfu_pct"]) / 100 * 989e12 * gpus)
+        if source == "gpu-recipes MaxText":
+            micro = batch // gpus
+        if source.startswith("Primus"):
+            if not micro:
+                continue
+            batch = batch or micro * data * (8 if pipeline > 1 else 1)
+            seconds = seconds or batch * sequence / (number(row["tokens_per_s_per_acc"]) * gpus)
+        if not (micro and batch and seconds):
+            continue
+        if batch % (micro * data):
+            continue
+        fully = "FSDP" in row["sharding"]
+        if fully and ("JAX" in framework):
+            # XLA fuses kernels, calls cuDNN for attention and hides collectives by its own schedule.
+            ahead = fsdp(batch, micro, "megatron", "fp32", recompute, eight, True)
+            if "dcn" in row["notes"] and gpus > 8:
+                ahead = ahead.replace("sharding=zero-3", "sharding=hsdp sharding-group=8")
+            settings = ahead
+        elif "torchtitan" in framework:
+            settings = fsdp(batch, micro, "torchtitan", "fp32", recompute, eight, row["compile"] == "yes")
+        elif "AutoModel" in framework:
+            extra = f" expert={expert}" if expert > 1 else ""
+            extra += f" tensor={tensor}" if tensor > 1 else ""
+            extra += f" pipeline={pipeline}" if pipeline > 1 else ""
+            extra += f" context={context}" if context > 1 else ""
+            settings = fsdp(batch, micro, "fsdp2", "bf16", recompute, eight, False, extra)
+        elif fully:
+            settings = fsdp(batch, micro, "fsdp2", "fp32", recompute, eight, False)
+        elif framework == "nanotron":
+            sharding = "zero-1" if row["sharding"] == "ZeRO-1" else "none"
+            settings = megatron(count, tensor, pipeline, 1, context, expert, batch, micro, eight, sharding,
+                                " overlap-tensor=false overlap-weights=false implementation=pytorch")
+        else:
+            extra = f" recompute={recompute}" if recompute else ""
+            settings = megatron(count, tensor, pipeline, chunks, context, expert, batch, micro, eight, "zero-1", extra)
+        machines = machine(device, gpus)
+        if "torchtitan" in framework and device == "h100-sxm5":
+            # The machines of torchtitan's own table, which says it.
+            machines["device"] = "h100-sxm5|memory-rate=2.4 TB/s|power=500 W"
+        formats = "fp8" if eight else "bf16"
+        short = {"NeMo (Megatron core)": "NeMo", "NeMo AutoModel (PyTorch, FSDP2)": "AutoModel", "MaxText (JAX)": "MaxText",
+                 "PaxML (JAX)": "PaxML", "torchtitan + torchao": "torchtitan", "Primus (Megatron)": "Primus",
+                 "Megatron core": "Megatron"}.get(framework, framework)
+        family = "MLPerf" if source.startswith("mlperf") else source
+        yield {
+            "family": f"{family}, {short}, {row['accelerator'].split('-')[0]}, {formats}", "framework": short,
+            "task": row["task"], "format": formats, "row": row["row_id"], "source": row["source_path"],
+            **shape(row["model"], layers), "sequence": sequence, **machines, "settings": settings,
+            "seconds": seconds,
+        }
+
+
+def main():
+    folder, out = sys.argv[1:]
+    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder)]
+    text = io.StringIO()
+    text.write("# Published runs of transformers; made by research/transformers/llm_runs.py, which says what is assumed.\n"
+               "# settings: keys of [strategy.plan], and behind a slash keys of [strategy]. Every row names its source.\n")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(row | {"seconds": f"{row['seconds']:.6g}"})
+    with open(out, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as packed:
+        packed.write(text.getvalue().encode())
+
+
+main()
