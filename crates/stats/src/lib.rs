@@ -1,11 +1,13 @@
-//! Means, spreads, quantiles and confidence intervals: each statistic is written once, here.
+//! Means, spreads, quantiles, confidence intervals and definite systems: each is written once, here.
 //!
 //! Plain numbers in, plain numbers out; depends on nothing. Units are the business of callers.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
+mod cholesky;
 mod steady;
 
+pub use cholesky::Cholesky;
 pub use steady::{SeriesMean, warm_up};
 
 /// Mean; 0 of no values.

@@ -2,18 +2,21 @@
 //!
 //! There are never more connections than the process has files for. If all places are taken, a new connection takes
 //! that of the one that has been idle longest, or else of the one that has been sending its request longest; if there is
-//! none of either, it is answered 503 with Retry-After. A client that closes its side of the connection behind a
-//! request is answered, unless that takes so long that it has probably gone.
+//! none of either, it is answered 503 with Retry-After.
+//!
+//! A client that closes its side of the connection behind a request is answered. One that has closed both sides looks the
+//! same until something is sent to it: it is told to continue, which clients ignore (RFC 9110, section 15.2), and the
+//! machine of one that has gone replies with a reset.
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::Request;
+use axum::http::{Request, Version};
 use http_body::{Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,8 +35,13 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Longest time that a client may leave an answer unread.
 const UNREAD: Duration = Duration::from_secs(20);
 
-/// Longest time that a client is answered which sends no more: it may have closed one side of the connection, or both.
-const HALF_CLOSED: Duration = Duration::from_secs(20);
+/// Longest time that a client waits for an answer which has closed its side of the connection.
+const HALF_CLOSED: Duration = Duration::from_secs(60);
+
+/// Time between two looks at a connection.
+const LOOK: Duration = Duration::from_millis(250);
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Most connections, however many files the process may open.
 const MOST: usize = 512;
@@ -56,6 +64,8 @@ struct SlotUse {
     unread_since: Option<Instant>,
     /// When the body of a request began that has not come in full.
     receiving_since: Option<Instant>,
+    /// Whether a request waits for its answer, of which nothing was sent, and its client knows of interim responses.
+    waits: Option<bool>,
 }
 
 /// One connection, as others see it.
@@ -67,7 +77,13 @@ struct ConnectionSlot {
 
 impl ConnectionSlot {
     fn new() -> Self {
-        let used = SlotUse { open: 0, idle_since: Instant::now(), unread_since: None, receiving_since: None };
+        let used = SlotUse {
+            open: 0,
+            idle_since: Instant::now(),
+            unread_since: None,
+            receiving_since: None,
+            waits: None,
+        };
         Self { used: Arc::new(Mutex::new(used)), displaced: CancellationToken::new() }
     }
 
@@ -152,10 +168,12 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
     let watched = WatchedStream { inner: stream, place: place.clone() };
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         let open = OpenRequest::new(place.clone());
+        place.used().waits = Some(request.version() >= Version::HTTP_11);
         let mut application = application.clone();
         let request = request.map(|body| Body::new(ReceivedBody::new(body, place.clone())));
         async move {
             let response = application.call(request).await?;
+            open.0.used().waits = None;
             Ok::<_, Infallible>(response.map(|body| CountedBody { body, _open: open }))
         }
     });
@@ -165,7 +183,7 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
         .half_close(true)
         .serve_connection(TokioIo::new(watched), TowerToHyperService::new(service));
     tokio::pin!(connection);
-    let mut look = interval(UNREAD / 4);
+    let mut look = interval(LOOK);
     let mut left = false;
     loop {
         tokio::select! {
@@ -177,8 +195,12 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
                 connection.as_mut().graceful_shutdown();
             }
             _ = look.tick() => {
-                let unread = place.used().unread_since.is_some_and(|since| since.elapsed() > UNREAD);
-                if unread || client.has_left() {
+                let (unread, waits) = {
+                    let used = place.used();
+                    (used.unread_since.is_some_and(|since| since.elapsed() > UNREAD), used.waits)
+                };
+                // Nobody else reads or writes meanwhile: the connection is driven by this task alone.
+                if unread || waits.is_some_and(|told| client.has_left(told)) {
                     return;
                 }
             }
@@ -199,13 +221,19 @@ impl Client {
         Ok((TcpStream::from_std(stream)?, Self { socket, closed_since: None }))
     }
 
-    /// Whether the connection is broken, or the client has sent all that it will and was not answered for long.
-    fn has_left(&mut self) -> bool {
+    /// Whether a client that waits for its answer has gone. `told` if it knows of interim responses.
+    fn has_left(&mut self, told: bool) -> bool {
         match self.socket.peek(&mut [0]) {
-            Ok(0) => self.closed_since.get_or_insert_with(Instant::now).elapsed() > HALF_CLOSED,
-            Ok(_) => false,
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+            Ok(0) => {}
+            Ok(_) => return false,
+            Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
         }
+        if self.closed_since.is_none() && told {
+            // If it has gone, the reply is found the next time.
+            let _ = (&self.socket).write(CONTINUE);
+        }
+        let since = *self.closed_since.get_or_insert_with(Instant::now);
+        since.elapsed() > HALF_CLOSED || !matches!(self.socket.take_error(), Ok(None))
     }
 }
 

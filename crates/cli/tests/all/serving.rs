@@ -226,15 +226,41 @@ fn uploads_that_do_not_come_lock_nobody_out() {
     server.end("-TERM");
 }
 
+/// The answer to a request whose client closes its side of the connection; it may be told to continue first.
+fn half_closed(server: &Server, path: &str, body: &str) -> String {
+    let mut stream = server.post(path, body);
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.trim_start_matches("HTTP/1.1 100 Continue\r\n\r\n").to_owned()
+}
+
 /// Caught: clients such as `nc -N` close their side of the connection behind the request, and got nothing.
 #[test]
 fn a_client_that_closes_its_side_is_answered() {
     let mut server = Server::start(256);
-    let mut stream = server.post("/api/v1/scenario", "{\"scenario\": \"\"}");
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = half_closed(&server, "/api/v1/scenario", "{\"scenario\": \"\"}");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with('}'), "{answer}");
+    let scenario = serde_json::to_string(ENDLESS).unwrap().replace("1000 h", "1 ms");
+    let body = format!("{{\"scenario\": {scenario}, \"method\": \"simulate\"}}");
+    let answer = half_closed(&server, "/api/v1/predict", &body);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    server.end("-TERM");
+}
+
+/// As many as there are places work for nobody; the next one is answered all the same.
+#[test]
+fn work_for_clients_that_have_gone_is_given_up() {
+    let mut server = Server::start(1024);
+    let ask = |text: &str| {
+        let scenario = serde_json::to_string(text).unwrap();
+        format!("{{\"scenario\": {scenario}, \"method\": \"simulate\"}}")
+    };
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let gone: Vec<TcpStream> = (0..cores).map(|_| server.post("/api/v1/predict", &ask(ENDLESS))).collect();
+    drop(gone);
+    let answer = server.answer("/api/v1/predict", &ask(&ENDLESS.replace("1000 h", "1 ms")));
+    assert!(answer["prediction"]["iteration_s"].is_number(), "{answer}");
     server.end("-TERM");
 }
 

@@ -10,6 +10,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stepcast_core::prior::{Constant, Domain, Priors, SHIFT, constants};
+use stepcast_stats::Cholesky;
 
 /// Most iterations.
 const ITERATIONS: usize = 20;
@@ -259,51 +260,15 @@ fn equations(
     (normal, slope)
 }
 
-/// Solves a symmetric, positive definite system by Cholesky's factorisation; none if it is not definite.
+/// Solves a symmetric, positive definite system; none if it is not definite.
 fn solve(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
-    let size = right.len();
-    let mut factor = vec![0.0; size * size];
-    for i in 0..size {
-        for j in 0..=i {
-            let sum: f64 = (0..j).map(|k| factor[i * size + k] * factor[j * size + k]).sum();
-            let rest = matrix[i * size + j] - sum;
-            factor[i * size + j] = if i == j {
-                if rest <= 0.0 {
-                    return None;
-                }
-                rest.sqrt()
-            } else {
-                rest / factor[j * size + j]
-            };
-        }
-    }
-    let mut solution = right.to_vec();
-    for i in 0..size {
-        let sum: f64 = (0..i).map(|k| factor[i * size + k] * solution[k]).sum();
-        solution[i] = (solution[i] - sum) / factor[i * size + i];
-    }
-    for i in (0..size).rev() {
-        let sum: f64 = (i + 1..size).map(|k| factor[k * size + i] * solution[k]).sum();
-        solution[i] = (solution[i] - sum) / factor[i * size + i];
-    }
-    Some(solution)
+    Some(Cholesky::new(right.len(), matrix)?.solve(right))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::set::test_reports::unwatched;
-
-    #[test]
-    fn systems_are_solved() {
-        let matrix = [4.0, 2.0, 0.0, 2.0, 5.0, 1.0, 0.0, 1.0, 3.0];
-        let solution = solve(&matrix, &[2.0, 4.0, 7.0]).unwrap();
-        for row in 0..3 {
-            let product: f64 = (0..3).map(|k| matrix[row * 3 + k] * solution[k]).sum();
-            assert!((product - [2.0, 4.0, 7.0][row]).abs() < 1e-12);
-        }
-        assert_eq!(solve(&[1.0, 2.0, 2.0, 1.0], &[1.0, 1.0]), None);
-    }
 
     const REFIT: Refit = Refit { domain: Domain::AllReduce, spread: 0.01, most_of_family: 40.0 };
 

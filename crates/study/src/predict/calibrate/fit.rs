@@ -9,6 +9,7 @@ use stepcast_core::method::Method;
 use stepcast_core::prior::learned::{Character, Unexplained};
 use stepcast_core::prior::{Priors, REPEATS};
 use stepcast_core::scenario::Scenario;
+use stepcast_stats::Cholesky;
 
 /// Most Gauss-Newton steps.
 const MOST_STEPS: usize = 20;
@@ -80,9 +81,9 @@ impl Fit {
         let mut model = Model { unexplained: unexplained(observed)?, variances, observed, asked };
         model.check(&at)?;
         let noise = model.noise(&at);
-        model.widen(&model.covariance(&at, &noise), &at.missing);
+        model.widen(&model.covariance(&at, &noise), &at.missing)?;
         for _ in 0..MOST_STEPS {
-            let step = model.step(&at, &shifts, &noise);
+            let step = model.step(&at, &shifts, &noise)?;
             let size = |steps: &[f64]| {
                 let pairs = steps.iter().zip(&model.variances).filter(|(_, variance)| **variance > 0.0);
                 pairs.map(|(step, variance)| step.abs() / variance.sqrt()).fold(0.0, f64::max)
@@ -90,13 +91,13 @@ impl Fit {
             if size(&step) < SHORTEST_STEP {
                 break;
             }
-            let now = model.unlikeliness(&shifts, &at.missing, &noise);
+            let now = model.unlikeliness(&shifts, &at.missing, &noise)?;
             let mut factor = (LONGEST_STEP / size(&step)).min(1.0);
             let mut found = None;
             for _ in 0..HALVINGS {
                 let moved: Vec<f64> = shifts.iter().zip(&step).map(|(own, by)| own + factor * by).collect();
                 let missing = missing(&corrected(before, &moved), observed)?;
-                if model.unlikeliness(&moved, &missing, &noise) < now {
+                if model.unlikeliness(&moved, &missing, &noise)? < now {
                     found = Some(moved);
                     break;
                 }
@@ -110,10 +111,9 @@ impl Fit {
         let left = observed.iter().zip(&at.missing);
         let missing: Vec<f64> =
             left.map(|(run, missing)| run.missing_of_method(&priors, *missing)).collect::<Result<_, _>>()?;
-        let deviations = model.deviations(&noise);
-        model.widen(&deviations, &missing);
-        let weights = Cholesky::new(&model.deviations(&noise)).solve(&missing);
-        let inverse = Cholesky::new(&model.covariance(&at, &noise)).inverse();
+        model.widen(&model.deviations(&noise), &missing)?;
+        let weights = model.factors(&model.deviations(&noise))?.solve(&missing);
+        let inverse = model.factors(&model.covariance(&at, &noise))?.inverse();
         let Model { unexplained, variances, .. } = model;
         Ok(Self { shifts, runs: at.slopes, weights, inverse, unexplained, variances })
     }
@@ -198,14 +198,21 @@ impl Model<'_> {
         .collect()
     }
 
-    fn matrix(&self, of: impl Fn(usize, usize) -> f64) -> Matrix {
+    /// A matrix with a row and a column for each run, row by row.
+    fn matrix(&self, of: impl Fn(usize, usize) -> f64) -> Vec<f64> {
         let size = self.observed.len();
-        let places = (0..size).flat_map(|i| (0..size).map(move |j| (i, j)));
-        Matrix { size, values: places.map(|(i, j)| of(i, j)).collect() }
+        (0..size).flat_map(|i| (0..size).map(move |j| (i, j))).map(|(i, j)| of(i, j)).collect()
+    }
+
+    /// The factors of such a matrix. Repeats differ, so that it is definite unless a figure is not finite.
+    fn factors(&self, matrix: &[f64]) -> Result<Cholesky, Fault> {
+        Cholesky::new(self.observed.len(), matrix).ok_or_else(|| {
+            Fault::new("what was measured cannot be weighed against the forecast", "leave out extreme runs")
+        })
     }
 
     /// The covariance of the deviations of runs, with their noise.
-    fn deviations(&self, noise: &[f64]) -> Matrix {
+    fn deviations(&self, noise: &[f64]) -> Vec<f64> {
         self.matrix(|i, j| {
             let [a, b] = [i, j].map(|run| &self.observed[run].character);
             self.unexplained.covariance(a, b) + if i == j { noise[i] } else { 0.0 }
@@ -213,9 +220,9 @@ impl Model<'_> {
     }
 
     /// The covariance of runs.
-    fn covariance(&self, at: &Linear, noise: &[f64]) -> Matrix {
-        let deviations = self.deviations(noise);
-        self.matrix(|i, j| deviations.at(i, j) + self.shared(&at.slopes[i], &at.slopes[j]))
+    fn covariance(&self, at: &Linear, noise: &[f64]) -> Vec<f64> {
+        let (size, deviations) = (self.observed.len(), self.deviations(noise));
+        self.matrix(|i, j| deviations[i * size + j] + self.shared(&at.slopes[i], &at.slopes[j]))
     }
 
     /// Refuses runs that cannot be those of their scenarios.
@@ -230,138 +237,51 @@ impl Model<'_> {
 
     /// Lets data speak: where runs are further from their predictions than `covariance` makes likely, the machine and its
     /// software deviate by more than others do, so that the runs are as likely as they are on average.
-    fn widen(&mut self, covariance: &Matrix, missing: &[f64]) {
-        let expected = missing.len() as f64;
+    fn widen(&mut self, covariance: &[f64], missing: &[f64]) -> Result<(), Fault> {
+        let (size, expected) = (missing.len(), missing.len() as f64);
         let wider = |by: f64| {
             let of = |i: usize, j: usize| {
                 let [a, b] = [i, j].map(|run| &self.observed[run].character);
-                covariance.at(i, j) + added(by).covariance(a, b)
+                covariance[i * size + j] + added(by).covariance(a, b)
             };
-            Cholesky::new(&self.matrix(of)).square(missing)
+            Ok::<_, Fault>(self.factors(&self.matrix(of))?.square(missing))
         };
-        if wider(0.0) <= expected {
-            return;
+        if wider(0.0)? <= expected {
+            return Ok(());
         }
-        let most: f64 = missing.iter().map(|own| own.powi(2)).sum();
-        let (mut low, mut high) = (0.0, most);
+        let (mut low, mut high) = (0.0, missing.iter().map(|own| own.powi(2)).sum());
         for _ in 0..BISECTIONS {
             let middle = 0.5 * (low + high);
-            if wider(middle) > expected { low = middle } else { high = middle }
+            if wider(middle)? > expected { low = middle } else { high = middle }
         }
         self.unexplained.common += added(high).common;
         self.unexplained.own += added(high).own;
+        Ok(())
     }
 
     /// The Gauss-Newton step from `shifts` (iterated Kalman update; Bell and Cathey 1993, equation 13).
-    fn step(&self, at: &Linear, shifts: &[f64], noise: &[f64]) -> Vec<f64> {
+    fn step(&self, at: &Linear, shifts: &[f64], noise: &[f64]) -> Result<Vec<f64>, Fault> {
         let told = at.slopes.iter().zip(&at.missing).map(|(slopes, missing)| {
             missing + slopes.iter().zip(shifts).map(|(slope, shift)| slope * shift).sum::<f64>()
         });
-        let solved = Cholesky::new(&self.covariance(at, noise)).solve(&told.collect::<Vec<_>>());
+        let solved = self.factors(&self.covariance(at, noise))?.solve(&told.collect::<Vec<_>>());
         let groups = self.variances.iter().zip(shifts).enumerate();
-        groups
-            .map(|(index, (variance, shift))| {
-                let moved: f64 = at.slopes.iter().zip(&solved).map(|(slopes, own)| slopes[index] * own).sum();
-                variance * moved - shift
-            })
-            .collect()
+        let step = groups.map(|(index, (variance, shift))| {
+            let moved: f64 = at.slopes.iter().zip(&solved).map(|(slopes, own)| slopes[index] * own).sum();
+            variance * moved - shift
+        });
+        Ok(step.collect())
     }
 
     /// Minus twice the logarithm of the likelihood of factors and of what they leave missing, up to a constant.
-    fn unlikeliness(&self, shifts: &[f64], missing: &[f64], noise: &[f64]) -> f64 {
+    fn unlikeliness(&self, shifts: &[f64], missing: &[f64], noise: &[f64]) -> Result<f64, Fault> {
         let groups = shifts.iter().zip(&self.variances).filter(|(_, variance)| **variance > 0.0);
         let of_factors: f64 = groups.map(|(shift, variance)| shift.powi(2) / variance).sum();
-        of_factors + Cholesky::new(&self.deviations(noise)).square(missing)
+        Ok(of_factors + self.factors(&self.deviations(noise))?.square(missing))
     }
 }
 
 /// What a machine deviates more than others.
 fn added(variance: f64) -> Unexplained {
     Unexplained { common: variance, own: OWN * variance }
-}
-
-/// A symmetric matrix, row by row.
-struct Matrix {
-    size: usize,
-    values: Vec<f64>,
-}
-
-impl Matrix {
-    fn at(&self, i: usize, j: usize) -> f64 {
-        self.values[i * self.size + j]
-    }
-}
-
-/// The lower triangle whose square is a positive definite matrix.
-struct Cholesky(Matrix);
-
-impl Cholesky {
-    fn new(matrix: &Matrix) -> Self {
-        let size = matrix.size;
-        let mut lower = Matrix { size, values: vec![0.0; size * size] };
-        for i in 0..size {
-            for j in 0..=i {
-                let products: f64 = (0..j).map(|k| lower.at(i, k) * lower.at(j, k)).sum();
-                let left = matrix.at(i, j) - products;
-                // The difference between repeats is on the diagonal, so that rounding alone gets below it.
-                let least = REPEATS.powi(2) * f64::EPSILON;
-                lower.values[i * size + j] =
-                    if i == j { left.max(least).sqrt() } else { left / lower.at(j, j) };
-            }
-        }
-        Self(lower)
-    }
-
-    fn forward(&self, right: &[f64]) -> Vec<f64> {
-        let mut solved: Vec<f64> = Vec::with_capacity(right.len());
-        for (i, value) in right.iter().enumerate() {
-            let products: f64 = solved.iter().enumerate().map(|(k, own)| self.0.at(i, k) * own).sum();
-            solved.push((value - products) / self.0.at(i, i));
-        }
-        solved
-    }
-
-    fn solve(&self, right: &[f64]) -> Vec<f64> {
-        let mut solved = self.forward(right);
-        for i in (0..solved.len()).rev() {
-            let products: f64 = (i + 1..solved.len()).map(|k| self.0.at(k, i) * solved[k]).sum();
-            solved[i] = (solved[i] - products) / self.0.at(i, i);
-        }
-        solved
-    }
-
-    /// A vector times the inverse times the vector.
-    fn square(&self, right: &[f64]) -> f64 {
-        self.forward(right).iter().map(|own| own.powi(2)).sum()
-    }
-
-    fn inverse(&self) -> Vec<f64> {
-        let size = self.0.size;
-        let unit = |place: usize| (0..size).map(|i| if i == place { 1.0 } else { 0.0 }).collect::<Vec<_>>();
-        (0..size).flat_map(|place| self.solve(&unit(place))).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn factors_of_matrices_solve_and_invert() {
-        let matrix = Matrix { size: 3, values: vec![4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0] };
-        let factors = Cholesky::new(&matrix);
-        let right = [1.0, -2.0, 0.5];
-        let solved = factors.solve(&right);
-        for (i, expected) in right.iter().enumerate() {
-            let product: f64 = (0..3).map(|j| matrix.at(i, j) * solved[j]).sum();
-            assert!((product - expected).abs() < 1e-12);
-        }
-        let inverse = factors.inverse();
-        let square: f64 = (0..3).map(|i| right[i] * solved[i]).sum();
-        assert!((factors.square(&right) - square).abs() < 1e-12);
-        for i in 0..3 {
-            let product: f64 = (0..3).map(|j| matrix.at(i, j) * inverse[j * 3 + i]).sum();
-            assert!((product - 1.0).abs() < 1e-12);
-        }
-    }
 }
