@@ -86,10 +86,11 @@ mod tests {
             copies: 1,
             overlap: None,
             colocated: false,
+            device: None,
         };
         let largest = workload.layers.iter().map(|layer| layer.bytes()).fold(Bytes::ZERO, Bytes::max);
-        assert_eq!(largest_share(&workload, servers, LayerWork::bytes), largest);
+        assert_eq!(largest_share(&workload, &servers, LayerWork::bytes), largest);
         let even = Servers { placement: Placement::Even, ..servers };
-        assert_eq!(largest_share(&workload, even, LayerWork::bytes), workload.bytes() / 1000.0);
+        assert_eq!(largest_share(&workload, &even, LayerWork::bytes), workload.bytes() / 1000.0);
     }
 }
