@@ -169,7 +169,7 @@ fn priors_move_predictions() {
     let before = predicted(&scenario).iteration;
     let priors = std::sync::Arc::make_mut(&mut scenario.priors);
     priors.servers.unnamed *= 0.1;
-    assert!(predicted(&scenario).iteration > before * 1.3);
+    assert!(predicted(&scenario).iteration > before * 1.3, "{before}: {:#?}", predicted(&scenario));
 }
 
 #[test]
