@@ -369,7 +369,7 @@ mod tests {
             [own.product, own.flash, own.pass].map(f64::to_bits),
             [assumed.product_ampere, assumed.flash_ampere, assumed.pass_ampere].map(f64::to_bits)
         );
-        let other = assumed.of_generation(Some(Generation::Volta));
+        let other = assumed.of_generation(Some(Generation::Turing));
         assert_eq!(
             [other.product, other.flash].map(f64::to_bits),
             [assumed.product_other, assumed.flash].map(f64::to_bits)
