@@ -90,7 +90,8 @@ impl Service {
         let [first, second, third] = grpc;
         let rate = match software {
             None => {
-                GigabytesPerSec::mean([first, second, third, priors.ps_lite, priors.torch_rpc]) * priors.unnamed
+                GigabytesPerSec::mean([first, second, third, priors.ps_lite, priors.torch_rpc])
+                    * priors.unnamed
             }
             Some(ServerSoftware::Grpc) => GigabytesPerSec::mean(grpc) * priors.generation,
             Some(ServerSoftware::Grpc10) => priors.grpc_10,

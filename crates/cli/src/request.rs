@@ -56,6 +56,10 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
     dtype: Option<String>,
 
+    /// Methods of papers compute what these print: nominal rates, counted operations, and nothing else
+    #[arg(long, help_heading = "Scenario from flags")]
+    as_published: bool,
+
     /// Set a value of the scenario, such as batch=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -104,6 +108,7 @@ impl ScenarioFlags {
         };
         let batch = if planned { "strategy.plan.global-batch" } else { "strategy.batch" };
         edits.extend(self.batch.map(|number| Edit::set(batch, number)));
+        edits.extend(self.as_published.then(|| Edit::set("as-published", true)));
         if let Some(workers) = self.workers.as_ref().filter(|_| self.sets_workers()) {
             edits.extend(self.layout(workers));
         }

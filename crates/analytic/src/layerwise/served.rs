@@ -147,7 +147,8 @@ impl Exchange {
                 wire = wire.plus(message(scenario, &workers[0], (layer, share), Port::Server));
             }
             // Servers on the machines of workers have no ports of their own.
-            let wire = if cluster.servers.colocated { TransferCost::default() } else { wire.times(directions) };
+            let wire =
+                if cluster.servers.colocated { TransferCost::default() } else { wire.times(directions) };
             let Some(service) = service else {
                 server = server.larger(wire);
                 continue;

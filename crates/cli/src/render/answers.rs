@@ -138,7 +138,7 @@ pub(crate) fn forecast(
         .chain(&balance)
         .map(|sentence| screen.paragraph(2, sentence))
         .collect();
-    Sections::from_scenario(scenario, &sentences::method(method), screen)
+    Sections::from_scenario(scenario, &sentences::method(method, scenario), screen)
         .tables([&tables::forecast::figures(scenario, forecast)])
         .titled("Bottleneck", &bottleneck)
         .tables(&tables::forecast::all(scenario, forecast))

@@ -18,6 +18,7 @@ impl Scenario {
     pub fn to_file(&self) -> ScenarioFile {
         let exchanges = self.strategy.architecture == Architecture::AllReduce && self.strategy.plan.is_none();
         let mut file = ScenarioFile {
+            as_published: self.as_published,
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
                 machine: None,

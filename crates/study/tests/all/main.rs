@@ -4,6 +4,7 @@
 
 mod horovod;
 mod monotone;
+mod published;
 mod servers;
 mod side_by_side;
 mod sprint;

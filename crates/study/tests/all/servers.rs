@@ -33,9 +33,27 @@ const RUNS: &[Run] = &[
     ("hkbu-100-gb-ps-tcp-0013", "bert-base", &[BYTEPS, FOUR, AT_END, EVEN, "cluster.network=100gbe"]),
     ("tf-cnn-2017-several-machines-0006", "resnet50", &[OLD, "cluster.workers.0.gpus=8"]),
     ("cakelab-async-0003", "resnet32", &[GRPC, ASYNC]),
-    ("piz-daint-0001", "inception-v3", &[OLD, "cluster.network.base=aries", "cluster.network.bandwidth=80Gbit/s"]),
-    ("piz-daint-0007", "inception-v3", &[OLD, "cluster.network.base=aries", "cluster.network.bandwidth=80Gbit/s"]),
-    ("mxnet-p2-0003", "alexnet", &["cluster.servers.software=ps-lite", EVEN, "cluster.network=25gbe", "cluster.network.bandwidth=20Gbit/s", "cluster.workers.0.gpus=16"]),
+    (
+        "piz-daint-0001",
+        "inception-v3",
+        &[OLD, "cluster.network.base=aries", "cluster.network.bandwidth=80Gbit/s"],
+    ),
+    (
+        "piz-daint-0007",
+        "inception-v3",
+        &[OLD, "cluster.network.base=aries", "cluster.network.bandwidth=80Gbit/s"],
+    ),
+    (
+        "mxnet-p2-0003",
+        "alexnet",
+        &[
+            "cluster.servers.software=ps-lite",
+            EVEN,
+            "cluster.network=25gbe",
+            "cluster.network.bandwidth=20Gbit/s",
+            "cluster.workers.0.gpus=16",
+        ],
+    ),
 ];
 
 fn cell(id: &str, column: &str) -> String {
@@ -94,7 +112,10 @@ fn inception_saturates_where_it_did() {
         let changes = [ASYNC, &batch, "cluster.network=cloud-10g", "cluster.workers.0.device=v100"];
         let base = scenario("inception-v3", &changes);
         let rate = |workers| predicted(&base.on(base.cluster.resized(workers))).throughput.get();
-        assert!(rate(workers) * 1.05 > rate(30) && rate(workers - 1) * 1.05 < rate(30), "{workers} at {batch}");
+        assert!(
+            rate(workers) * 1.05 > rate(30) && rate(workers - 1) * 1.05 < rate(30),
+            "{workers} at {batch}"
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 mod exchange;
 mod machines;
 mod model;
+mod published;
 mod together;
 
 pub(super) use machines::cluster;
@@ -53,7 +54,8 @@ impl ScenarioFile {
             ));
         }
         let methods = self.methods.resolve(strategy.precision, files).map_err(below("methods"))?;
-        Ok(Scenario {
+        let scenario = Scenario {
+            as_published: self.as_published,
             source,
             counting,
             workload: Arc::new(workload),
@@ -68,7 +70,8 @@ impl ScenarioFile {
             energy: self.energy.map(|energy| energy.resolve(files)).transpose().map_err(below("energy"))?,
             methods,
             priors: Priors::shipped()?,
-        })
+        };
+        Ok(if scenario.as_published { published::stripped(scenario) } else { scenario })
     }
 }
 

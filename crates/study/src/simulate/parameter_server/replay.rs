@@ -96,10 +96,8 @@ fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
     let service = Service::from_scenario(scenario)?;
     let copies = f64::from(scenario.cluster.servers.copies);
     let workers = scenario.cluster.workers() as f64;
-    let waits = matches!(
-        scenario.strategy.synchronisation,
-        Synchronisation::Bsp | Synchronisation::LocalSgd(_)
-    );
+    let waits =
+        matches!(scenario.strategy.synchronisation, Synchronisation::Bsp | Synchronisation::LocalSgd(_));
     // The layers of a model are pushed in backward order; a push of a profile is one tensor.
     let mut layers = scenario.workload.layers.iter().rev();
     let mut exchanged = |operation: &Operation| {
@@ -116,7 +114,8 @@ fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
     };
     let all = exchanged.iter().fold((Bytes::ZERO, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let [copying, dispatching] = parts(all);
-    let side_by_side = copying.max(dispatching) / (copying + dispatching).max(Seconds::new(f64::MIN_POSITIVE));
+    let side_by_side =
+        copying.max(dispatching) / (copying + dispatching).max(Seconds::new(f64::MIN_POSITIVE));
     let time = |&(bytes, tensors): &(Bytes, f64)| {
         let [copying, dispatching] = parts((bytes, tensors));
         let update = if waits { service.update(bytes) / workers } else { Seconds::ZERO };
