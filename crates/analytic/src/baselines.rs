@@ -4,7 +4,7 @@
 //! They are fast but rough, because they add up phases that overlap in reality.
 
 use crate::phases::Phases;
-use crate::{cynthia2019, lin2018, servers, step};
+use crate::{beyond, cynthia2019, lin2018, servers, step};
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::{Cluster, ServerSoftware};
@@ -47,6 +47,10 @@ impl Method for Cynthia2019 {
         true
     }
 
+    fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
+        beyond_phases(scenario)
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Cynthia", scenario)
     }
@@ -75,6 +79,10 @@ impl Method for Lin2018 {
         true
     }
 
+    fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
+        beyond_phases(scenario)
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Lin 2018", scenario)
     }
@@ -83,6 +91,10 @@ impl Method for Lin2018 {
         self.applies(scenario)?;
         Ok(prediction(self.name(), "Lin 2018", scenario, lin2018::steps_per_second))
     }
+}
+
+fn beyond_phases(scenario: &Scenario) -> Vec<&'static str> {
+    [beyond::speed, beyond::framing, beyond::software].iter().filter_map(|one| one(scenario)).collect()
 }
 
 /// Rejects scenarios other than asynchronous training with one parameter server.
@@ -163,7 +175,8 @@ fn prediction(
     let compute = mean.compute.min(iteration);
     let mut warnings = if scenario.profile().is_some() { Vec::new() } else { compute::assumptions(scenario) };
     warnings.extend(servers::assumption(scenario));
-    warnings.extend(step::unused(who, scenario, &[ServerSoftware::Grpc, ServerSoftware::GrpcMpi]));
+    let named = scenario.cluster.servers.software.filter(|software| *software != ServerSoftware::Byteps);
+    warnings.extend(step::unused(who, scenario, &[named.unwrap_or(ServerSoftware::Grpc)]));
     let breakdown = vec![
         Part { kind: PartKind::Compute, time: compute },
         Part { kind: PartKind::Waiting, time: iteration - compute },

@@ -6,6 +6,7 @@
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 pub mod baselines;
+mod beyond;
 pub mod collectives;
 pub mod contention;
 pub mod cynthia2019;

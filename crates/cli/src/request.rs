@@ -67,6 +67,10 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
     dtype: Option<String>,
 
+    /// Methods of papers compute what these print: nominal rates, counted operations, and nothing else
+    #[arg(long, help_heading = "Scenario from flags")]
+    as_published: bool,
+
     /// Set a value of the scenario, such as batch=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -113,6 +117,7 @@ impl ScenarioFlags {
         set("cluster.machine", self.machine.as_deref());
         set("cluster.network", self.network.as_deref());
         set("strategy.precision", self.dtype.as_deref());
+        edits.extend(self.as_published.then(|| Edit::set("as-published", true)));
         let mut count = |key: &str, value: Option<u64>| {
             edits
                 .extend(value.and_then(|value| i64::try_from(value).ok()).map(|value| Edit::set(key, value)));

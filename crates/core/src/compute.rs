@@ -10,7 +10,6 @@ use crate::machine::{Device, DeviceKind, WorkerGroup, catalog};
 use crate::model::Model;
 use crate::precision::Precision;
 use crate::prediction::Warning;
-use crate::prior::OneGpu;
 use crate::prior::device::{self, Settings};
 use crate::prior::work::StepWork;
 use crate::quantity::{BytesPerSec, FlopsPerSec, Seconds};
@@ -57,6 +56,11 @@ impl<'a> SpeedSource<'a> {
     /// The source for a group of a scenario.
     pub fn new(scenario: &Scenario, group: &'a WorkerGroup) -> Self {
         let strategy = &scenario.strategy;
+        if scenario.as_published {
+            let is_timed = group.throughput.is_some() || group.step_time.is_some();
+            let given = share(group, strategy.precision).unwrap_or(1.0);
+            return if is_timed { Self::Measured } else { Self::Share(given) };
+        }
         let of_machine = group.device.measured().is_some();
         let is_usable = |fit: &&StepModel| fit.measured(strategy.precision).is_some();
         // The steps of a measured machine count where no plan splits the model and their precision was measured.
@@ -115,7 +119,7 @@ impl Speed {
             let times = device::layers(work, &group.device, settings, at.batch, &scenario.priors.one_gpu);
             return Self::Layers(with_parameters(model, times, slowness, samples));
         }
-        let [per_flop, per_weight] = rates(group, at, &scenario.priors.one_gpu);
+        let [per_flop, per_weight] = rates(scenario, group, at);
         let [_, samples] = samples;
         Self::Rates { per_flop: per_flop * slowness, per_weight: per_weight * slowness, samples }
     }
@@ -132,7 +136,7 @@ struct Point {
 pub fn rate(scenario: &Scenario, index: usize) -> FlopsPerSec {
     let group = &scenario.cluster.groups[index];
     let slowness = calibration(scenario, index, None).unwrap_or(1.0);
-    let [rate, _] = reached(group, scenario.strategy.precision, &scenario.priors.one_gpu);
+    let [rate, _] = reached(scenario, group, scenario.strategy.precision);
     FlopsPerSec::new(rate * group.speed / slowness)
 }
 
@@ -159,29 +163,33 @@ pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
 
 /// Operations and bytes of memory per second that a worker of the group reaches: given or fitted shares of the peak
 /// rates; for a CPU what software reaches on one of its cores, times a power of their number; else fixed shares.
-fn reached(group: &WorkerGroup, precision: Precision, priors: &OneGpu) -> [f64; 2] {
-    let device = &group.device;
+fn reached(scenario: &Scenario, group: &WorkerGroup, precision: Precision) -> [f64; 2] {
+    let (device, priors) = (&group.device, &scenario.priors.one_gpu);
     let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak()).get();
     let memory = device.memory_rate.get();
     let given = share(group, precision);
+    if scenario.as_published {
+        // Papers count operations, not the work on weights.
+        return [peak * given.unwrap_or(1.0), f64::INFINITY];
+    }
     if device.kind == DeviceKind::Cpu && given.is_none() {
         let fused = device.flops_per_cycle >= FUSED_WIDTH;
         let cores = f64::from(device.units.max(1));
         let used = cores.powf(if fused { priors.cores } else { priors.cores_avx }) / cores;
-        return [peak * priors.cpu * used, (memory * priors.cpu_memory * used)];
+        return [peak * priors.cpu * used, memory * priors.cpu_memory * used];
     }
     [peak * given.unwrap_or(ASSUMED_EFFICIENCY), memory * memory_efficiency(group, precision)]
 }
 
 /// Time of an operation on every sample, and of a weight once a step.
-fn rates(group: &WorkerGroup, at: Point, priors: &OneGpu) -> [Seconds; 2] {
-    let [rate, memory] = reached(group, at.precision, priors);
+fn rates(scenario: &Scenario, group: &WorkerGroup, at: Point) -> [Seconds; 2] {
+    let [rate, memory] = reached(scenario, group, at.precision);
     [Seconds::new(f64::from(at.batch) / rate), Seconds::new(BYTES_PER_WEIGHT / memory)]
 }
 
 /// The model and its work, if published runs tell what its layers take on the device of a group.
 fn prior<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<(&'a Model, &'a StepWork)> {
-    let assumed = share(group, scenario.strategy.precision).is_none();
+    let assumed = !scenario.as_published && share(group, scenario.strategy.precision).is_none();
     let model = scenario.workload.graph.as_deref()?;
     let work = scenario.workload.step.as_ref()?;
     (assumed && group.device.kind == DeviceKind::Gpu).then_some((model, work))
@@ -203,7 +211,7 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> O
             device::step(work, &group.device, settings, at.batch, &scenario.priors.one_gpu)
         }
         None => {
-            let [per_flop, per_weight] = rates(group, at, &scenario.priors.one_gpu);
+            let [per_flop, per_weight] = rates(scenario, group, at);
             let speed = Speed::Rates { per_flop, per_weight, samples };
             let layers = scenario.workload.layers.iter();
             layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
@@ -260,7 +268,7 @@ pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
         SpeedSource::Measured => true,
         SpeedSource::Assumed => prior(scenario, group).is_some(),
     };
-    if of_whole_steps { Seconds::ZERO } else { copy_of_batch(scenario, index) }
+    if of_whole_steps || scenario.as_published { Seconds::ZERO } else { copy_of_batch(scenario, index) }
 }
 
 /// Time to copy a batch to the device, if it has its own link.

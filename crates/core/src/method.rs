@@ -88,6 +88,11 @@ pub trait Method: Sync {
         false
     }
 
+    /// What the answer for a scenario has beyond the formula of the method's paper; nothing for a method without one.
+    fn beyond_paper(&self, _scenario: &Scenario) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Whether the method can model the scenario; the fault names the key that it cannot model.
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault>;
 

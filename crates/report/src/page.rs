@@ -93,7 +93,7 @@ impl<'a> Answer<'a> {
             forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
         Ok(Self {
             sentence: sentences::answer(forecast),
-            method: sentences::method(method),
+            method: sentences::method(method, scenario),
             figures: forecast::figures(scenario, forecast),
             first: first.iter().map(render).collect::<Result<_, _>>()?,
             plots,

@@ -192,9 +192,14 @@ fn split(plan: &Plan, workers: u64) -> String {
     format!("{}{schedule}{sharding}, micro-batch {}", parts.join(" × "), count(plan.micro_batch))
 }
 
-/// The method that predicted, and what it models.
-pub fn method(method: &dyn Method) -> String {
-    format!("Predicted by {}: {}.", method.name(), method.summary())
+/// The method that predicted, what it models, and what is added to its paper's formula.
+pub fn method(method: &dyn Method, scenario: &Scenario) -> String {
+    let beyond = match method.beyond_paper(scenario).as_slice() {
+        [] if scenario.as_published => "; as published".to_owned(),
+        [] => String::new(),
+        beyond => format!("; beyond the paper's formula: {}", beyond.join(", ")),
+    };
+    format!("Predicted by {}: {}{beyond}.", method.name(), method.summary())
 }
 
 /// The answer in a few sentences: how long, how uncertain, what limits it.

@@ -2,6 +2,7 @@
 
 use super::run::plan;
 use super::schedule::{Buffer, Flush, Mean, Schedule};
+use crate::beyond;
 use crate::collectives::{curve, scenario_cost};
 use crate::contention::Contention;
 use stepcast_core::compute;
@@ -35,6 +36,11 @@ impl Method for Liu2022 {
 
     fn source(&self) -> &'static str {
         "Liu et al. 2022, doi 10.1145/3485447.3511981"
+    }
+
+    fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
+        let beyond = [beyond::speed, beyond::reached, beyond::losses];
+        beyond.iter().filter_map(|one| one(scenario)).collect()
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {

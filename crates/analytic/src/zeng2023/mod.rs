@@ -7,6 +7,7 @@
 
 pub mod formulas;
 
+use crate::beyond;
 use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
@@ -16,7 +17,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::machine::{DeviceKind, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{GroupReport, Prediction, Warning};
-use stepcast_core::quantity::{FlopsPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_core::workload::LayerWork;
@@ -36,6 +37,10 @@ impl Method for Zeng2023 {
 
     fn source(&self) -> &'static str {
         "Zeng et al. 2023, doi 10.1155/2023/2663115"
+    }
+
+    fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
+        beyond::framing(scenario).into_iter().collect()
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
@@ -76,10 +81,12 @@ struct Worker {
     /// The part of `step` before the push begins: all of it on a CPU (Algorithm 1), up to the first gradient on a GPU
     /// (line 3 of Algorithm 2).
     until_push: Seconds,
-    /// The time for which one push to or pull from the fullest server occupies that server's port (eqs. 30 and 31).
+    /// The time for which one push to the fullest server occupies that server's port (eq. 30).
     to_server: TransferCost,
-    /// The same for the worker's own port and all servers; none where it cannot be the limit.
-    own: Option<TransferCost>,
+    /// The same of a pull (eq. 31).
+    from_server: TransferCost,
+    /// The time of a push and of a pull on the worker's own port, for all servers; none where it cannot be the limit.
+    own: Option<[TransferCost; 2]>,
 }
 
 /// One worker per group; this is the only pass over the scenario's groups.
@@ -87,17 +94,18 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
     let workload = &scenario.workload;
     let network = &scenario.cluster.network;
     let worker = |(index, group): (usize, &WorkerGroup)| {
-        let batch = scenario.batch(index);
+        let (batch, inputs) = (scenario.batch(index), &scenario.methods.zeng2023);
         let weights = workload.weights.saturating_sub(workload.untouched(f64::from(batch)));
-        let operations =
-            Operations::new(workload.forward, weights, scenario.methods.zeng2023.flops_per_weight);
+        let operations = Operations::new(workload.forward, weights, inputs.flops_per_weight);
         let rate = rate(scenario, group);
         let step = operations.iteration(batch) / rate;
         let until_push = match group.device.kind {
             DeviceKind::Cpu => step,
-            DeviceKind::Gpu => operations.until_first_push(batch, workload.tensors) / rate,
+            DeviceKind::Gpu => {
+                operations.until_first_push(batch, inputs.pushes.unwrap_or(workload.tensors)) / rate
+            }
         };
-        let host_to_device = match scenario.methods.zeng2023.host_copy {
+        let host_to_device = match inputs.host_copy {
             true => compute::copy_of_batch(scenario, index),
             false => Seconds::ZERO,
         };
@@ -105,12 +113,22 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
         let cluster = &scenario.cluster;
         let sent = |layer: &LayerWork| scenario.sent(index, layer);
         let share = placement::largest_share(workload, &cluster.servers, sent);
-        let to_server = TransferCost { fixed, ..step::server_payload(cluster, share) };
-        let own = step::is_worker_limited(cluster, group).then(|| TransferCost {
-            fixed,
-            ..step::worker_payload(cluster, group, scenario.sent_in_all(index))
-        });
-        Worker { count: group.count, host_to_device, step, until_push, to_server, own }
+        let all = scenario.sent_in_all(index);
+        let pulled = inputs.parameters.unwrap_or(all);
+        let pushed = inputs.gradients.unwrap_or(pulled);
+        let by_server =
+            |size: Bytes| TransferCost { fixed, ..step::server_payload(cluster, share * (size / all)) };
+        let by_worker = |size| TransferCost { fixed, ..step::worker_payload(cluster, group, size) };
+        let limited = step::is_worker_limited(cluster, group);
+        Worker {
+            count: group.count,
+            host_to_device,
+            step,
+            until_push,
+            to_server: by_server(pushed),
+            from_server: by_server(pulled),
+            own: limited.then(|| [by_worker(pushed), by_worker(pulled)]),
+        }
     };
     scenario.cluster.groups.iter().enumerate().map(worker).collect()
 }
@@ -126,9 +144,10 @@ impl Worker {
         self.host_to_device * steps + self.computing(steps)
     }
 
-    /// One push or pull of all parameters without other workers: by the slower of the two ports.
+    /// One push of all gradients without other workers: by the slower of the two ports.
     fn undisturbed(&self) -> TransferCost {
-        self.own.filter(|own| own.total() > self.to_server.total()).unwrap_or(self.to_server)
+        let own = self.own.map(|[push, _]| push);
+        own.filter(|own| own.total() > self.to_server.total()).unwrap_or(self.to_server)
     }
 }
 
@@ -159,7 +178,7 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
     for (index, worker) in workers.iter().enumerate() {
         let (ready, service) = (worker.ready(steps), worker.to_server.total());
         arrivals.push(Arrival { ready, service, count: worker.count, owner: index as u32 });
-        pull = pull.plus(worker.to_server.times(f64::from(worker.count)));
+        pull = pull.plus(worker.from_server.times(f64::from(worker.count)));
     }
     queue::sort(&mut arrivals);
     let drained = queue::drain(&arrivals);
@@ -180,20 +199,20 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
     };
 
     let mut end = drained.end;
-    for (worker, own) in workers.iter().filter_map(|worker| Some((worker, worker.own?))) {
-        if worker.ready(steps) + own.total() > end {
-            end = worker.ready(steps) + own.total();
+    for (worker, [push, pull]) in workers.iter().filter_map(|worker| Some((worker, worker.own?))) {
+        if worker.ready(steps) + push.total() > end {
+            end = worker.ready(steps) + push.total();
             round = Round {
                 compute: worker.computing(steps),
                 host_to_device: worker.host_to_device * steps,
-                push: own,
+                push,
                 queueing: TransferCost::default(),
                 worker_link: true,
                 ..round
             };
         }
-        if own.total() > round.pull.total() {
-            round.pull = own;
+        if pull.total() > round.pull.total() {
+            round.pull = pull;
             round.worker_link = true;
         }
     }
@@ -203,7 +222,7 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
         latest[arrival.owner as usize] = time;
     }
     let slack = workers.iter().zip(latest).map(|(worker, latest)| {
-        let latest = worker.own.map_or(latest, |own| latest.min(end - own.total()));
+        let latest = worker.own.map_or(latest, |[push, _]| latest.min(end - push.total()));
         ((latest - worker.ready(steps)) / worker.computing(steps)).max(0.0)
     });
     (round, slack.collect())

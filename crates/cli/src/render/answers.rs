@@ -191,7 +191,7 @@ pub(crate) fn forecast(
         .chain(&balance)
         .map(|sentence| screen.paragraph(2, sentence))
         .collect();
-    let method = sentences::method(method);
+    let method = sentences::method(method, scenario);
     Sections::with_assumed(scenario, &forecast.assumed, &method, screen)
         .text(sentences::memory(forecast).map(|sentence| screen.paragraph(0, &sentence)))
         .tables([&tables::forecast::figures(scenario, forecast)])

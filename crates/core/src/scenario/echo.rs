@@ -24,6 +24,7 @@ impl Scenario {
         };
         let apart = NodesSection { workers: Some(1), ..NodesSection::default() };
         let mut file = ScenarioFile {
+            as_published: self.as_published,
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
                 machine: None,

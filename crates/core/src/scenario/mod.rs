@@ -155,6 +155,8 @@ pub struct Scenario {
     pub uncertain: Vec<UncertainInput>,
     /// The way of training.
     pub strategy: Strategy,
+    /// Whether methods compute what their papers print.
+    pub as_published: bool,
     /// How samples get to the workers.
     pub input: Input,
     /// The data set, if given.

@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioFile {
+    /// Whether methods compute what their papers print: nominal rates, counted operations, and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_published: bool,
     /// The model to train.
     #[serde(default)]
     pub model: ModelSection,

@@ -4,6 +4,7 @@
 
 mod horovod;
 mod monotone;
+mod published;
 mod relations;
 mod servers;
 mod siblings;

@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::files::Files;
 use crate::keys::{Check, keys};
 use crate::model::Activation;
+use crate::quantity::Bytes;
 
 /// Operations to update a weight (eq. 18).
 const UPDATE: f64 = 2.0;
@@ -28,6 +29,12 @@ keys! {
         fc: f64 => f64, default(1.0), Check::Positive("1, or 2 with fused multiply-add"), Resolved;
         /// Whether workers copy each batch from the host to the GPU before they compute.
         host_copy: bool => bool, default(false), Check::Any, Resolved;
+        /// What a worker pulls, P (eq. 31).
+        parameters: Bytes => Bytes, optional("what the model's parameters take"), Check::Positive("a size such as \"102 MB\""), Resolved;
+        /// What it pushes, G (eq. 30).
+        gradients: Bytes => Bytes, optional("as much as it pulls"), Check::Positive("a size such as \"102 MB\""), Resolved;
+        /// Segments in which a GPU pushes its gradients (Algorithm 2, line 3).
+        pushes: u32 => u32, optional("the model's tensors"), Check::Between(1, 1_000_000, "a number such as 19"), Resolved;
     }
 }
 
@@ -39,7 +46,15 @@ fn flops_per_weight(activation: Activation) -> f64 {
 
 impl Default for Zeng2023 {
     fn default() -> Self {
-        Self { flops_per_weight: flops_per_weight(Activation::Sigmoid), simd: 2.0, fc: 1.0, host_copy: false }
+        Self {
+            flops_per_weight: flops_per_weight(Activation::Sigmoid),
+            simd: 2.0,
+            fc: 1.0,
+            host_copy: false,
+            parameters: None,
+            gradients: None,
+            pushes: None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod exchange;
 mod machines;
 mod model;
+mod published;
 mod together;
 
 pub(super) use machines::{Layout, cluster};
@@ -49,7 +50,7 @@ impl ScenarioFile {
         self.strategy.synchronisation = Some(synchronisation);
         let measured = self.strategy.all_reduce.is_some();
         let layout = match architecture {
-            Architecture::AllReduce if !measured => Layout::Usual,
+            Architecture::AllReduce if !measured && !self.as_published => Layout::Usual,
             _ => Layout::Apart,
         };
         let cluster = cluster(self.cluster, layout, files).map_err(below("cluster"))?;
@@ -71,7 +72,8 @@ impl ScenarioFile {
             ));
         }
         let methods = self.methods.resolve(strategy.precision, files).map_err(below("methods"))?;
-        Ok(Scenario {
+        let scenario = Scenario {
+            as_published: self.as_published,
             source,
             counting,
             workload: Arc::new(workload),
@@ -86,7 +88,8 @@ impl ScenarioFile {
             energy: self.energy.map(|energy| energy.resolve(files)).transpose().map_err(below("energy"))?,
             methods,
             priors: Priors::shipped()?,
-        })
+        };
+        Ok(if scenario.as_published { published::stripped(scenario) } else { scenario })
     }
 }
 

@@ -1,0 +1,77 @@
+//! Scenarios as published: every method of a paper gives the paper's numbers, whatever is known beyond it.
+
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_study::predict::methods;
+
+fn scenario(text: &str, changes: &[&str]) -> Scenario {
+    let edits: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
+    Document::new("test", text.to_owned()).scenario(&edits).unwrap()
+}
+
+fn predicted(method: &str, scenario: &Scenario) -> Prediction {
+    let method = methods::find(method).unwrap();
+    assert_eq!(method.beyond_paper(scenario), [""; 0]);
+    method.predict(scenario).unwrap()
+}
+
+fn example(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
+    std::fs::read_to_string(format!("{folder}{name}")).unwrap()
+}
+
+/// Zeng 2023, Table 7 and, with the authors' P and number of pushes, Table 5.
+#[test]
+fn zeng_prints_these_times() {
+    let servers = ["strategy.architecture=parameter-server"];
+    let step = predicted("zeng2023", &scenario(&example("zeng2023-table7.toml"), &servers)).iteration;
+    assert!((step.get() - 2.94).abs() < 0.01, "{step}");
+    let table5 = r#"
+        as-published = true
+        model.zoo = "zeng2023/vgg11a"
+        strategy = { batch = 32, architecture = "parameter-server" }
+        cluster = { network = "1gbe", workers = [{ count = 2, device = "quadro-rtx-4000" }] }
+        methods.zeng2023 = { parameters = "531405568 B", pushes = 19 }
+    "#;
+    let pulls = |changes: &[&str]| predicted("zeng2023", &scenario(table5, changes)).iteration.get();
+    assert!((pulls(&[]) - 17.142).abs() < 0.005, "{}", pulls(&[]));
+    // Half of the gradients: two pushes of half the time.
+    let halved = pulls(&["methods.zeng2023.gradients=265702784B"]);
+    assert!((pulls(&[]) - halved - 2.0 * 0.265_702_784 * 8.0).abs() < 1e-9, "{halved}");
+}
+
+/// Liu 2022, section 4.1: a scaling factor of 0.25.
+#[test]
+fn liu_prints_this_scaling_factor() {
+    let factor = predicted("liu2022", &scenario(&example("layer-replacement.toml"), &[])).scaling_factor;
+    assert!((factor - 0.25).abs() < 0.002, "{factor}");
+}
+
+/// Lin 2018 and Cynthia: phases of bytes over the nominal rate and operations over the peak rate.
+#[test]
+fn phases_are_counted() {
+    let text = r#"
+        as-published = true
+        model.zoo = "resnet50"
+        strategy = { batch = 32, synchronisation = "async", architecture = "parameter-server" }
+        cluster = { network = "10gbe", workers = [{ count = 1, device = "tesla-v100-sxm2-16gb", efficiency = 0.45 }] }
+    "#;
+    let scenario = scenario(text, &[]);
+    let bytes = scenario.workload.bytes().get();
+    let peak = scenario.cluster.groups[0].device.fp32_peak().get();
+    let expected = 2.0 * bytes * 8.0 / 10e9 + 3.0 * 32.0 * scenario.workload.forward.get() / (0.45 * peak);
+    let step = predicted("lin2018", &scenario).iteration.get();
+    assert!((step / expected - 1.0).abs() < 1e-9, "{step} {expected}");
+}
+
+/// Without the switch, the answer tells what it adds.
+#[test]
+fn additions_are_told() {
+    let quick = scenario("model.zoo = \"vgg16\"\nstrategy.architecture = \"all-reduce\"", &[]);
+    let told = methods::find("liu2022").unwrap().beyond_paper(&quick);
+    assert_eq!(told.len(), 3, "{told:?}");
+    let file = scenario("as-published = true\nmodel.zoo = \"vgg16\"", &[]).to_file();
+    assert!(file.as_published && file.resolve().unwrap().as_published);
+}
