@@ -4,7 +4,7 @@ use crate::format::{
     count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
 };
 use crate::words::{Hint, Wording};
-use stepcast_core::machine::Transport;
+use stepcast_core::machine::{ServerSoftware, Transport};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
@@ -68,7 +68,11 @@ fn transport(transport: Transport) -> &'static str {
 pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
     let (strategy, cluster) = (&scenario.strategy, &scenario.cluster);
     let architecture = match strategy.architecture {
-        Architecture::ParameterServer => several(u64::from(cluster.servers.count), "parameter server"),
+        Architecture::ParameterServer => {
+            let servers = several(u64::from(cluster.servers.count), "parameter server");
+            let open = cluster.servers.software.is_none() && scenario.server_software() == ServerSoftware::Grpc;
+            if open { format!("{servers} with gRPC of any age (assumed)") } else { servers }
+        }
         Architecture::AllReduce => "all-reduce".to_owned(),
         Architecture::StandAlone => "stand-alone".to_owned(),
     };

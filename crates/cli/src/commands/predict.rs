@@ -10,6 +10,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::format::{name, several};
+use stepcast_report::sentences;
 use stepcast_report::plots::gantt::Gantt;
 use stepcast_report::plots::scaling_curve::ScalingCurve;
 use stepcast_study::{ForecastOptions, MethodChoice, Stopped, simulate};
@@ -120,10 +121,12 @@ impl Predict {
         note += &write_plot(self.plot.as_deref(), &output.screen, || {
             ScalingCurve::from_forecast(&forecast, &name(scenario.name())).svg()
         })?;
+        let asked = self.method != "auto" || scenario.as_published;
+        let by = if asked { sentences::method(method, &scenario) } else { String::new() };
         output.answer(&forecast, |screen| {
             let mut text = match self.full {
                 true => answers::forecast(&scenario, method, &forecast, screen),
-                false => answers::brief(&scenario, &forecast, options.workers.is_some(), screen),
+                false => answers::brief(&scenario, &forecast, &by, options.workers.is_some(), screen),
             };
             if let Some(calibration) = &calibration {
                 text += &answers::corrections(calibration, screen);

@@ -151,7 +151,14 @@ pub(crate) fn fit(fitted: &FitReport, written: &str, screen: &Screen) -> String 
 
 /// The forecast in a screenful: the answer, whether it fits, the figures, where the time goes, and what would help most.
 /// With `scaling`, also the table of other numbers of workers.
-pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, scaling: bool, screen: &Screen) -> String {
+/// `method` says what predicted it, where somebody asked for that.
+pub(crate) fn brief(
+    scenario: &Scenario,
+    forecast: &Forecast,
+    method: &str,
+    scaling: bool,
+    screen: &Screen,
+) -> String {
     let prediction = &forecast.prediction;
     let memory = sentences::memory(forecast).map(|sentence| {
         let text = screen.paragraph(0, &sentence);
@@ -160,7 +167,7 @@ pub(crate) fn brief(scenario: &Scenario, forecast: &Forecast, scaling: bool, scr
         if fits { text } else { text.lines().map(|line| screen.bad(line) + "\n").collect() }
     });
     let answer = memory.unwrap_or_default() + &screen.paragraph(0, &sentences::answer(forecast));
-    let mut sections = Sections::with_assumed(scenario, &forecast.assumed, "", screen)
+    let mut sections = Sections::with_assumed(scenario, &forecast.assumed, method, screen)
         .text([answer])
         .tables([&tables::forecast::brief_figures(scenario, forecast)])
         .text([screen.paragraph(0, &sentences::parts(forecast))]);
