@@ -44,6 +44,8 @@ class Confirmation:
     step_s: float | None = None
     difference: float | None = None
     """By how much the engine's step is longer, as a share."""
+    ranked: int | None = None
+    """Plans that the engine ran because it did not confirm the shortest of the closed form; this is its shortest."""
     refused: str | None = None
     """Why the engine does not run the plan."""
 

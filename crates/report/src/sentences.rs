@@ -70,7 +70,8 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
     let architecture = match strategy.architecture {
         Architecture::ParameterServer => {
             let servers = several(u64::from(cluster.servers.count), "parameter server");
-            let open = cluster.servers.software.is_none() && scenario.server_software() == ServerSoftware::Grpc;
+            let open =
+                cluster.servers.software.is_none() && scenario.server_software() == ServerSoftware::Grpc;
             if open { format!("{servers} with gRPC of any age (assumed)") } else { servers }
         }
         Architecture::AllReduce => "all-reduce".to_owned(),

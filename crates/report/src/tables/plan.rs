@@ -101,7 +101,13 @@ fn confirmed(confirmation: &Confirmation) -> (String, String) {
             "does not confirm the step within {within:.0} %: kinds of traffic meet on links, or less is hidden"
         ),
     };
-    (step.human(), format!("{by}: it {verdict}"))
+    let ranked = match confirmation.ranked {
+        Some(plans) if plans > 1 => {
+            format!("; its shortest of {plans} plans, as it does not confirm the closed form's")
+        }
+        _ => String::new(),
+    };
+    (step.human(), format!("{by}: it {verdict}{ranked}"))
 }
 
 /// Stages with layers and recomputation of their own, where these are better.

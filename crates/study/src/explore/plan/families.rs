@@ -138,6 +138,18 @@ impl Families {
         best.reduce(|a, b| if b.value < a.value { b } else { a })
     }
 
+    /// The best plans of all families, the best of all first.
+    pub(super) fn finalists(&self) -> Vec<BestPlan> {
+        let mut found: Vec<BestPlan> = Vec::new();
+        for best in self.sorted().filter_map(|(_, family)| family.best) {
+            if !found.iter().any(|known| known.setup == best.setup && known.choice == best.choice) {
+                found.push(best);
+            }
+        }
+        found.sort_by(|a, b| a.value.total_cmp(&b.value));
+        found
+    }
+
     /// The plan that needs least memory.
     pub(super) fn least(&self) -> Option<(f64, Setup, PlanChoice)> {
         let least = self.by[NODES].iter().map(|family| family.least);

@@ -22,7 +22,7 @@ pub use report::{
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use crate::cost;
-use families::{BestPlan, Family, MACHINES, codes, compared};
+use families::{BestPlan, Families, Family, MACHINES, codes, compared};
 use schemars::JsonSchema;
 use search::{MemoryLimit, PartResult, Search};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub const SHARED: u64 = 100_000_000;
 
 /// A smaller gain is not worth stages of their own.
 const WORTH: f64 = 0.0005;
+
+/// Plans that the engine runs at most where it does not confirm the best one.
+const FINALISTS: usize = 8;
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -289,10 +292,46 @@ impl<'a> PlanQuestion<'a> {
             choice: stages.choice,
         });
         let Some(best) = uniform.or(apart) else { return Err(self.nothing(found, interrupted)) };
-        self.report(found, &best, interrupted)
+        let (best, ranked) = self.ranked(&found.families, best)?;
+        self.report(found, (&best, ranked), interrupted)
     }
 
-    fn report(&self, found: PartResult, best: &BestPlan, interrupted: bool) -> Result<PlanReport, Fault> {
+    /// The best plan; where the engine does not confirm its step, the best by the engine of those that win somewhere, and
+    /// how many it ran.
+    fn ranked(&self, families: &Families, best: BestPlan) -> Result<(BestPlan, Option<u64>), Fault> {
+        let by_engine = |plan: &BestPlan| -> Result<Confirmation, Fault> {
+            let mut scenario = self.on(&plan.setup)?;
+            scenario.strategy.plan = Some(plan.choice.plan(&self.base(&plan.setup)));
+            Ok(report::by_engine(&scenario, plan.step))
+        };
+        let longer = |it: &Confirmation| it.difference.map(|difference| 1.0 + difference);
+        // Stages of their own are another plan than that of the choice.
+        if families.best().is_none() {
+            return Ok((best, None));
+        }
+        let own = by_engine(&best)?;
+        let Some(factor) = longer(&own).filter(|_| !own.confirmed) else { return Ok((best, None)) };
+        let (mut chosen, mut least, mut run) = (best, best.value * factor, 1);
+        for plan in families.finalists().iter().filter(|plan| **plan != best).take(FINALISTS) {
+            if plan.value >= least {
+                break;
+            }
+            run += 1;
+            if let Some(value) = longer(&by_engine(plan)?).map(|factor| plan.value * factor)
+                && value < least
+            {
+                (chosen, least) = (*plan, value);
+            }
+        }
+        Ok((chosen, Some(run)))
+    }
+
+    fn report(
+        &self,
+        found: PartResult,
+        (best, ranked): (&BestPlan, Option<u64>),
+        interrupted: bool,
+    ) -> Result<PlanReport, Fault> {
         let PartResult { families, front, counts, stagewise, left_out } = found;
         let left_out = if interrupted { Some(self.least_value()?) } else { left_out };
         let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
@@ -300,7 +339,7 @@ impl<'a> PlanQuestion<'a> {
         let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
         chosen.strategy.plan = Some(plan.clone());
         let prediction = Method.predict(&chosen)?;
-        let confirmation = report::by_engine(&chosen, best.step);
+        let confirmation = Confirmation { ranked, ..report::by_engine(&chosen, best.step) };
         let training = self.rates(&chosen)?.report(&chosen, best.step)?;
         let front = front.sorted().into_iter().map(|point| {
             let memory = Bytes::new(point.memory);

@@ -274,6 +274,9 @@ pub struct Confirmation {
     pub difference: Option<f64>,
     /// Whether both agree within 3 %.
     pub confirmed: bool,
+    /// Plans that the engine ran because it did not confirm the shortest of the closed form; this is its shortest of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranked: Option<u64>,
     /// Why the engine does not run the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -290,11 +293,13 @@ pub(super) fn by_engine(scenario: &Scenario, step: f64) -> Confirmation {
                 step: Some(simulated.iteration),
                 difference: Some(difference),
                 confirmed: difference.abs() <= CONFIRMED,
+                ranked: None,
                 refused: None,
             }
         }
         Err(fault) => {
-            Confirmation { step: None, difference: None, confirmed: false, refused: Some(fault.reason) }
+            let refused = Some(fault.reason);
+            Confirmation { step: None, difference: None, confirmed: false, ranked: None, refused }
         }
     }
 }

@@ -270,6 +270,20 @@ fn the_engine_confirms_the_winner() {
     }
 }
 
+/// Computing beside traffic takes twice as long, which the closed form does not know: the engine ranks the finalists.
+#[test]
+fn the_engine_ranks_where_it_does_not_confirm() {
+    let changes = ["strategy.plan.interference=1", "plan.nodes=[2]", "plan.pipeline=[1, 2, 4]"];
+    let scenario = scenario(&changes);
+    let report = plan(&scenario, Aim::Time, &mut go).unwrap();
+    let ranked = report.confirmation.ranked.unwrap();
+    assert!(ranked > 1, "{:?}", report.confirmation);
+    // The plan with the shortest step of the closed form is no shorter by the engine.
+    let first = &report.front[0];
+    let other = report::by_engine(&applied(&scenario, first).unwrap(), first.step.get());
+    assert!(other.step.unwrap() >= report.confirmation.step.unwrap() * (1.0 - 1e-9), "{}", first.words);
+}
+
 #[test]
 fn answers_do_not_depend_on_threads() {
     let scenario = scenario(&["plan.nodes=[2, 4]"]);
