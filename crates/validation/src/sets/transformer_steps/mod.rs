@@ -37,8 +37,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         .collect::<Result<_, _>>()?;
     let named: Vec<(String, String, f64)> =
         cases.iter().map(|case| (case.family.clone(), case.name.clone(), case.measured)).collect();
-    let others = super::llm_runs::cases()?;
-    let observations: Vec<Observation> = cases.into_iter().chain(others).map(StepCase::observation).collect();
+    let observations: Vec<Observation> = cases.into_iter().map(StepCase::observation).collect();
     let fitted: Vec<f64> =
         observations.par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
