@@ -137,6 +137,12 @@ impl Workload {
         }
     }
 
+    /// What is shipped against the parameters of the layout: more where a paper states it, such as moving averages.
+    pub fn shipped(&self) -> f64 {
+        let stated = self.graph.as_ref().and_then(|model| model.published().shipped);
+        stated.map_or(1.0, |stated| stated as f64 / self.parameters as f64)
+    }
+
     /// The traffic of a profile. Operations are unknown, because a profile contains times instead.
     pub fn from_profile(profile: &Profile) -> Self {
         let downlinks =

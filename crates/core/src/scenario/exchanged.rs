@@ -14,7 +14,7 @@ impl Scenario {
             Synchronisation::LocalSgd(steps) => steps,
             _ => 1,
         };
-        layer.sent(f64::from(self.samples(index)) * f64::from(steps))
+        layer.sent(f64::from(self.samples(index)) * f64::from(steps)) * self.workload.shipped()
     }
 
     /// What a worker of the group at `index` pushes in one exchange, and pulls.
