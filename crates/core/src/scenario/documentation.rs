@@ -65,12 +65,15 @@ pub fn documentation() -> Vec<SectionDoc> {
 /// All sections, made once.
 pub(super) static SECTIONS: LazyLock<Vec<SectionDoc>> = LazyLock::new(documentation);
 
+/// The key that stands above all sections.
+const AS_PUBLISHED: &str = "as-published";
+
 /// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
 pub fn full_key(key: &str) -> Result<String, Fault> {
     key_parts(key)?;
     let first = key.split('.').next().unwrap_or_default();
     let mut tops = SECTIONS.iter().filter(|section| !section.path.contains('.'));
-    if tops.clone().any(|section| section.path == first) {
+    if key == AS_PUBLISHED || tops.clone().any(|section| section.path == first) {
         return Ok(key.to_owned());
     }
     let has = |section: &&SectionDoc| section.keys.iter().any(|known| known.name == first);
