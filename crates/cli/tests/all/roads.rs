@@ -1,6 +1,8 @@
 //! The same question by every road: flags, a file, single keys, and the programming interface that the page and the Python
 //! package use. One answer, byte for byte.
 
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
 use crate::program::answer;
 use std::fs;
 use stepcast_core::scenario::{Document, Edit};
