@@ -32,7 +32,7 @@ const PASSES: f64 = 9.0;
 /// the new weight are read, read and written.
 const UPDATE_PASSES: f64 = 5.0;
 
-/// The processor of a server of which nothing is known, by its name in the catalog.
+/// The processor that is assumed of a server, by its name in the catalog.
 const USUAL_HOST: &str = "xeon-e5-2690-v3";
 
 static HOST: LazyLock<Option<Host>> =
@@ -67,7 +67,7 @@ impl Host {
         own.or_else(workers).map(Self::new).or(*HOST)
     }
 
-    /// Time to update parameters of so many bytes.
+    /// Time to update parameters of this size.
     pub fn update(&self, parameters: Bytes) -> Seconds {
         parameters * UPDATE_PASSES / self.memory
     }
@@ -113,13 +113,13 @@ impl Service {
         Self::new(software, Host::from_scenario(scenario)?, &scenario.priors.servers)
     }
 
-    /// Rate of a server with so many connections, bytes received and sent together: its threads, or its memory.
+    /// Rate of a server with this number of connections, bytes received and sent together: its threads, or its memory.
     fn rate(&self, connections: f64) -> BytesPerSec {
         let threads = self.thread * connections.clamp(1.0, self.host.cores.max(1.0));
         threads.min(self.host.memory / PASSES)
     }
 
-    /// Time of a server for the update of one of so many workers: `moved` bytes received and sent, in `messages` tensors.
+    /// Time of a server for the update of one worker: `moved` bytes received and sent, in `messages` tensors.
     pub fn time(&self, moved: Bytes, messages: f64, connections: f64) -> Seconds {
         let [copying, dispatching] = self.parts(moved, messages, connections);
         copying.max(dispatching)
@@ -130,7 +130,7 @@ impl Service {
         [moved / self.rate(connections), self.tensor * messages]
     }
 
-    /// The update of parameters of so many bytes at the end of a round.
+    /// The update of parameters of this size at the end of a round.
     pub fn update(&self, parameters: Bytes) -> Seconds {
         self.host.update(parameters)
     }

@@ -156,7 +156,7 @@ impl ScenarioFlags {
         }
     }
 
-    /// The edits that give a scenario so many workers as `--workers` says: groups keep their proportions.
+    /// The edits that give a scenario the number of workers of `--workers`: groups keep their proportions.
     fn worker_edits(&self, request: &stepcast_study::Request) -> Result<Vec<Edit>, Fault> {
         let number = self.workers.as_ref().and_then(|workers| workers.single());
         let Some(number) = number.filter(|_| !self.is_model()) else { return Ok(Vec::new()) };

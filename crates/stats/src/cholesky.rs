@@ -8,7 +8,7 @@ pub struct Cholesky {
 }
 
 impl Cholesky {
-    /// Factorises a matrix of so many rows, given row by row; none if it is not definite.
+    /// Factorises a square matrix, given row by row; none if it is not definite.
     pub fn new(size: usize, matrix: &[f64]) -> Option<Self> {
         let mut lower = vec![0.0; size * size];
         for i in 0..size {

@@ -64,7 +64,7 @@ struct SlotUse {
     unread_since: Option<Instant>,
     /// When the body of a request began that has not come in full.
     receiving_since: Option<Instant>,
-    /// Whether a request waits for its answer, of which nothing was sent, and its client knows of interim responses.
+    /// Whether nothing of an answer was sent yet, and the client knows interim responses.
     waits: Option<bool>,
 }
 

@@ -34,7 +34,7 @@ use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Pr
 use uploads::Uploads;
 use work::Work;
 
-/// One of so many connections may be an upload that is coming.
+/// The share of connections that may be uploads: one in this number.
 const UPLOADING: usize = 4;
 
 /// State that all requests share.

@@ -72,7 +72,7 @@ pub(crate) struct UploadAnswer {
 }
 
 impl Uploads {
-    /// Keeps uploads, of which at most `receiving` come at once.
+    /// Keeps uploads, and receives at most `receiving` at once.
     pub(crate) fn new(receiving: usize) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("stepcast-").tempdir()?;
         let receiving = Arc::new(Semaphore::new(receiving));

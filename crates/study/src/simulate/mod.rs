@@ -147,7 +147,7 @@ fn broken(error: ProgramError) -> Fault {
     Fault::in_key("model", error.to_string(), "check the profile")
 }
 
-/// The steps between two exchanges of local SGD, if so many are not simulated.
+/// The steps between two exchanges of local SGD, if fewer are simulated.
 fn unreached_exchange(scenario: &Scenario) -> Option<u32> {
     match scenario.strategy.synchronisation {
         Synchronisation::LocalSgd(period) if scenario.methods.simulate.steps < period => Some(period),

@@ -83,7 +83,7 @@ fn too_slow() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the upload came too slowly", "try again")
 }
 
-/// When the next part of an upload has to be there that began at `since`, after so many bytes.
+/// The time until which the next part of an upload must arrive: it began at `since` and has `received` bytes.
 fn due(since: Instant, bytes: u64) -> Instant {
     since + PATIENCE + Duration::from_secs_f64(bytes as f64 / SLOWEST)
 }

@@ -185,7 +185,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// What travels beside passes if it is sent in so many buckets.
+    /// What travels beside passes if it is sent in this number of buckets.
     fn hidden(&self, buckets: f64) -> f64 {
         if self.overlapped { self.time * (1.0 - 1.0 / buckets) } else { 0.0 }
     }

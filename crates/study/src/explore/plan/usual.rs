@@ -11,7 +11,7 @@ use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{PlanningSection, Scenario};
 use stepcast_core::strategy::{OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
 
-/// Parameters below which a model is trained with so many tokens in a step: GPT-3's table 2.1 up to 5 billion, Llama 2 up
+/// Sizes of models below which a step has this number of tokens: GPT-3's table 2.1 up to 5 billion, Llama 2 up
 /// to 70 and GPT-3 up to 175, Llama 3 beyond.
 const TOKENS: [(u64, u64); 4] =
     [(1_000_000_000, 1 << 19), (5_000_000_000, 1 << 20), (300_000_000_000, 1 << 22), (u64::MAX, 1 << 24)];
@@ -31,7 +31,7 @@ pub struct UsualPlan {
     pub fits: bool,
 }
 
-/// Sequences of a step that are usual for the size of a model on so many workers: a multiple of the workers, or these by a
+/// Sequences of a step that are usual for the size of a model and the number of workers: a multiple of the workers, or these by a
 /// power of two as far as they divide.
 pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
     let parameters = shape.parameters();

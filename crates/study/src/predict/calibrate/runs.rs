@@ -51,7 +51,7 @@ pub(super) enum Measured {
 }
 
 impl Measured {
-    /// The time of a step of so many samples.
+    /// The time of a step of `samples`.
     pub(super) fn step(self, samples: u64) -> Seconds {
         match self {
             Self::Step(time) => time,

@@ -22,7 +22,7 @@ const ORDER: f64 = 1e-3;
 /// to 0.4 % longer.
 const SPLIT: f64 = 5e-3;
 
-/// The most by which a fast algorithm of convolutions does less work than is counted: Winograd's F(2×2, 3×3).
+/// The largest factor between counted and done work of a convolution: Winograd's F(2×2, 3×3).
 const FAST_CONVOLUTION: f64 = 2.25;
 
 const RELATIONS: &[Relation] = &[
