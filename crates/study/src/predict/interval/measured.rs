@@ -45,7 +45,9 @@ pub(super) fn residual(scenario: &Scenario) -> Option<Residual> {
         .map(|own| &own.uncertainty)
         .reduce(|a, b| if b.residual > a.residual { b } else { a })?;
     let assumed = scenario.priors.residual.transformer;
-    Some(Residual { cell: 0.0, row: worst.residual, families: worst.families, rows: worst.rows, ..assumed })
+    // Spreads between stacks of software come from all families, whatever was measured of the device.
+    let families = worst.families.max(assumed.families);
+    Some(Residual { cell: 0.0, row: worst.residual, families, rows: worst.rows, ..assumed })
 }
 
 /// The priors with the values of a group as they hold on the workers, and the file that has them if they were measured.
