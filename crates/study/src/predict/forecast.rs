@@ -241,6 +241,10 @@ impl Method for Watched<'_> {
         self.method.is_quick()
     }
 
+    fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
+        self.method.beyond_paper(scenario)
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         self.method.applies(scenario)
     }

@@ -66,6 +66,10 @@ impl Method for Calibrated {
         self.0.is_rough()
     }
 
+    fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
+        self.0.beyond_paper(scenario)
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         self.0.applies(scenario)
     }
