@@ -87,7 +87,7 @@ fn from_the_fit(copy: &Copy) {
     assert!((half / whole - 2.0).abs() < 1e-6, "{whole} {half}");
 }
 
-/// A measured machine names its device, is not assumed, and narrows the interval.
+/// A measured machine names its device, is not assumed, and narrows what the device may reach.
 fn from_the_machine(copy: &Copy) {
     let asked = |more: &[&str]| -> Value {
         let answer = copy.run(&[&["predict", "transformer.toml", "--json"], more].concat());
@@ -101,8 +101,13 @@ fn from_the_machine(copy: &Copy) {
     assert!(!codes(&measured).contains(&"assumed-efficiency".to_owned()), "{:?}", codes(&measured));
     assert!(codes(&assumed).contains(&"assumed-efficiency".to_owned()), "{:?}", codes(&assumed));
     assert_eq!(measured["scenario"]["cluster"]["workers"][0]["device"]["name"], "NVIDIA H200 SXM 141GB");
-    let width = |answer: &Value| answer["interval"]["model"].as_f64().unwrap();
-    assert!(width(&measured) < width(&assumed), "{} {}", width(&measured), width(&assumed));
+    // What software stacks differ by stays open; what the device reaches does not.
+    let width = |answer: &Value| -> f64 {
+        let causes = answer["interval"]["by_assumption"].as_array().unwrap().iter();
+        let device = causes.filter(|cause| cause["name"].as_str().unwrap().starts_with("rate of products"));
+        device.map(|cause| cause["width"].as_f64().unwrap()).sum()
+    };
+    assert!(width(&measured) < 0.7 * width(&assumed), "{} {}", width(&measured), width(&assumed));
     let step = |answer: &Value| answer["prediction"]["iteration_s"].as_f64().unwrap();
     assert!((step(&measured) / step(&assumed)).ln().abs() < 0.3, "{} {}", step(&measured), step(&assumed));
 }

@@ -68,7 +68,9 @@ fn number(id: &str, column: &str) -> f64 {
 }
 
 fn scenario(model: &str, changes: &[&str]) -> Scenario {
-    let text = format!("strategy.batch = 64\nstrategy.architecture = \"parameter-server\"\n[model]\nzoo = \"{model}\"\n");
+    let text = format!(
+        "strategy.batch = 64\nstrategy.architecture = \"parameter-server\"\n[model]\nzoo = \"{model}\"\n"
+    );
     let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Document::new("test", text).scenario(&changes).unwrap()
 }

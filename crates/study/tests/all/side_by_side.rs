@@ -260,6 +260,8 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
             let computing = all_shows.part(PartKind::Compute) + all_shows.part(PartKind::HostToDevice);
             between(computing.get(), step(&all_shows) + wire)
         }
+        // Formulas of papers have no software of servers.
+        Queue if scenario.as_published => None,
         Queue => {
             // The queue takes no more than computing and everyone's turn, of which the engine takes the larger at least.
             let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();

@@ -57,7 +57,10 @@ fn the_forecast_of_a_measured_run_is_the_run() {
             let off = (corrected / slowness).ln();
             assert!(off.abs() < 0.021, "{text}\n{slowness}: {corrected}");
             let between = corrected.ln() / slowness.ln();
-            assert!((slowness - 1.0).abs() < 1e-12 || (-1e-6..=1.0 + 1e-6).contains(&between), "{slowness}: {corrected}");
+            assert!(
+                (slowness - 1.0).abs() < 1e-12 || (-1e-6..=1.0 + 1e-6).contains(&between),
+                "{slowness}: {corrected}"
+            );
             for correction in &calibration.corrections {
                 assert!(correction.factor.is_finite() && correction.factor > 0.0, "{correction:?}");
             }
