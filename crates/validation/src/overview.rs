@@ -328,7 +328,7 @@ mod tests {
             ("cakelab", "rows", 29),
             ("tf-ps", "rows", 24),
             ("ddp-gloo", "rows", 36),
-            ("published-scaling", "runs", 2845),
+            ("published-scaling", "runs", 2863),
             ("steps", "rows", 38),
             ("single-gpu", "rows", 564),
             ("oyama2016", "checks.0.cases", 20),

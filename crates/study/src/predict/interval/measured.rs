@@ -47,7 +47,9 @@ pub(super) fn residual(scenario: &Scenario) -> Option<Residual> {
     let assumed = scenario.priors.residual.transformer;
     // Spreads between stacks of software come from all families, whatever was measured of the device.
     let families = worst.families.max(assumed.families);
-    Some(Residual { cell: 0.0, row: worst.residual, families, rows: worst.rows, ..assumed })
+    // Measured devices leave no more open than others.
+    let row = worst.residual.min(assumed.cell.hypot(assumed.row));
+    Some(Residual { cell: 0.0, row, families, rows: worst.rows, ..assumed })
 }
 
 /// The priors with the values of a group as they hold on the workers, and the file that has them if they were measured.
