@@ -5,7 +5,7 @@
 ...     workers=[{"count": 8, "device": "tesla-v100-sxm2-16gb"}])
 >>> forecast = stepcast.predict(scenario)
 >>> forecast.bottleneck
-'server'
+'compute'
 """
 
 from ._stepcast import Figures, Scenario, __version__, methods

@@ -70,7 +70,6 @@ def test_what_cannot_be_planned_says_why() -> None:
         ({"global_batch": 7, "set": {"plan.tensor": [1], "plan.pipeline": [1], "plan.context": [1]}}, "7 sequences"),
         ({"global_batch": 64, "nodes": [10**8]}, "more than"),
         ({"global_batch": 64, "budget": 1.0, "tokens": 1e12}, "budget"),
-        ({}, "one number of sequences"),
     ):
         with pytest.raises(stepcast.InputError, match=reason):
             stepcast.plan(**JOB, **change)

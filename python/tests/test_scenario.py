@@ -68,7 +68,8 @@ def test_pickles_bring_their_files(path: Path, tmp_path: Path, monkeypatch: pyte
     again = pickle.loads(pickle.dumps(scenario))
     assert again == scenario and hash(again) == hash(scenario) and again.to_json() == scenario.to_json()
     assert copy.deepcopy(scenario) == scenario
-    assert again.changed(batch=16).figures().to_json() == scenario.changed(batch=16).figures().to_json()
+    half = {"cluster.workers.speed": 0.5}
+    assert again.changed(set=half).figures().to_json() == scenario.changed(set=half).figures().to_json()
 
 
 def test_figures_are_those_of_a_sweep() -> None:
