@@ -5,7 +5,7 @@
 //! none of either, it is answered 503 with Retry-After.
 //!
 //! A client that closes its side of the connection behind a request is answered. One that has closed both sides looks the
-//! same until something is sent to it: it is told to continue, which clients ignore (RFC 9110, section 15.2), and the
+//! same until something is sent to it: the server sends `100 Continue`, which clients ignore (RFC 9110, section 15.2), and the
 //! machine of one that has gone replies with a reset.
 
 use axum::Router;

@@ -68,7 +68,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// The fit of `observed` runs, by which a scenario of the character `asked` will be predicted. `variances` are those
+    /// The fit of `observed` runs, to predict a scenario of the character `asked`. `variances` are those
     /// of the groups of `before`.
     pub(super) fn new(
         before: &Priors,
