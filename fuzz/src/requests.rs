@@ -9,7 +9,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::scenario::{Document, Edit};
 use stepcast_study::MethodChoice;
-use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, fingerprint};
+use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output};
 use stepcast_web::{Access, application};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -81,8 +81,7 @@ pub(crate) fn resume(data: &[u8]) {
     let axis = Axis::parse("strategy.batch=1..20").expect("an axis");
     let Ok(variants) = request.variants(vec![axis]) else { return };
     let agreement = Agreement::of(&variants, MethodChoice::Auto);
-    let print = fingerprint(&variants, &agreement).expect("a fingerprint");
-    let header = format.header(&variants, &agreement, &print).expect("a header");
+    let header = format.header(&variants).expect("a header");
     let path = path(ending);
     if std::fs::write(&path, [&header[..], rows].concat()).is_err() {
         return;

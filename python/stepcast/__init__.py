@@ -11,6 +11,7 @@
 from ._stepcast import Figures, Scenario, __version__, methods
 from .applying import apply
 from .ask import check, compare, fit, fuse, import_trace, predict, search, validate
+from .catalog import CatalogDevice, CatalogMachine, CatalogModel, CatalogNetwork, devices, machines, models, networks
 from .errors import InputError, InternalError, StepcastError
 from .planning import Confirmation, Plan, PlanEntry, PlanFamily, PlanStages, PlanTraining, plan
 from .profiler import profile
@@ -19,6 +20,10 @@ from .sweeping import Sweep, sweep
 from .watching import Watch, watch
 
 __all__ = [
+    "CatalogDevice",
+    "CatalogMachine",
+    "CatalogModel",
+    "CatalogNetwork",
     "Check",
     "Comparison",
     "Confirmation",
@@ -47,10 +52,14 @@ __all__ = [
     "apply",
     "check",
     "compare",
+    "devices",
     "fit",
     "fuse",
     "import_trace",
+    "machines",
     "methods",
+    "models",
+    "networks",
     "plan",
     "predict",
     "profile",

@@ -1,4 +1,4 @@
-"""`python -m stepcast`: sweeps on a cluster that Dask or Ray manages."""
+"""The program `stepcast`, also as `python -m stepcast`: the command line, and sweeps that Dask, Ray or processes share."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ import importlib
 import sys
 from typing import Any
 
-from . import __version__
+from . import _stepcast
 from .errors import InputError, StepcastError
 from .sweeping import CHUNK, sweep
 
 EXAMPLES = """\
 examples:
-  python -m stepcast sweep --dask tcp://head:8786 job.toml --vary batch=1..512 --vary workers.count=1..64 -o sweep.csv
-  python -m stepcast sweep --processes 8 job.toml --vary batch=16,32
-  python -m stepcast sweep --ray auto job.toml --vary batch=16,32 -o sweep.jsonl --resume
+  stepcast sweep --dask tcp://head:8786 job.toml --vary batch=1..512 --vary workers.count=1..64 -o sweep.csv
+  stepcast sweep --processes 8 job.toml --vary batch=16,32
+  stepcast sweep --ray auto job.toml --vary batch=16,32 -o sweep.jsonl --resume
 
 Without -o, rows are JSON lines on standard output, the same bytes as those of `stepcast sweep --json`."""
+
+EXECUTORS = ("--dask", "--ray", "--processes")
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m stepcast", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"stepcast {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    made = commands.add_parser(
-        "sweep",
-        help="every combination of values, on many machines",
+    made = argparse.ArgumentParser(
+        prog="stepcast sweep",
+        description="Every combination of values, on many machines or processes.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,11 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--force", action="store_true", help="write over a file that exists")
     made.add_argument("--threads", type=int, metavar="N", help="threads of each worker; all its cores if left out")
     made.add_argument("--chunk", type=int, default=CHUNK, metavar="N", help=f"points that travel together ({CHUNK})")
-    where = made.add_mutually_exclusive_group()
+    where = made.add_mutually_exclusive_group(required=True)
     where.add_argument("--dask", metavar="ADDRESS", help="the scheduler of a Dask cluster")
     where.add_argument("--ray", metavar="ADDRESS", help="a Ray cluster, or auto")
     where.add_argument("--processes", type=int, metavar="N", help="processes of this machine")
-    return parser
+    return made
 
 
 def _executor(flags: argparse.Namespace) -> Any:
@@ -71,6 +70,14 @@ def _executor(flags: argparse.Namespace) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    asked = sys.argv[1:] if arguments is None else arguments
+    shared = any(flag.split("=")[0] in EXECUTORS for flag in asked)
+    if asked[:1] == ["sweep"] and shared:
+        return _shared_sweep(asked[1:])
+    return _stepcast.main(["stepcast", *asked])
+
+
+def _shared_sweep(arguments: list[str]) -> int:
     flags = _parser().parse_args(arguments)
     try:
         swept = sweep(

@@ -2,6 +2,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, final
 
+from typing_extensions import Unpack
+
+from .keywords import ScenarioKeywords
+
 __version__: Final[str]
 
 @final
@@ -15,7 +19,7 @@ class Scenario:
         *,
         set: Mapping[str, Any] | Iterable[str] | None = None,
         folder: str | PathLike[str] | None = None,
-        **keywords: Any,
+        **keywords: Unpack[ScenarioKeywords],
     ) -> Scenario: ...
     @staticmethod
     def of_profile(
@@ -24,14 +28,14 @@ class Scenario:
         /,
         *,
         set: Mapping[str, Any] | Iterable[str] | None = None,
-        **keywords: Any,
+        **keywords: Unpack[ScenarioKeywords],
     ) -> Scenario: ...
     @staticmethod
     def _unpack(packed: str) -> Scenario: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def changed(
-        self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Any
+        self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Unpack[ScenarioKeywords]
     ) -> Scenario: ...
     @property
     def name(self) -> str: ...
@@ -80,6 +84,7 @@ class Answer:
     def to_json(self) -> str: ...
     def to_svg(self) -> str | None: ...
     def to_html(self) -> str | None: ...
+    def to_text(self) -> str | None: ...
     @property
     def headline(self) -> str | None: ...
     @property
@@ -92,7 +97,7 @@ class Answer:
     def artefact(self) -> str | None: ...
     def emit(self, framework: str) -> str: ...
     def scenario(
-        self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Any
+        self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Unpack[ScenarioKeywords]
     ) -> Scenario: ...
 
 @final
@@ -171,3 +176,6 @@ def import_trace(
 def validate(
     set: str | None, data: str | PathLike[str] | None, held_out: bool, gemm: str | PathLike[str] | None
 ) -> Answer: ...
+
+def main(arguments: Sequence[str]) -> int: ...
+def printed(arguments: Sequence[str]) -> tuple[str, str, int]: ...

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _stepcast, results
 from ._stepcast import Scenario
 from .errors import InputError
 from .vary import Vary, axes
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords, ScenarioKeywords
+
 Path = str | os.PathLike[str]
 Source = Scenario | Path | Mapping[str, Any] | None
 Changes = Mapping[str, Any] | Iterable[str] | None
 
 
-def scenario_of(source: Source, set: Changes, keywords: Mapping[str, Any]) -> Scenario:
+def scenario_of(source: Source, set: Changes, keywords: ScenarioKeywords | Keywords) -> Scenario:
     """The scenario of a call, with overrides."""
     if not isinstance(source, Scenario):
         return Scenario(source, set=set, **keywords)
@@ -30,7 +35,7 @@ def predict(
     workers: int | Iterable[int] | None = None,
     worth: float = 0.05,
     set: Changes = None,
-    **keywords: Any,
+    **keywords: Unpack[Keywords],
 ) -> results.Forecast:
     """A forecast with reasons and a scaling curve: `stepcast predict`.
 
@@ -61,7 +66,7 @@ def check(
     steps_left: int | None = None,
     method: str = "auto",
     set: Changes = None,
-    **keywords: Any,
+    **keywords: Unpack[ScenarioKeywords],
 ) -> results.Check:
     """Measured steps, in seconds, against the forecast: `stepcast check`.
 
@@ -77,7 +82,7 @@ def check(
 
 
 def compare(
-    scenario: Source = None, *, workers: int | None = None, set: Changes = None, **keywords: Any
+    scenario: Source = None, *, workers: int | None = None, set: Changes = None, **keywords: Unpack[Keywords]
 ) -> results.Comparison:
     """Every method side by side: `stepcast compare`."""
     asked = scenario_of(scenario, set, keywords)
@@ -85,7 +90,7 @@ def compare(
     return results.Comparison(_stepcast.compare(asked, number))
 
 
-def fuse(scenario: Source = None, *, set: Changes = None, **keywords: Any) -> results.Fusion:
+def fuse(scenario: Source = None, *, set: Changes = None, **keywords: Unpack[ScenarioKeywords]) -> results.Fusion:
     """The best tensor fusion, and what to set in PyTorch or Horovod: `stepcast fuse`."""
     if scenario is None and set is None and not keywords:
         keywords = {"architecture": "all-reduce", "synchronisation": "bsp"}
@@ -107,7 +112,7 @@ def search(
     seed: int = 1,
     threads: int | None = None,
     set: Changes = None,
-    **keywords: Any,
+    **keywords: Unpack[Keywords],
 ) -> results.Search:
     """The best configuration within constraints: `stepcast search`.
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _stepcast
 from ._stepcast import Scenario
 from .ask import Changes, Source, scenario_of, whole
 from .executors import Parts, run
 from .results import Result
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords, ScenarioKeywords
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ class Plan(Result):
         """The best plan for megatron, torchtitan, deepspeed or fsdp: `stepcast plan --emit`."""
         return self._answer.emit(framework)
 
-    def scenario(self, *, set: Changes = None, **keywords: Any) -> Scenario:
+    def scenario(self, *, set: Changes = None, **keywords: Unpack[ScenarioKeywords]) -> Scenario:
         """The scenario with the best plan on its machines, for `predict` and `watch`."""
         return self._answer.scenario(set=set, **keywords)
 
@@ -190,7 +195,7 @@ def plan(
     threads: int | None = None,
     executor: Any = None,
     set: Changes = None,
-    **keywords: Any,
+    **keywords: Unpack[Keywords],
 ) -> Plan:
     """The best of all valid plans of a transformer: `stepcast plan`.
 

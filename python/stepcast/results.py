@@ -14,6 +14,9 @@ from .errors import StepcastError
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords
 
 
 def to_pandas(rows: list[dict[str, Any]]) -> pandas.DataFrame:
@@ -141,6 +144,10 @@ class Forecast(Result):
     def rows(self) -> list[dict[str, Any]]:
         """One row for every number of workers."""
         return list(self._data["scaling"]) or [dict(self._data["prediction"])]
+
+    def __str__(self) -> str:
+        """The answer as `stepcast predict` prints it."""
+        return (self._answer.to_text() or repr(self)).rstrip()
 
     def __repr__(self) -> str:
         return f"<{self._title}: {self._answer.headline}>"
@@ -299,7 +306,7 @@ class Imported(Result):
         return list(self._data["notes"])
 
     def scenario(
-        self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Any
+        self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Unpack[Keywords]
     ) -> Scenario:
         """A scenario with the imported profile or model; a profile alone is trained asynchronously by default."""
         return self._answer.scenario(set=set, **keywords)

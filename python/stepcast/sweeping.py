@@ -17,6 +17,9 @@ from .vary import Vary, axes
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
+
+    from .keywords import ScenarioKeywords
 
 MOST_POINTS = 10_000_000
 """More points than this need a limit, as on the command line."""
@@ -94,7 +97,7 @@ def sweep(
     executor: Any = None,
     chunk: int = CHUNK,
     set: Changes = None,
-    **keywords: Any,
+    **keywords: Unpack[ScenarioKeywords],
 ) -> Sweep:
     """A prediction for every combination of values; the last key changes fastest.
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from array import array
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import results
 from .ask import Changes, Source, check, predict, scenario_of
 from .errors import InputError, StepcastError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .keywords import Keywords
 
 
 class Watch:
@@ -19,7 +24,7 @@ class Watch:
     """
 
     def __init__(
-        self, scenario: Source, method: str, steps: int | None, synchronise: bool, set: Changes, keywords: dict[str, Any]
+        self, scenario: Source, method: str, steps: int | None, synchronise: bool, set: Changes, keywords: Keywords
     ) -> None:
         self._scenario = scenario_of(scenario, set, keywords)
         self._method = method
@@ -104,7 +109,7 @@ def watch(
     steps: int | None = None,
     synchronise: bool = True,
     set: Changes = None,
-    **keywords: Any,
+    **keywords: Unpack[Keywords],
 ) -> Watch:
     """Watches a training loop beside its forecast.
 

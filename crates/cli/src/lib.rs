@@ -15,29 +15,31 @@ use answer::{Answer, Output};
 use clap::Parser;
 use commands::Cli;
 use render::Screen;
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::process::ExitCode;
 use stepcast_core::fault::Fault;
+use stepcast_core::scenario::Scenario;
+use stepcast_study::Forecast;
 
 const BAD_INPUT: u8 = 2;
 
-/// Runs the command of the program's own arguments and prints its answer or its error.
-pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// Runs the command of a program's arguments, prints its answer or its error, and returns its exit code.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are printed here too. A closed pipe is no error.
             let _ = error.print();
-            return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT).into();
+            return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT);
         }
     };
     let output = Output { json: cli.json, screen: Screen::stdout() };
     match cli.command.run(&output).and_then(|answer| write(&answer).map(|()| answer.end)) {
-        Ok(end) => end.code().into(),
+        Ok(end) => end.code(),
         Err(fault) => {
             let text = render::error::render(&fault, &Screen::stderr());
             let _ = io::stderr().lock().write_all(text.as_bytes());
-            BAD_INPUT.into()
+            BAD_INPUT
         }
     }
 }
@@ -72,6 +74,11 @@ pub fn run(arguments: &[&str]) -> Printed {
         Ok(answer) => printed(answer.text, String::new(), answer.end.code()),
         Err(fault) => printed(String::new(), render::error::render(&fault, &Screen::FILE), BAD_INPUT),
     }
+}
+
+/// A forecast as `stepcast predict` prints it.
+pub fn forecast_text(scenario: &Scenario, forecast: &Forecast) -> String {
+    render::answers::brief(scenario, forecast, "", false, &Screen::FILE)
 }
 
 /// Writes the answer; a pipe that is closed early (`| head`) is no error.

@@ -1,8 +1,9 @@
-//! Checks that the tables of docs/scenario.md match the declarations of the keys.
+//! Checks that the tables of docs/scenario.md and the keywords of the Python package match the declarations of the keys.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use stepcast_core::scenario::documentation;
+use stepcast_core::scenario::{SectionDoc, documentation};
 
 /// The markers around the table of a section.
 fn markers(path: &str) -> [String; 2] {
@@ -23,12 +24,44 @@ fn renewed(page: &str) -> Option<String> {
 
 #[test]
 fn tables_of_keys_are_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md");
-    let page = fs::read_to_string(&path).unwrap();
-    let renewed = renewed(&page).expect("docs/scenario.md has a place for the table of every section");
+    up_to_date("docs/scenario.md", |page| {
+        renewed(page).expect("docs/scenario.md has a place for the table of every section")
+    });
+}
+
+/// Keys above all sections, sections, and keys of sections that stand at the top.
+#[test]
+fn keywords_of_python_are_up_to_date() {
+    let names = |section: &SectionDoc| {
+        let keys = section.keys.iter().map(|key| key.name.replace('-', "_"));
+        keys.chain([section.path.to_owned()]).collect::<Vec<_>>()
+    };
+    let (mut anywhere, mut apart) = (BTreeSet::from(["as_published".to_owned()]), BTreeSet::new());
+    for section in documentation().iter().filter(|section| !section.path.contains('.')) {
+        if section.path == "plan" { &mut apart } else { &mut anywhere }.extend(names(section));
+    }
+    apart.extend(["count", "model", "workers"].map(str::to_owned));
+    let listed = |names: &mut dyn Iterator<Item = &String>| {
+        names.map(|name| format!("    {name}: Any\n")).collect::<String>()
+    };
+    let text = format!(
+        "\"\"\"Keywords of scenarios; written from the declarations of their keys.\"\"\"\n\nfrom typing import Any, TypedDict\n\n\n\
+         class Keywords(TypedDict, total=False):\n    \"\"\"Keys of a scenario that every call takes by name.\"\"\"\n\n{}\n\n\
+         class ScenarioKeywords(Keywords, total=False):\n    \"\"\"Those, and names that some calls use for parameters of their own.\"\"\"\n\n{}",
+        listed(&mut anywhere.difference(&apart)),
+        listed(&mut apart.iter()),
+    );
+    up_to_date("python/stepcast/keywords.py", |_| text);
+}
+
+/// Compares a file with what it should be, or writes that.
+fn up_to_date(path: &str, renewed: impl FnOnce(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let now = fs::read_to_string(&path).unwrap_or_default();
+    let renewed = renewed(&now);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &renewed).unwrap();
         return;
     }
-    assert!(page == renewed, "run `UPDATE_DOCS=1 cargo test -p stepcast-core --test documentation`");
+    assert!(now == renewed, "run `UPDATE_DOCS=1 cargo test -p stepcast-core --test documentation`");
 }

@@ -110,6 +110,14 @@ impl Answer {
         Ok(Some(text.map_err(|error| Problem::internal(error.to_string()))?))
     }
 
+    /// A forecast as the command line prints it.
+    fn to_text(&self) -> Option<String> {
+        match &self.content {
+            Content::Forecast { forecast, scenario } => Some(stepcast_cli::forecast_text(scenario, forecast)),
+            _ => None,
+        }
+    }
+
     /// Step time and throughput of a forecast, with units.
     #[getter]
     fn headline(&self) -> Option<String> {

@@ -6,6 +6,7 @@
 mod answer;
 mod ask;
 mod border;
+mod command;
 mod plan;
 mod problem;
 mod scenario;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 mod _stepcast {
     #[pymodule_export]
     use crate::answer::Answer;
+    #[pymodule_export]
+    use crate::command::{main, printed};
     #[pymodule_export]
     use crate::ask::{check, compare, fit, fuse, import_trace, methods, predict, search, validate};
     #[pymodule_export]

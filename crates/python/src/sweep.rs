@@ -13,7 +13,7 @@ use stepcast_core::quantity::SamplesPerSec;
 use stepcast_report::plots::varied::{Point, Swept};
 use stepcast_study::MethodChoice;
 use stepcast_study::Request;
-use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, Variants, fingerprint, rows};
+use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, Variants, rows};
 
 self_cell!(
     struct Varied {
@@ -106,10 +106,7 @@ impl Sweep {
     /// The lines before all rows.
     fn header<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = format_named(format)?;
-        let header = self.with(|variants| {
-            let print = fingerprint(variants, &self.agreement)?;
-            format.header(variants, &self.agreement, &print)
-        });
+        let header = self.with(|variants| format.header(variants));
         Ok(PyBytes::new(py, &header.map_err(|error: io::Error| Problem::internal(error.to_string()))?))
     }
 

@@ -332,13 +332,8 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
         schedule: plan.schedule_kind(),
         exposed: exposed.into_iter().filter(|part| part.kind.is_link()).collect(),
         stages: step.stages.iter().zip(&ranks).map(stage).collect(),
-        memory: memory_report(capacity(scenario), plan, &ranks),
+        memory: memory_report(scenario.cluster.smallest_memory(), plan, &ranks),
     }
-}
-
-fn capacity(scenario: &Scenario) -> Bytes {
-    let memory = scenario.cluster.groups.iter().map(|group| group.device.memory);
-    memory.reduce(Bytes::min).unwrap_or(Bytes::ZERO)
 }
 
 fn memory_report(capacity: Bytes, plan: &Plan, ranks: &[RankMemory]) -> MemoryReport {
@@ -403,7 +398,7 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
         let run = Run { plan: changed, division, ..*run };
         let held = run.held();
         let ranks: Vec<RankMemory> = (0..changed.pipeline).map(|stage| held.rank(stage)).collect();
-        memory_report(capacity(scenario), changed, &ranks).verdict == Verdict::Fits
+        memory_report(scenario.cluster.smallest_memory(), changed, &ranks).verdict == Verdict::Fits
     };
     changes.into_iter().find(fits).map(|(name, _)| name)
 }

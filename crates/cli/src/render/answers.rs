@@ -348,7 +348,7 @@ pub(crate) fn sweep(
     agreement: &Agreement,
     screen: &Screen,
 ) -> String {
-    let rows = shown.table(variants, agreement, Some(screen.width.into()));
+    let rows = shown.table(variants, Some(screen.width.into()));
     let notes = shown.notes(variants, agreement, WORDING).join(" ");
     format!("{}\n{}", table::section(&rows, screen), screen.paragraph(0, &notes))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const AXES: [&str; 4] = ["--vary", "workers.0.count=0..3", "--vary", "batch=1..400"];
+const AXES: [&str; 4] = ["--vary", "workers.0.count=0..3", "--vary", "batch=1..60"];
 
 fn stepcast(command: &str, arguments: &[&str]) -> Output {
     process(&[command, &example("search.toml")]).args(arguments).output().unwrap()
@@ -32,14 +32,15 @@ fn the_number_of_threads_and_interruptions_do_not_matter() {
         let path = folder.path().join(name);
         assert!(swept(&path, &["--threads", "1"]).status.success());
         let whole = fs::read(&path).unwrap();
-        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 1 + 1600);
+        let titles = usize::from(name.ends_with(".csv"));
+        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), titles + 240);
         assert!(swept(&path, &["--threads", "3", "--force"]).status.success());
         assert_eq!(fs::read(&path).unwrap(), whole);
         // Cut anywhere: within the header, within a row, behind one.
         for cut in [0, 20, whole.len() / 2, whole.len() - 1, whole.len()] {
             fs::write(&path, &whole[..cut]).unwrap();
             let resumed = swept(&path, &["--resume"]);
-            if cut == 20 {
+            if cut == 20 && titles == 1 {
                 assert!(refused(&resumed).contains("another sweep"));
                 continue;
             }
@@ -47,7 +48,7 @@ fn the_number_of_threads_and_interruptions_do_not_matter() {
             assert_eq!(fs::read(&path).unwrap(), whole, "{cut}");
         }
         fs::write(&path, &whole[..whole.len() / 3]).unwrap();
-        assert!(swept(&path, &["--limit", "900", "--resume"]).status.success());
+        assert!(swept(&path, &["--limit", "130", "--resume"]).status.success());
         let part = fs::read(&path).unwrap();
         assert!(whole.starts_with(&part) && part.ends_with(b"\n"));
     }
@@ -124,7 +125,7 @@ fn an_interrupted_sweep_is_completed() {
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.ends_with('\n') && text.lines().count() < 501, "{}", text.lines().count());
     assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
-    let two_more = (text.lines().count() + 1).to_string();
+    let two_more = (text.lines().count() + 2).to_string();
     let resumed = stepcast("sweep", &[&simulate[..], &["--resume", "--limit", &two_more]].concat());
     assert!(resumed.status.success());
     let longer = fs::read_to_string(&path).unwrap();

@@ -5,7 +5,7 @@ use super::network::{Network, NetworkSection};
 use crate::fault::Fault;
 use crate::keys::{Check, NameOr, keys, plain};
 use crate::precision::Precision;
-use crate::quantity::{BitsPerSec, SamplesPerSec, Seconds};
+use crate::quantity::{BitsPerSec, Bytes, SamplesPerSec, Seconds};
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -167,6 +167,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Memory that frameworks see on the smallest device.
+    pub fn smallest_memory(&self) -> Bytes {
+        self.groups.iter().map(|group| group.device.visible_memory()).reduce(Bytes::min).unwrap_or(Bytes::ZERO)
+    }
+
     /// Number of workers on each machine.
     pub fn workers_per_node(&self) -> u32 {
         self.nodes.as_ref().map_or(1, |nodes| nodes.workers)

@@ -27,7 +27,7 @@ pub fn predictions(comparison: &Comparison) -> Table {
 pub fn effects(comparison: &Comparison) -> Table {
     let mut table = Table::new(
         "What a step consists of",
-        ["method", "#computing", "#not overlapped", "#contention", "#start-up"],
+        ["method", "#computing", "#server software", "#not overlapped", "#contention", "#start-up"],
     );
     // Rounding errors are shown as zero.
     let time = |time: Seconds, step: Seconds| match (time / step).abs() < 1e-9 {
@@ -39,8 +39,7 @@ pub fn effects(comparison: &Comparison) -> Table {
         let Some(effects) = &figures.effects else { continue };
         let times = effects.named().map(|(_, time)| time);
         let step = times.iter().copied().sum();
-        let [computing, not_overlapped, contention, startup] = times.map(|part| time(part, step));
-        table.row([row.method.to_owned(), computing, not_overlapped, contention, startup]);
+        table.row([row.method.to_owned()].into_iter().chain(times.map(|part| time(part, step))));
     }
     table
 }

@@ -8,7 +8,7 @@ use crate::format::{
 use crate::sentences;
 use crate::table::Table;
 use crate::words::Hint;
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::Seconds;
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
 
 /// Rows of the front that are shown.
@@ -83,7 +83,7 @@ pub fn best(report: &SearchReport) -> Table {
     columns.extend(trains.then_some("#training"));
     columns.extend(costs.then_some(cost.as_str()));
     columns.extend(["#step time", "#throughput"]);
-    let bounded = rows.iter().any(|row| row.interval_samples_per_s.is_some());
+    let bounded = rows.iter().any(|row| row.figures.interval.is_some());
     columns.extend(bounded.then_some("#90 % interval"));
     let all_fit = rows.iter().all(|row| row.figures.fits);
     columns.extend((!all_fit).then_some("memory"));
@@ -100,8 +100,7 @@ pub fn best(report: &SearchReport) -> Table {
         }
         cells.extend([figures.iteration.human(), grouped(figures.throughput.human())]);
         if bounded {
-            let ends = entry.interval_samples_per_s.map(|ends| ends.map(SamplesPerSec::new));
-            cells.push(ends.map_or(String::new(), bare_interval_of_rates));
+            cells.push(figures.interval.map_or(String::new(), bare_interval_of_rates));
         }
         if !all_fit {
             cells.push(if figures.fits { "fits" } else { "too little" }.to_owned());

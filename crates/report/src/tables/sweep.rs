@@ -7,8 +7,7 @@ use crate::sentences;
 use crate::table::{Column, Table};
 use crate::words::{Hint, Wording};
 use std::collections::BTreeMap;
-use stepcast_core::quantity::SamplesPerSec;
-use stepcast_study::explore::sweep::{Agreement, Axis, PointFigures, SweepRow, Variants, intervals};
+use stepcast_study::explore::sweep::{Agreement, Axis, PointFigures, SweepRow, Variants};
 
 /// "batch 32, workers.count 4".
 pub fn values(axes: &[Axis], digits: &[u64]) -> String {
@@ -80,14 +79,8 @@ impl Ranked {
     }
 }
 
-/// The values and figures of some points with the intervals of their throughputs, in at most `width` characters where one
-/// is given.
-pub fn points(
-    axes: &[Axis],
-    rows: &[SweepRow],
-    intervals: &[Option<[SamplesPerSec; 2]>],
-    width: Option<usize>,
-) -> Table {
+/// The values and figures of some points, in at most `width` characters where one is given.
+pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
     let figure = |show: &dyn Fn(&PointFigures) -> Option<String>| -> Vec<String> {
         let cell = |row: &SweepRow| row.answer.as_ref().map_or(Some("–".to_owned()), show);
         rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
@@ -101,9 +94,7 @@ pub fn points(
         |column: &str, rank, cells: Vec<String>| columns.push(Ranked { column: column.into(), rank, cells });
     add("#step time", Rank::Needed, figure(&|point| Some(point.iteration.human())));
     add("#throughput", Rank::Needed, figure(&|point| Some(grouped(point.throughput.human()))));
-    let interval = |ends: &Option<[SamplesPerSec; 2]>| ends.map_or(String::new(), bare_interval_of_rates);
-    let cells = (0..rows.len()).map(|place| intervals.get(place).map_or(String::new(), interval));
-    add("#90 % interval", Rank::Interval, cells.collect());
+    add("#90 % interval", Rank::Interval, figure(&|point| point.interval.map(bare_interval_of_rates)));
     add("#scaling", Rank::Scaling, figure(&|point| Some(percent(point.scaling_factor))));
     add("#epoch", Rank::Epoch, figure(&|point| point.epoch.map(duration)));
     add("#cost", Rank::Cost, figure(&|point| point.cost.map(money)));
@@ -204,11 +195,9 @@ impl FirstRows {
         self.seen - self.refused
     }
 
-    /// The rows with their intervals, in at most `width` characters where one is given.
-    pub fn table(&self, variants: &Variants<'_>, agreement: &Agreement, width: Option<usize>) -> Table {
-        let digits = self.rows.iter().map(|row| row.digits.as_slice());
-        let intervals = intervals(variants, agreement.choice(), digits);
-        points(variants.axes(), &self.rows, &intervals, width)
+    /// The rows, in at most `width` characters where one is given.
+    pub fn table(&self, variants: &Variants<'_>, width: Option<usize>) -> Table {
+        points(variants.axes(), &self.rows, width)
     }
 
     /// What is not shown, where the fastest is, and what could not be predicted.

@@ -324,7 +324,7 @@ mod tests {
         let map = Map::new(&scenario(&[]), &Oyama2016, Extent::default()).unwrap();
         assert_eq!(map.nodes, (1..=8).collect::<Vec<_>>());
         let largest = *map.batches.last().unwrap();
-        let memory = scenario(&[]).cluster.groups[0].device.memory;
+        let memory = scenario(&[]).cluster.smallest_memory();
         assert!(training::needed(&scenario(&[]), largest) <= memory);
         assert!(training::needed(&scenario(&[]), largest + 1) > memory);
         let small = scenario(&["cluster.workers.0.device={base=\"tesla-k80\", memory=\"100 MB\"}"]);

@@ -23,8 +23,8 @@ const WHAT_IF: f64 = 0.2;
 /// For both ends of all uncertain inputs.
 const INPUTS: f64 = 0.1;
 
-/// Predictions of a comparison: the step, and four for where its time goes.
-pub(super) const COMPARED: usize = 5;
+/// Predictions of a comparison: the step, and five for where its time goes.
+pub(super) const COMPARED: usize = 6;
 
 /// Least budget of one prediction.
 const LEAST: f64 = 10_000.0;

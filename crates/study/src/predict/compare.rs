@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::{Fault, Remedies};
+use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::{Method, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
@@ -81,10 +82,14 @@ pub struct MethodFigures {
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Effects {
-    /// The step if transfers take no time.
+    /// The step if neither transfers nor the software of servers take time.
     #[serde(rename = "computing_s")]
     #[serde_as(as = "InBaseUnits")]
     pub computing: Seconds,
+    /// Additional time by the software of servers: serialising, copying, updating.
+    #[serde(rename = "serving_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub serving: Seconds,
     /// Transfers of the smallest cluster that do not overlap with computing.
     #[serde(rename = "not_overlapped_s")]
     #[serde_as(as = "InBaseUnits")]
@@ -100,8 +105,8 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Predicts the scenario without start-up costs and with links that take no time, both also for the smallest
-    /// cluster that communicates.
+    /// Predicts the scenario without start-up costs, with links that take no time, both also for the smallest
+    /// cluster that communicates, and with software that takes none either.
     fn find(scenario: &Scenario, method: &dyn Method, step: Seconds) -> Option<Self> {
         let smallest = match scenario.strategy.architecture {
             Architecture::ParameterServer => 1,
@@ -116,21 +121,26 @@ impl Effects {
         let both = |scenario: &Scenario| {
             Some((ask(scenario)?, ask(&scenario.on(with_bandwidth(&scenario.cluster, FAST)))?))
         };
-        let (without_startup, computing) = both(&smooth)?;
+        let (without_startup, without_links) = both(&smooth)?;
+        let mut cluster = with_bandwidth(&smooth.cluster, FAST);
+        cluster.servers.software = Some(ServerSoftware::None);
+        let computing = ask(&smooth.on(cluster))?;
         let (small, small_computing) = both(&smooth.on(smooth.cluster.resized(smallest)))?;
         let not_overlapped = small - small_computing;
         Some(Self {
             computing,
+            serving: without_links - computing,
             not_overlapped,
-            contention: without_startup - computing - not_overlapped,
+            contention: without_startup - without_links - not_overlapped,
             startup: step - without_startup,
         })
     }
 
     /// The effects with their names.
-    pub fn named(&self) -> [(&'static str, Seconds); 4] {
+    pub fn named(&self) -> [(&'static str, Seconds); 5] {
         [
             ("computing", self.computing),
+            ("software of servers", self.serving),
             ("transfers that are not overlapped", self.not_overlapped),
             ("contention", self.contention),
             ("start-up", self.startup),
@@ -294,7 +304,7 @@ mod tests {
                     let parts = figures.effects.unwrap().named();
                     let sum: f64 = parts.iter().map(|(_, time)| time.get()).sum();
                     assert!((sum / figures.iteration.get() - 1.0).abs() < 1e-9, "{row:?}");
-                    assert!(parts[0].1.get() > 0.0 && parts[1].1.get() >= 0.0, "{row:?}");
+                    assert!(parts[0].1.get() > 0.0 && parts[2].1.get() >= 0.0, "{row:?}");
                 }
                 Answer::Refused(why) => assert!(!why.reason.is_empty() && !why.remedy.is_empty(), "{row:?}"),
             }

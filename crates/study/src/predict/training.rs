@@ -27,7 +27,7 @@ pub(crate) fn fullest(scenario: &Scenario) -> f64 {
         return 0.0;
     }
     let groups = scenario.cluster.groups.iter().enumerate();
-    let parts = groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.memory);
+    let parts = groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.visible_memory());
     parts.fold(0.0, f64::max)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn fits(scenario: &Scenario) -> bool {
 
 /// The largest batch that fits into the smallest device, 0 if none does; `None` if activations are unknown.
 pub(crate) fn largest_batch(scenario: &Scenario) -> Option<u32> {
-    let memory = scenario.cluster.groups.iter().map(|group| group.device.memory).reduce(Bytes::min)?;
+    let memory = scenario.cluster.smallest_memory();
     if scenario.workload.activations <= Bytes::ZERO {
         return None;
     }
@@ -106,11 +106,11 @@ fn too_large(scenario: &Scenario) -> Vec<Warning> {
     }
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
         let batch = scenario.batch(index);
+        let (device, capacity) = (&group.device.name, group.device.visible_memory());
         let needed = needed(scenario, batch);
-        if needed <= group.device.memory {
+        if needed <= capacity {
             continue;
         }
-        let (device, capacity) = (&group.device.name, group.device.memory);
         let message = match needed / capacity {
             few if few < FAR_TOO_LARGE => {
                 let (needed, capacity) = (needed.human(), capacity.human());

@@ -121,7 +121,7 @@ fn shown(
     if let Some(svg) = plot {
         shown.plot("sweep", svg);
     }
-    let table = first.table(variants, agreement, None);
+    let table = first.table(variants, None);
     shown.table_of(&table, first.rows().iter().map(|row| Some(row.index)).collect())?;
     for row in first.rows() {
         let axes = variants.axes().iter().zip(&row.digits);

@@ -3,7 +3,7 @@
 use super::PlanQuestion;
 use super::search::PartResult;
 use super::setup::words;
-use super::setup::{Setup, capacity};
+use super::setup::Setup;
 use crate::cost;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -115,7 +115,7 @@ impl PlanQuestion<'_> {
                 return Fault::in_key("plan", "there is no plan", "allow more");
             };
             let most = Bytes::new(memory);
-            let capacity = self.on(&setup).map_or(Bytes::ZERO, |scenario| capacity(&scenario));
+            let capacity = self.on(&setup).map_or(Bytes::ZERO, |scenario| scenario.cluster.smallest_memory());
             let reason = format!(
                 "none of {} plans fits: the nearest ({}, {}) needs {} of {} on its fullest device",
                 counts.plans,

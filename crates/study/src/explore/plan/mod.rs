@@ -26,7 +26,7 @@ use families::{BestPlan, Families, Family, MACHINES, codes, compared};
 use schemars::JsonSchema;
 use search::{MemoryLimit, PartResult, Search};
 use serde::{Deserialize, Serialize};
-use setup::{Setup, capacity, machines, section, words};
+use setup::{Setup, machines, section, words};
 use space::PlanSpace;
 use stagewise::Stages;
 use std::ops::ControlFlow;
@@ -227,7 +227,7 @@ impl<'a> PlanQuestion<'a> {
     /// The result of a part. It does not depend on the others, so that parts may be computed anywhere.
     fn part(&self, setup: &Setup, pruned: bool, watch: &mut Watch<'_>) -> Result<Part, Fault> {
         let (scenario, base) = (self.on(setup)?, self.base(setup));
-        let room = MemoryLimit { capacity: capacity(&scenario), may_fit: self.bounds.may_fit };
+        let room = MemoryLimit { capacity: scenario.cluster.smallest_memory(), may_fit: self.bounds.may_fit };
         let rates = self.rates(&scenario)?;
         let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
         let run = on_machines(&scenario, &self.shape, &base, any);
@@ -462,7 +462,7 @@ impl<'a> PlanQuestion<'a> {
         let rates = self.rates(&scenario)?;
         let (time, cost) = rates.training(step);
         let tokens = (self.global_batch * self.shape.sequence) as f64;
-        let fits = memory <= capacity(&scenario);
+        let fits = memory <= scenario.cluster.smallest_memory();
         let base = self.base(setup);
         Ok(Entry {
             machine: self.offer(setup).map(|offer| offer.label().to_owned()),

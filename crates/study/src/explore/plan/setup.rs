@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
-use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::{MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
     COMPARED_LISTED, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
@@ -203,10 +202,4 @@ pub(super) fn section(plan: &Plan) -> Result<String, Fault> {
     let keys = toml::to_string(&own)
         .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))?;
     Ok(format!("[strategy.plan]\n{keys}"))
-}
-
-/// Memory of the smallest device.
-pub(super) fn capacity(scenario: &Scenario) -> Bytes {
-    let memory = scenario.cluster.groups.iter().map(|group| group.device.memory);
-    memory.reduce(Bytes::min).unwrap_or(Bytes::ZERO)
 }

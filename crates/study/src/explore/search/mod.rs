@@ -16,7 +16,7 @@ pub use report::{Entry, SearchReport};
 pub use tracker::Goal;
 
 use crate::cost;
-use crate::explore::sweep::{Agreement, Variants, intervals, is_quick};
+use crate::explore::sweep::{Agreement, Variants, interval_at, is_quick};
 use crate::predict::MethodChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,6 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::method::CancelCheck;
-use stepcast_core::quantity::SamplesPerSec;
 use tracker::Tracker;
 
 /// Part of what a study may cost for which every configuration is tried although there are bounds.
@@ -189,10 +188,9 @@ pub fn search(
     }
     // Who has interrupted the search does not wait for intervals.
     if wanted().is_continue() {
-        let digits: Vec<Vec<u64>> = report.best.iter().map(|entry| digits(variants, entry.index)).collect();
-        let found = intervals(variants, choice, digits.iter().map(Vec::as_slice));
-        for (entry, interval) in report.best.iter_mut().zip(found) {
-            entry.interval_samples_per_s = interval.map(|ends| ends.map(SamplesPerSec::get));
+        let mut walker = variants.walker();
+        for entry in report.best.iter_mut().chain(&mut report.front) {
+            entry.figures.interval = interval_at(&mut walker, &digits(variants, entry.index), choice);
         }
     }
     Ok(SearchReport { methods: agreement.methods().to_vec(), ..report })

@@ -20,9 +20,6 @@ pub struct Entry {
     pub values: Vec<(String, String)>,
     /// Value of the objective, in seconds and units of currency.
     pub value: f64,
-    /// 90 % interval of the throughput; only of the best configurations, and not of simulated ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval_samples_per_s: Option<[f64; 2]>,
     /// The devices of its workers, each kind once, with their number; none for a profile.
     #[serde(skip)]
     pub devices: Vec<(String, u64)>,
@@ -124,7 +121,7 @@ pub(super) fn entry(variants: &Variants<'_>, walker: &mut Walker<'_>, candidate:
         None => devices(scenario).into_iter().map(owned).collect(),
     };
     let devices = walker.look(&digits(variants, index), named).unwrap_or_default();
-    Entry { index, values: values(variants, index), value, interval_samples_per_s: None, devices, figures }
+    Entry { index, values: values(variants, index), value, devices, figures }
 }
 
 fn values(variants: &Variants<'_>, index: u64) -> Vec<(String, String)> {

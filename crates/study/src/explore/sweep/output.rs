@@ -1,16 +1,20 @@
-//! The file of a sweep: a first line that identifies the sweep, then complete rows in order.
+//! The file of a sweep: complete rows in order. A file belongs to a sweep if its rows have the sweep's values, and its first
+//! and last row are predicted again to the same bytes.
 //!
 //! Rows are written as a whole, so the file is valid whenever the program ends. If a crash of the machine leaves an
 //! incomplete last row, it is cut off when the sweep is resumed; any other row that is not the sweep's own is an error.
 
 use super::agreement::Agreement;
+use super::row::SweepRow;
 use super::table::Format;
-use super::table::fingerprint;
+use super::run::rows;
 use super::variants::Variants;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::{Fault, Remedies, Remedy, RequestOption};
+use stepcast_core::method::never_cancelled;
 
 /// A file that rows are appended to.
 #[derive(Debug)]
@@ -60,8 +64,7 @@ impl Output {
         let force_it = || Remedy::option_to(RequestOption::Force, "to write over it");
         let failed =
             |error: io::Error| wrong(&error.to_string(), "check the path and the room on the disk".into());
-        let print = fingerprint(variants, agreement).map_err(|error| failed(error.into()))?;
-        let header = format.header(variants, agreement, &print).map_err(failed)?;
+        let header = format.header(variants).map_err(failed)?;
         let exists = path.exists();
         if exists && !resume && !force {
             let resume = Remedy::option_to(RequestOption::Resume, "to go on with it");
@@ -76,7 +79,7 @@ impl Output {
             .open(path)
             .map_err(failed)?;
         let begun = if resume {
-            Begun::read(&file, &header, format, variants).map_err(failed)?
+            Begun::read(&file, &header, format, (variants, agreement)).map_err(failed)?
         } else {
             Begun::Nothing
         };
@@ -125,33 +128,67 @@ enum Begun {
 }
 
 impl Begun {
-    fn read(file: &File, header: &[u8], format: Format, variants: &Variants<'_>) -> io::Result<Self> {
+    fn read(
+        file: &File,
+        header: &[u8],
+        format: Format,
+        (variants, agreement): (&Variants<'_>, &Agreement),
+    ) -> io::Result<Self> {
         let mut reader = BufReader::new(file);
-        let mut start = Vec::with_capacity(header.len());
-        reader.by_ref().take(header.len() as u64).read_to_end(&mut start)?;
-        if start.is_empty() {
+        if reader.fill_buf()?.is_empty() {
             return Ok(Self::Nothing);
         }
+        let mut start = Vec::with_capacity(header.len());
+        reader.by_ref().take(header.len() as u64).read_to_end(&mut start)?;
         if start != header {
             return Ok(Self::Other);
         }
         let points = variants.grid().points();
         let (mut rows, mut end) = (0_u64, header.len() as u64);
-        let mut row = Vec::new();
+        let (mut row, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             row.clear();
             let whole = format.next_row(&mut reader, &mut row)?;
             if row.is_empty() {
-                return Ok(Self::Rows(rows, end));
+                break;
             }
             if !whole || u128::from(rows) >= points || !format.is_row(variants, rows, &row) {
                 // Only the last row can have been cut short.
-                let last = !whole || reader.fill_buf()?.is_empty();
+                let is_last = !whole || reader.fill_buf()?.is_empty();
                 let own = u128::from(rows) < points && !(whole && format.is_complete(variants, &row));
-                return Ok(if last && own { Self::Rows(rows, end) } else { Self::Foreign(rows + 1) });
+                if is_last && own {
+                    break;
+                }
+                return Ok(Self::Foreign(rows + 1));
             }
             end += row.len() as u64;
+            if rows == 0 {
+                first.clone_from(&row);
+            }
+            std::mem::swap(&mut last, &mut row);
             rows += 1;
         }
+        for (index, bytes) in [(0, first), (rows.saturating_sub(1), last)] {
+            if rows > 0 && predicted(format, variants, agreement, index)? != bytes {
+                return Ok(Self::Other);
+            }
+        }
+        Ok(Self::Rows(rows, end))
     }
+}
+
+/// The row of one point as it stands in a file.
+fn predicted(
+    format: Format,
+    variants: &Variants<'_>,
+    agreement: &Agreement,
+    index: u64,
+) -> io::Result<Vec<u8>> {
+    let mut line = Ok(Vec::new());
+    let each = |row: SweepRow| format.line(variants, &row);
+    let _ = rows(variants, agreement, index..index + 1, &never_cancelled, each, |lines| {
+        line = lines.into_iter().collect::<io::Result<Vec<_>>>().map(|lines| lines.concat());
+        ControlFlow::Continue(())
+    });
+    line
 }

@@ -14,7 +14,7 @@ use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
-/// PointFigures of one point.
+/// Figures of one point.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct PointFigures {
@@ -32,6 +32,10 @@ pub struct PointFigures {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
+    /// 90 % interval of the throughput; none for simulations, for large sweeps, and where no measured runs tell its error.
+    #[serde(rename = "interval_samples_per_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<[InBaseUnits; 2]>")]
+    pub interval: Option<[SamplesPerSec; 2]>,
     /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
     /// One pass over the data, where a data set is given.
@@ -135,6 +139,7 @@ impl PointFigures {
             nodes: nodes(scenario),
             iteration: prediction.iteration,
             throughput: prediction.throughput,
+            interval: None,
             scaling_factor: prediction.scaling_factor,
             epoch,
             training: total,

@@ -4,7 +4,8 @@
 //! points. The result therefore depends neither on the number of threads nor on the length of the rounds. A run can
 //! stop within any prediction: what was delivered until then is complete and without gaps.
 //!
-//! How long a sweep will take is estimated before it begins; intervals are computed for chosen points.
+//! How long a sweep will take is estimated before it begins; points of small sweeps get intervals, which take dozens of
+//! predictions each.
 
 use super::agreement::Agreement;
 use super::row::SweepRow;
@@ -26,6 +27,9 @@ const BLOCKS_PER_THREAD: usize = 16;
 
 /// Approximate duration of a round of slow predictions. Threads wait for each other at the end of a round.
 const SOON: Duration = Duration::from_secs(1);
+
+/// Most points of a sweep whose rows all have intervals.
+const MOST_WITH_INTERVALS: u128 = 4096;
 
 /// Runs `work` on this many threads; on all cores if none is given or the thread pool cannot be created.
 pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> T {
@@ -82,13 +86,19 @@ pub fn rows<T: Send>(
     mut next: impl FnMut(Vec<T>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let asked = agreement.choice();
+    let bounded = variants.grid().points() <= MOST_WITH_INTERVALS;
     let block = |walker: &mut Walker<'_>, range: Range<u64>| {
         let mut rows = Vec::new();
         for index in range {
             let mut digits = Vec::new();
             variants.grid().digits(index, &mut digits);
             match walker.figures(&digits, asked, wanted) {
-                ControlFlow::Continue(answer) => rows.push(each(SweepRow { index, digits, answer })),
+                ControlFlow::Continue(mut answer) => {
+                    if let (true, Ok(figures)) = (bounded, &mut answer) {
+                        figures.interval = interval_at(walker, &digits, asked);
+                    }
+                    rows.push(each(SweepRow { index, digits, answer }));
+                }
                 ControlFlow::Break(()) => return (rows, ControlFlow::Break(())),
             }
         }
@@ -100,23 +110,19 @@ pub fn rows<T: Send>(
     })
 }
 
-/// The 90 % interval of the throughput at each of these points, given by their positions on the axes; none where there is
-/// no prediction, where no measured runs tell its error, and for simulations, which would be run dozens of times.
-pub fn intervals<'a>(
-    variants: &Variants<'_>,
+/// The 90 % interval of the throughput at a point; none where there is no prediction, where no measured runs tell its error,
+/// and for simulations, which would be run dozens of times.
+pub(crate) fn interval_at(
+    walker: &mut Walker<'_>,
+    digits: &[u64],
     choice: MethodChoice,
-    points: impl IntoIterator<Item = &'a [u64]>,
-) -> Vec<Option<[SamplesPerSec; 2]>> {
-    let mut walker = variants.walker();
-    let mut interval = |digits: &[u64]| {
-        let found = walker.look(digits, |scenario| {
-            let method = choice.method(scenario).ok().filter(|method| method.is_quick())?;
-            let prediction = method.predict(scenario).ok()?;
-            interval::of(scenario, method, &prediction).ok()?
-        });
-        found.ok().flatten().map(|interval| interval.throughput_samples_per_s)
-    };
-    points.into_iter().map(&mut interval).collect()
+) -> Option<[SamplesPerSec; 2]> {
+    let found = walker.look(digits, |scenario| {
+        let method = choice.method(scenario).ok().filter(|method| method.is_quick())?;
+        let prediction = method.predict(scenario).ok()?;
+        interval::of(scenario, method, &prediction).ok()?
+    });
+    found.ok().flatten().map(|interval| interval.throughput_samples_per_s)
 }
 
 /// Points that are tried, for as long as this.

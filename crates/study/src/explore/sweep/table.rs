@@ -1,10 +1,9 @@
-//! Rows of a sweep as CSV or JSON lines, and the hash that identifies it. Equal rows are equal bytes on every machine.
+//! Rows of a sweep as CSV or JSON lines. Equal rows are equal bytes on every machine.
 
-use super::agreement::Agreement;
 use super::row::{PointFigures, SweepRow};
 use super::variants::Variants;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
@@ -17,13 +16,15 @@ pub enum Format {
     JsonLines,
 }
 
-/// The columns after those of the axes. One more, whose title identifies the sweep, has no values.
-const COLUMNS: [&str; 15] = [
+/// The columns after those of the axes.
+const COLUMNS: [&str; 17] = [
     "method",
     "workers",
     "nodes",
     "iteration_s",
     "throughput_samples_per_s",
+    "low_samples_per_s",
+    "high_samples_per_s",
     "scaling_factor",
     "epoch_s",
     "training_s",
@@ -49,30 +50,12 @@ impl Format {
         }
     }
 
-    /// The lines before all rows.
-    pub fn header(
-        self,
-        variants: &Variants<'_>,
-        agreement: &Agreement,
-        fingerprint: &str,
-    ) -> io::Result<Vec<u8>> {
-        let version = env!("CARGO_PKG_VERSION");
-        let keys = variants.axes().iter().map(|axis| axis.key.as_str());
-        Ok(match self {
-            Self::Csv => {
-                let label = format!("stepcast_{version}_{fingerprint}");
-                let titles: Vec<&str> = keys.chain(COLUMNS).chain([label.as_str()]).collect();
-                record(titles)?
-            }
-            Self::JsonLines => {
-                let axes: Vec<&str> = variants.axes().iter().map(|axis| axis.text()).collect();
-                let mut header = serde_json::to_vec(&json!({ "sweep": {
-                        "version": version, "fingerprint": fingerprint, "vary": axes, "methods": agreement.methods(),
-                    } }))?;
-                header.push(b'\n');
-                header
-            }
-        })
+    /// The line before all rows: titles of columns.
+    pub fn header(self, variants: &Variants<'_>) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Csv => record(variants.axes().iter().map(|axis| axis.key.as_str()).chain(COLUMNS)),
+            Self::JsonLines => Ok(Vec::new()),
+        }
     }
 
     /// A row as one line, with its line end.
@@ -84,7 +67,7 @@ impl Format {
                 record(values.chain(match &row.answer {
                     Ok(figures) => cells(figures),
                     Err(why) => {
-                        let mut cells = vec![String::new(); COLUMNS.len() + 1];
+                        let mut cells = vec![String::new(); COLUMNS.len()];
                         cells[COLUMNS.len() - 1].clone_from(&why.refused);
                         cells
                     }
@@ -127,7 +110,7 @@ impl Format {
     pub(super) fn is_complete(self, variants: &Variants<'_>, row: &[u8]) -> bool {
         match self {
             Self::Csv => {
-                csv_cells(row).is_some_and(|cells| cells.len() == variants.axes().len() + COLUMNS.len() + 1)
+                csv_cells(row).is_some_and(|cells| cells.len() == variants.axes().len() + COLUMNS.len())
             }
             Self::JsonLines => serde_json::from_slice::<Map<String, Value>>(row).is_ok(),
         }
@@ -140,7 +123,7 @@ impl Format {
         let mut values = variants.axes().iter().zip(digits).map(|(axis, digit)| (axis, axis.value(digit)));
         match self {
             Self::Csv => csv_cells(row).is_some_and(|cells| {
-                cells.len() == variants.axes().len() + COLUMNS.len() + 1
+                cells.len() == variants.axes().len() + COLUMNS.len()
                     && values.zip(&cells).all(|((_, value), cell)| value == cell)
             }),
             Self::JsonLines => serde_json::from_slice::<Map<String, Value>>(row).is_ok_and(|object| {
@@ -179,6 +162,8 @@ fn cells(figures: &PointFigures) -> Vec<String> {
         figures.nodes.to_string(),
         figures.iteration.get().to_string(),
         figures.throughput.get().to_string(),
+        optional(figures.interval.map(|[low, _]| low.get())),
+        optional(figures.interval.map(|[_, high]| high.get())),
         figures.scaling_factor.to_string(),
         optional(figures.epoch.map(|time| time.get())),
         optional(figures.training.map(|time| time.get())),
@@ -189,7 +174,6 @@ fn cells(figures: &PointFigures) -> Vec<String> {
         bottleneck.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
         figures.warnings.join(" "),
         String::new(),
-        String::new(),
     ]
 }
 
@@ -197,28 +181,4 @@ fn record<T: AsRef<[u8]>>(fields: impl IntoIterator<Item = T>) -> io::Result<Vec
     let mut writer = csv::WriterBuilder::new().buffer_capacity(512).from_writer(Vec::new());
     writer.write_record(fields)?;
     writer.into_inner().map_err(|error| io::Error::other(error.to_string()))
-}
-
-/// The fingerprint of a sweep: a hash of the scenario, its profile, the axes, the method's name and the program's
-/// version.
-pub fn fingerprint(variants: &Variants<'_>, agreement: &Agreement) -> Result<String, serde_json::Error> {
-    let first = variants.first();
-    // FNV-1a, of 64 bits.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut part = |text: &str| {
-        for byte in text.bytes().chain([0]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    };
-    part(env!("CARGO_PKG_VERSION"));
-    part(agreement.name());
-    part(&serde_json::to_string(&first.to_file())?);
-    if let Some(profile) = first.profile() {
-        part(&serde_json::to_string(profile)?);
-    }
-    for axis in variants.axes() {
-        part(&axis.key);
-        part(&format!("{:?}", axis.values));
-    }
-    Ok(format!("{:016x}", hash))
 }

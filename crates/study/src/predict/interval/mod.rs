@@ -72,7 +72,7 @@ pub struct Interval {
 pub(crate) struct Intervals<'a> {
     method: &'a dyn Method,
     varied: Vec<Varied>,
-    table: Vec<Residuals>,
+    table: &'static [Residuals],
 }
 
 impl<'a> Intervals<'a> {
@@ -97,7 +97,7 @@ impl<'a> Intervals<'a> {
     ) -> Result<Option<(Interval, Vec<Warning>)>, Fault> {
         let regime = Regime::of(asked, prediction.scaling_factor);
         let method = validated_as(asked, prediction.method);
-        let Some(pool) = Pool::of(&self.table, method, regime, |_| true) else { return Ok(None) };
+        let Some(pool) = Pool::of(self.table, method, regime, |_| true) else { return Ok(None) };
         let assumed = assumed::assumed(asked, self.method, prediction, explained)?;
         let mut by_input = inputs::effects(&self.varied, self.method, prediction, change)?;
         if assumed.as_ref().is_some_and(|assumed| assumed.of_devices) {

@@ -12,6 +12,7 @@ use super::regime::{Limit, Machines, Pace, Regime, architecture};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use stepcast_core::quantity::{BitsPerSec, SamplesPerSec};
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
@@ -140,11 +141,14 @@ fn row(cases: &[&Case]) -> Residuals {
 }
 
 /// The rows of `validation/errors.csv`. A damaged file counts as empty; a test rules that out.
-pub fn committed() -> Vec<Residuals> {
-    let mut reader = csv::ReaderBuilder::new()
-        .comment(Some(b'#'))
-        .from_reader(stepcast_validation_data::ERRORS.as_bytes());
-    reader.deserialize().filter_map(Result::ok).collect()
+pub fn committed() -> &'static [Residuals] {
+    static TABLE: LazyLock<Vec<Residuals>> = LazyLock::new(|| {
+        let mut reader = csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .from_reader(stepcast_validation_data::ERRORS.as_bytes());
+        reader.deserialize().filter_map(Result::ok).collect()
+    });
+    &TABLE
 }
 
 /// How similar cases must be to be pooled, the most similar first.
