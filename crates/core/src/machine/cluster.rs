@@ -169,7 +169,11 @@ pub struct Cluster {
 impl Cluster {
     /// Memory that frameworks see on the smallest device.
     pub fn smallest_memory(&self) -> Bytes {
-        self.groups.iter().map(|group| group.device.visible_memory()).reduce(Bytes::min).unwrap_or(Bytes::ZERO)
+        self.groups
+            .iter()
+            .map(|group| group.device.visible_memory())
+            .reduce(Bytes::min)
+            .unwrap_or(Bytes::ZERO)
     }
 
     /// Number of workers on each machine.

@@ -27,7 +27,8 @@ pub(crate) fn fullest(scenario: &Scenario) -> f64 {
         return 0.0;
     }
     let groups = scenario.cluster.groups.iter().enumerate();
-    let parts = groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.visible_memory());
+    let parts =
+        groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.visible_memory());
     parts.fold(0.0, f64::max)
 }
 

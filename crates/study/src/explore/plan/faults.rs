@@ -2,8 +2,8 @@
 
 use super::PlanQuestion;
 use super::search::PartResult;
-use super::setup::words;
 use super::setup::Setup;
+use super::setup::words;
 use crate::cost;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};

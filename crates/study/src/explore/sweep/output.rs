@@ -6,8 +6,8 @@
 
 use super::agreement::Agreement;
 use super::row::SweepRow;
-use super::table::Format;
 use super::run::rows;
+use super::table::Format;
 use super::variants::Variants;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
