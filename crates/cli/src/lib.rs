@@ -5,6 +5,7 @@
 
 mod answer;
 mod commands;
+mod names;
 mod numbers;
 mod render;
 mod request;

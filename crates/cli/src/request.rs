@@ -1,5 +1,6 @@
 //! The request of a command: flags that choose a scenario and edit it, and questions about that scenario.
 
+use crate::names::Names;
 use crate::numbers::Workers;
 use crate::render::Screen;
 use crate::render::error::in_scenario;
@@ -29,14 +30,17 @@ pub(crate) struct ScenarioFlags {
 
     /// Model of the zoo, ONNX file or config.json; without a scenario, it is trained by all-reduce
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    #[arg(value_parser = Names::Models, hide_possible_values = true)]
     pub(crate) model: Option<String>,
 
     /// Device of all workers: a name from `stepcast devices`, or short, such as a100
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    #[arg(value_parser = Names::Devices, hide_possible_values = true)]
     device: Option<String>,
 
     /// Machine of all workers, with its devices, links and ports: a name from `stepcast machines`
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags", conflicts_with = "device")]
+    #[arg(value_parser = Names::Machines, hide_possible_values = true)]
     machine: Option<String>,
 
     /// Number of workers: 32, or 4x8 for four machines of eight; 1..16 or 1,2,4 for a scaling table
@@ -45,6 +49,7 @@ pub(crate) struct ScenarioFlags {
 
     /// Network between machines: a name from `stepcast networks`, or a rate such as "100 Gbit/s"
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    #[arg(value_parser = Names::Networks, hide_possible_values = true)]
     network: Option<String>,
 
     /// Samples per worker and step
@@ -84,7 +89,7 @@ impl ScenarioFlags {
 
     /// The request with these edits in place of those of the flags.
     pub(crate) fn request_with(&self, edits: Vec<Edit>) -> Result<Request, Fault> {
-        let written: Vec<String> = edits.iter().map(|edit| edit.text().to_owned()).collect();
+        let written: Vec<WrittenEdit> = edits.iter().map(|edit| self.written(edit)).collect();
         let inner = match (self.scenario.as_deref(), &self.model) {
             (None, Some(model)) => Ok(stepcast_study::Request::from_model(model, edits)),
             (None, None) => Ok(stepcast_study::Request::quick_start(edits)),
@@ -97,8 +102,18 @@ impl ScenarioFlags {
         });
         match sized {
             Ok(inner) => Ok(Request { inner, edits: written }),
-            Err(fault) => Err(in_scenario(fault, |origin| written.iter().any(|edit| edit == origin))),
+            Err(fault) => Err(in_scenario(fault, |origin| flag_of(&written, origin))),
         }
+    }
+
+    /// The flag that made an edit.
+    fn written(&self, edit: &Edit) -> WrittenEdit {
+        let text = edit.text().to_owned();
+        let own = text.split_once('=').filter(|_| !self.overrides.contains(&text)).and_then(|(key, value)| {
+            let (_, flag) = FLAGS.iter().find(|(known, _)| *known == key)?;
+            Some(format!("{flag} {}", value.trim_matches('"')))
+        });
+        WrittenEdit { flag: own.unwrap_or_else(|| format!("--set {text}")), text }
     }
 
     /// All edits of the scenario.
@@ -132,7 +147,9 @@ impl ScenarioFlags {
             count("cluster.nodes.workers", workers.per_machine.map(u64::from));
         }
         for text in &self.overrides {
-            edits.push(Edit::parse(text).map_err(|fault| in_scenario(fault, |origin| origin == text))?);
+            let flag = format!("--set {text}");
+            let is_own = |origin: &str| (origin == text).then_some(flag.as_str());
+            edits.push(Edit::parse(text).map_err(|fault| in_scenario(fault, is_own))?);
         }
         Ok(edits)
     }
@@ -214,8 +231,30 @@ impl SimulationFlags {
 /// A request, with the edits of its flags.
 pub(crate) struct Request {
     pub(crate) inner: stepcast_study::Request,
-    /// The edits as `--set` writes them.
-    edits: Vec<String>,
+    edits: Vec<WrittenEdit>,
+}
+
+/// An edit as it stands in faults, and the flag that made it.
+struct WrittenEdit {
+    text: String,
+    flag: String,
+}
+
+/// Keys that have a flag of their own.
+const FLAGS: [(&str, &str); 9] = [
+    ("model.zoo", "--model"),
+    ("cluster.workers.device", "--device"),
+    ("cluster.machine", "--machine"),
+    ("cluster.network", "--network"),
+    ("strategy.precision", "--dtype"),
+    ("strategy.batch", "--batch"),
+    ("strategy.plan.global-batch", "--global-batch"),
+    ("strategy.plan.micro-batch", "--micro-batch"),
+    ("model.sequence", "--sequence"),
+];
+
+fn flag_of<'a>(edits: &'a [WrittenEdit], origin: &str) -> Option<&'a str> {
+    edits.iter().find(|edit| edit.text == origin).map(|edit| edit.flag.as_str())
 }
 
 impl Request {
@@ -282,9 +321,9 @@ impl Request {
         self.placed(self.inner.refused(refusal))
     }
 
-    /// A fault of the scenario, blamed on `--set` if an edit caused it.
+    /// A fault of the scenario, blamed on the flag that caused it.
     pub(crate) fn placed(&self, fault: Fault) -> Fault {
-        in_scenario(fault, |origin| self.edits.iter().any(|edit| edit == origin))
+        in_scenario(fault, |origin| flag_of(&self.edits, origin))
     }
 
     fn print_notes(&self) {

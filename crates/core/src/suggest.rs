@@ -16,9 +16,18 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter(|candidate| is_short(candidate))
         .map(|candidate| (strsim::normalized_damerau_levenshtein(&wanted, &normal(candidate)), candidate))
-        .filter(|(likeness, _)| *likeness >= 0.5)
+        .filter(|(likeness, candidate)| *likeness >= 0.5 && is_related(&wanted, &normal(candidate)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether the letters before the first digit are alike: "dit-xl" is no "gpt2-xl".
+fn is_related(wanted: &str, candidate: &str) -> bool {
+    let family = |name: &str| name.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
+    let (wanted, candidate) = (family(wanted), family(candidate));
+    let common = wanted.chars().count().min(candidate.chars().count());
+    let start = |name: &str| name.chars().take(common.max(1)).collect::<String>();
+    strsim::normalized_damerau_levenshtein(&start(&wanted), &start(&candidate)) >= 0.5
 }
 
 /// A similar candidate, if there is one, and `otherwise`.
@@ -68,6 +77,7 @@ mod tests {
         assert_eq!(nearest("VGG-16", zoo), Some("vgg16"));
         assert_eq!(nearest("resnet5", zoo), Some("resnet50"));
         assert_eq!(nearest("transformer-xl", zoo), None);
+        assert_eq!(nearest("DiT-XL", ["gpt2-xl"]), None);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Replace {
         let request = self.about.request()?;
         let scenario = request.scenario()?;
         let layers = self.with.as_deref().map(document).transpose()?;
-        let in_layers = |fault| in_scenario(fault, |_| false);
+        let in_layers = |fault| in_scenario(fault, |_| None);
         let with = layers.as_ref().map(Document::layers).transpose().map_err(in_layers)?;
         let substitution = Substitution { from: self.from.clone(), with };
         let report = busy("replacing layers", || replace(&scenario, substitution, &never_cancelled));

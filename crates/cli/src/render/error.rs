@@ -11,14 +11,16 @@ const LONGEST: usize = 600;
 /// Columns before a line of text: those of a margin as wide as line numbers get, and of "= help: ".
 const LABEL: u16 = 14;
 
-/// The fault of a scenario, or of `--set` if `is_edit` recognises its place as one.
-pub(crate) fn in_scenario(mut fault: Fault, is_edit: impl Fn(&str) -> bool) -> Fault {
+/// The fault of a scenario, or of a flag if `flag` knows the one that made its place.
+pub(crate) fn in_scenario<'a>(mut fault: Fault, flag: impl Fn(&str) -> Option<&'a str>) -> Fault {
     let (key, shown) = (fault.key.to_string(), fault.excerpt().is_some());
     if !shown && !key.is_empty() {
         fault.reason = format!("{key}: {}", fault.reason);
     }
-    if let Some(place) = fault.place.as_mut().filter(|place| !shown && is_edit(&place.origin)) {
-        place.origin = format!("--set {}", place.origin);
+    if let Some(place) = fault.place.as_mut().filter(|_| !shown)
+        && let Some(flag) = flag(&place.origin)
+    {
+        place.origin = flag.to_owned();
     }
     fault
 }

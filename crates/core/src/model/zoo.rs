@@ -233,7 +233,9 @@ pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownMode
 
 /// Models whose names are like one that is not in the zoo.
 pub fn remedy(name: &str) -> Remedies {
-    suggest::variants(name, names(), Remedy::ListNames { list: NameList::Models })
+    let describe = "describe it by a config.json, an ONNX file or `[model.transformer]`";
+    let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(describe)];
+    suggest::variants(name, names(), others)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use gradients::SizeSource;
 use rank::Rank;
 use recording::{Part, Recording};
 use records::Span;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -73,7 +73,9 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     }
     let mut summary = report::summary(rank);
     if all.len() > 1 {
-        match report::align_clocks(&all) {
+        let aligned = report::align_clocks(&all);
+        check_one_job(&all, aligned.is_some())?;
+        match aligned {
             Some(standings) => summary.tables.insert(0, report::ranks_table(&all, &standings, chosen)),
             None => notes
                 .push("the ranks have no collectives in common; their clocks were not aligned".to_owned()),
@@ -88,6 +90,23 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let profile = profile::profile(rank, batch, &file);
     profile.check().map_err(|error| profile_fault(&rank.place, error))?;
     Ok(Imported { content: Content::Profile(profile), summary, notes })
+}
+
+/// Refuses traces that cannot be ranks of one job: two with the same number, or without numbers and common collectives.
+fn check_one_job(all: &[Rank], aligned: bool) -> Result<(), Fault> {
+    let remedy = "name one of them, or all ranks of one job";
+    let mut seen: BTreeMap<_, &str> = BTreeMap::new();
+    for (rank, number) in all.iter().filter_map(|rank| Some((rank, rank.number?))) {
+        if let Some(other) = seen.insert(number, &rank.place) {
+            let reason = format!("{other} is also of rank {number}");
+            return Err(Fault::in_file(rank.place.clone(), reason, remedy));
+        }
+    }
+    if !aligned && all.iter().any(|rank| rank.number.is_none()) {
+        let reason = format!("{} traces have no collectives in common: they are not of one job", all.len());
+        return Err(Fault::in_file(all[0].place.clone(), reason, remedy));
+    }
+    Ok(())
 }
 
 /// Every trace at a path.

@@ -174,7 +174,7 @@ fn names_are_found_loosely_and_suggested() {
     let unknown = build("resnet51").unwrap_err();
     assert_eq!(unknown.to_string(), "there is no model \"resnet51\" in the zoo");
     assert!(unknown.remedy.contains("did you mean \"resnet"), "{unknown:?}");
-    assert_eq!(build("quux").unwrap_err().remedy.to_string(), "see the list of models");
+    assert!(build("quux").unwrap_err().remedy.to_string().starts_with("see the list of models"));
     assert_eq!(
         build("convnext").unwrap_err().remedy.to_string(),
         "use one of convnext-tiny, convnext-small, convnext-base, convnext-large"
