@@ -109,10 +109,11 @@ impl ScenarioFlags {
     /// The flag that made an edit.
     fn written(&self, edit: &Edit) -> WrittenEdit {
         let text = edit.text().to_owned();
-        let own = text.split_once('=').filter(|_| !self.overrides.contains(&text)).and_then(|(key, value)| {
-            let (_, flag) = FLAGS.iter().find(|(known, _)| *known == key)?;
-            Some(format!("{flag} {}", value.trim_matches('"')))
-        });
+        let own =
+            text.split_once('=').filter(|_| !self.overrides.contains(&text)).and_then(|(key, value)| {
+                let (_, flag) = FLAGS.iter().find(|(known, _)| *known == key)?;
+                Some(format!("{flag} {}", value.trim_matches('"')))
+            });
         WrittenEdit { flag: own.unwrap_or_else(|| format!("--set {text}")), text }
     }
 
