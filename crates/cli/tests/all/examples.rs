@@ -6,6 +6,7 @@ use crate::program::{QUICK, answer, done, fed, json, process, root};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use stepcast_study::predict::methods;
 
 fn examples() -> Vec<PathBuf> {
@@ -101,32 +102,77 @@ fn the_examples_of_the_manual_run() {
     }
 }
 
-/// The commands of the read-me that need no files of the reader's own, run where it says.
-#[test]
-fn the_commands_of_the_readme_run() {
-    let readme = include_str!("../../../../README.md");
+/// A folder with the examples, also in a folder of their own, and a log.
+#[cfg(unix)]
+fn folder_of_a_reader() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(root().join("examples")).unwrap() {
-        let path = entry.unwrap().path();
+    fs::create_dir_all(folder.path().join("docs/plots")).unwrap();
+    fs::create_dir(folder.path().join("examples")).unwrap();
+    for path in fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_file() {
-            fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+            let name = path.file_name().unwrap();
+            fs::copy(&path, folder.path().join(name)).unwrap();
+            fs::copy(&path, folder.path().join("examples").join(name)).unwrap();
         }
     }
-    let own = ["trace.json.gz", "model.onnx", "steps.jsonl.gz", "serve", "validate"];
-    let commands: Vec<&str> = readme
-        .lines()
-        .filter_map(|line| line.strip_prefix("    stepcast "))
-        .filter_map(|line| line.split("   ").next())
-        .filter(|line| !own.iter().any(|word| line.contains(word)))
+    let log: String = (1..=40)
+        .map(|step| format!("iteration {step}: elapsed time per iteration (ms): 160.{step}\n"))
         .collect();
-    assert!(commands.len() >= 15, "{commands:?}");
-    for command in commands {
-        let words = command.split_whitespace().map(|word| word.trim_matches('\''));
-        let output = process(&[]).current_dir(folder.path()).args(words).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "stepcast {command}: {stderr}");
+    fs::write(folder.path().join("train.log"), log).unwrap();
+    folder
+}
+
+/// The commands of the read-me and the book as they are printed, in a folder with the examples; those with output are
+/// transcripts of their own.
+#[cfg(unix)]
+#[test]
+fn the_commands_of_the_book_run() {
+    let mut pages: Vec<_> =
+        fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
+    pages.sort();
+    pages.insert(0, root().join("README.md"));
+    // Files of the reader's own, servers, clusters, sets that tests run anyway, and a long search that the read-me has too.
+    let own = [
+        "trace.json.gz",
+        "model.onnx",
+        "steps.jsonl.gz",
+        "machine.jsonl",
+        "pretrain.sh",
+        "FILE",
+        "…",
+        "serve",
+        "--dask",
+        "examples/plan-175b.toml",
+        "validate",
+    ];
+    let mut run = 0;
+    for page in pages {
+        let folder = folder_of_a_reader();
+        let text = fs::read_to_string(&page).unwrap();
+        let joined: Vec<&str> = text.split("\\\n").map(str::trim_end).collect();
+        let text = joined.iter().map(|part| part.trim_start_matches(' ')).collect::<Vec<_>>().join(" ");
+        let commands = text.lines().filter_map(|line| line.strip_prefix("    stepcast "));
+        let printed = commands.map(|line| line.split("   ").next().unwrap_or(line));
+        for command in printed.filter(|line| !own.iter().any(|word| line.contains(word))) {
+            let program = env!("CARGO_BIN_EXE_stepcast");
+            let output = Command::new("sh")
+                .args(["-c", &format!("{program} {command}")])
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: stepcast {command}: {error}", page.display());
+            run += 1;
+        }
     }
+    assert!(run >= 35, "{run}");
+}
+
+#[test]
+fn the_job_of_the_readme_is_the_example() {
+    let readme = include_str!("../../../../README.md");
     let job = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let example = fs::read_to_string(folder.path().join("job.toml")).unwrap();
+    let example = fs::read_to_string(root().join("examples/job.toml")).unwrap();
     assert!(example.ends_with(job), "examples/job.toml differs from the read-me");
 }
