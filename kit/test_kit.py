@@ -117,6 +117,7 @@ class Pure(Folder):
         for name, more in (
             ("gemm.py", []),
             ("kernels.py", []),
+            ("sprint.py", []),
             ("steps.py", []),
             ("gradients.py", []),
             ("allreduce.py", ["--ranks", 2, "--rate", "1gbit"]),
@@ -128,7 +129,7 @@ class Pure(Folder):
             self.assertNotIn("Traceback", done.stderr)
 
     def test_help_and_bad_arguments(self) -> None:
-        for name in ("gemm.py", "kernels.py", "steps.py", "gradients.py", "allreduce.py", "export_onnx.py"):
+        for name in ("gemm.py", "kernels.py", "sprint.py", "steps.py", "gradients.py", "allreduce.py", "export_onnx.py"):
             done = script(name, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("examples:", done.stdout)
@@ -189,6 +190,15 @@ class Measuring(Folder):
         self.assertEqual({row["set"] for row in rows}, {"fit", "held"})
         self.assertEqual(len({row["kernel"] for row in rows}), 7)
         self.assert_read("fit", "kernels", path, "-o", self.folder / "kernels.toml")
+
+    def test_components_of_sprint(self) -> None:
+        path = self.folder / "sprint.csv"
+        arguments = ("--device", "cpu", "--model", "resnet32", "--batch", "1,2,4", "--most", 4 << 20)
+        self.run_ok("sprint.py", *arguments, "-o", path)
+        with path.open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len({row["component"] for row in rows}), 11)
+        self.assert_read("fit", "sprint", path, "-o", self.folder / "sprint.toml")
 
     def test_products_within_a_budget(self) -> None:
         path = self.folder / "gemm.csv.gz"

@@ -149,7 +149,7 @@ def fit(
     multiprocessors: int | None = None,
     gemm: Path | None = None,
 ) -> results.Fit:
-    """Fits coefficients to measurements: `stepcast fit`; `what` is efficiency, gemm, kernels, steps or transfer."""
+    """Fits coefficients to measurements: `stepcast fit`; `what` is efficiency, gemm, kernels, machine, sprint, steps or transfer."""
     return results.Fit(_stepcast.fit(what, data, output, force, test, device, multiprocessors, gemm))
 
 

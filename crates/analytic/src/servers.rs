@@ -171,6 +171,13 @@ pub fn least_exposed(priors: &prior::Servers, communication: Seconds) -> Seconds
     communication * priors.exposed.min(1.0)
 }
 
+/// Rate of each server's software, received and sent together, where it is assumed rather than given or none.
+pub fn assumed_rate(scenario: &Scenario) -> Option<BytesPerSec> {
+    let served = scenario.strategy.architecture == Architecture::ParameterServer;
+    let service = Service::from_scenario(scenario).filter(|_| served)?;
+    Some(service.rate(scenario.cluster.workers() as f64))
+}
+
 /// Warns that nothing is known about the software, where it is assumed.
 pub fn assumption(scenario: &Scenario) -> Option<Warning> {
     let servers = &scenario.cluster.servers;

@@ -38,6 +38,12 @@ struct Format {
 impl Model {
     /// Memory in use at the peak of a step with `batch` samples, with algorithms chosen by speed.
     pub fn peak_memory(&self, batch: u32, precision: Precision, optimiser: Optimiser) -> Bytes {
+        let workspace = self.workspace(&StepOp::from_model(self), precision, f64::from(batch));
+        self.least_memory(batch, precision, optimiser) + Bytes::new(workspace)
+    }
+
+    /// The same with algorithms that need no workspace, which libraries fall back on where memory is short.
+    pub fn least_memory(&self, batch: u32, precision: Precision, optimiser: Optimiser) -> Bytes {
         let mixed = precision.is_mixed();
         let element = f64::from(precision.width());
         let format = Format { element, weight: if mixed { WIDE } else { element }, mixed };
@@ -55,7 +61,7 @@ impl Model {
             peak = peak.max(left + touched * element * batch);
             left -= kept * batch;
         }
-        Bytes::new(peak + self.workspace(&ops, format, batch))
+        Bytes::new(peak)
     }
 
     /// Elements of all inputs of a layer.
@@ -75,8 +81,8 @@ impl Model {
 
     /// Workspace of the largest 3×3 convolution of stride 1 in 32 bits, whose fastest algorithms transform images and
     /// filters.
-    fn workspace(&self, ops: &[StepOp], format: Format, batch: f64) -> f64 {
-        if format.element < WIDE {
+    fn workspace(&self, ops: &[StepOp], precision: Precision, batch: f64) -> f64 {
+        if f64::from(precision.width()) < WIDE {
             return 0.0;
         }
         let square = ops.iter().filter(|op| op.class == Class::Square && !op.is_grouped());

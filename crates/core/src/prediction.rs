@@ -248,8 +248,25 @@ pub struct Updating {
     pub breakdown: Vec<Part>,
     /// Mean number of samples whose gradients enter one update.
     pub minibatch: f64,
+    /// Distribution of that number over updates.
+    pub minibatch_spread: Spread,
     /// Mean number of updates between the one whose weights a gradient used and the one that includes the gradient.
     pub staleness: f64,
+    /// The gradient of a sub-batch, kernel by kernel, where kernels were measured (Oyama 2016, eq. 4).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<GradientKernel>,
+}
+
+/// One kernel of a gradient, over all layers.
+#[serde_as]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+pub struct GradientKernel {
+    /// Its name in Oyama 2016.
+    pub kernel: &'static str,
+    /// Its time.
+    #[serde(rename = "time_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub time: Seconds,
 }
 
 /// The prediction of one method for one scenario.
@@ -286,6 +303,9 @@ pub struct Prediction {
     pub groups: Vec<GroupReport>,
     /// Information that the reader needs to judge the figures.
     pub warnings: Vec<Warning>,
+    /// CSF: scaling factor if all gradients were sent after the backward pass (Liu 2022, eq. 2). `scaling_factor` is then OSF.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub csf: Option<f64>,
     /// Breakdown of the communication time of all-reduces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<Communication>,
@@ -332,6 +352,7 @@ impl Prediction {
             bottleneck,
             groups,
             warnings: Vec::new(),
+            csf: None,
             communication: None,
             updating: None,
             simulation: None,

@@ -126,6 +126,32 @@ impl Profile {
         self.operations.iter().filter(|op| op.resource == resource).map(Operation::size).sum()
     }
 
+    /// `transfers` of one direction in the order in which their sending began in a recorded step: that of their arrivals,
+    /// except that a transfer of more than `window` bytes sends as many of them first and the rest at the end. Where all were
+    /// requested at one moment, gaps between arrivals tell before which of the others such a first part was sent.
+    pub fn sending_order(&self, step: &Step, mut transfers: Vec<usize>, window: f64) -> Vec<usize> {
+        transfers.sort_by(|&a, &b| step.end[a].total_cmp(&step.end[b]));
+        let size = |op: usize| self.operations[op].bytes as f64;
+        let total: f64 = transfers.iter().map(|&op| size(op)).sum();
+        let (Some(&first), Some(&last)) = (transfers.first(), transfers.last()) else { return transfers };
+        let requested = step.start[first];
+        let span = step.end[last] - requested;
+        let at_once = transfers.iter().all(|&op| step.start[op].total_cmp(&requested).is_eq());
+        if !at_once || !(span > 0.0 && window > 0.0) || transfers.iter().all(|&op| size(op) <= window) {
+            return transfers;
+        }
+        let (large, small): (Vec<usize>, Vec<usize>) = transfers.iter().partition(|&&op| size(op) > window);
+        let (mut large, mut order, mut before) = (large.into_iter(), Vec::new(), requested);
+        for op in small {
+            let beside = (step.end[op] - before) / span * total - size(op);
+            order.extend(large.by_ref().take((beside / window).round().max(0.0) as usize));
+            order.push(op);
+            before = step.end[op];
+        }
+        order.extend(large);
+        order
+    }
+
     /// The step whose operations all start and end at their mean times.
     pub fn mean(&self) -> Step {
         let count = self.steps.len() as f64;

@@ -160,19 +160,26 @@ impl MeasurementFile {
     /// The column of times, with the unit in its title.
     pub(crate) fn time_column(&self) -> Result<TimeColumn, Fault> {
         for kind in TIMES {
-            for (column, title) in self.titles.iter().enumerate() {
-                let Some(unit) = title.strip_prefix(kind).and_then(|rest| rest.strip_prefix('_')) else {
-                    continue;
-                };
-                let known = UNITS.iter().find(|(name, _)| *name == unit);
-                let factor = known.map(|(_, factor)| *factor).ok_or_else(|| {
-                    let reason = format!("the column {title} has the unknown unit \"{unit}\"");
-                    Fault::in_file(self.head(), reason, "call it _s, _ms, _us or _ns")
-                })?;
-                return Ok(TimeColumn { column, unit: factor });
+            if let Some(column) = self.named_times(kind)? {
+                return Ok(column);
             }
         }
         Err(self.missing("there is no column of times with its unit", "mean_us or time_us"))
+    }
+
+    /// The first column of times whose title is this name and a unit.
+    pub(crate) fn named_times(&self, name: &str) -> Result<Option<TimeColumn>, Fault> {
+        let unit_of = |title: &'_ str| {
+            title.strip_prefix(name).and_then(|rest| rest.strip_prefix('_')).map(str::to_owned)
+        };
+        let found =
+            self.titles.iter().enumerate().find_map(|(column, title)| Some((column, unit_of(title)?)));
+        let Some((column, unit)) = found else { return Ok(None) };
+        let known = UNITS.iter().find(|(name, _)| *name == unit);
+        known.map(|(_, factor)| Some(TimeColumn { column, unit: *factor })).ok_or_else(|| {
+            let reason = format!("the column {} has the unknown unit \"{unit}\"", self.titles[column]);
+            Fault::in_file(self.head(), reason, "call it _s, _ms, _us or _ns")
+        })
     }
 
     fn missing(&self, reason: &str, title: &str) -> Fault {

@@ -38,8 +38,16 @@ const MOST_WORK: usize = 50_000_000;
 const FEWEST_BENDS: usize = 16;
 
 /// The curve with the smaller median error; the line where no bend can be determined. Bends are tried at every measured
-/// size, or at as many of them as time allows. The fit goes on as long as it is wanted.
-fn fit(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
+/// size, or at as many of them as time allows; a given threshold is the only bend. The fit goes on as long as it is wanted.
+fn fit(
+    measured: &[Transfer],
+    threshold: Option<Bytes>,
+    wanted: &CancelCheck<'_>,
+) -> Result<TransferCurve, FitError> {
+    if let Some(threshold) = threshold {
+        let bent = LogLinear::fit(threshold, measured).map(TransferCurve::LogLinear);
+        return bent.ok_or(FitError::Collinear { rank: 1, columns: 2, undetermined: vec![0] });
+    }
     let mut best = line(measured, wanted)?;
     let error =
         |curve: &TransferCurve| quality(curve, measured).map_or(f64::INFINITY, |quality| quality.median);
@@ -95,18 +103,29 @@ fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<Transfer>, Stoppe
     })
 }
 
-/// Fits the transfers of `data`; those of `test`, if given, are tested with instead of its held rows.
+/// Fits the transfers of `data`, with a bend at `threshold` if that is given; those of `test`, if given, are tested with instead of its held rows.
 pub fn run(
     data: &Path,
     test: Option<&Path>,
+    threshold: Option<Bytes>,
     date: String,
     wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let measured = read(data, wanted)?;
     let test = test.map(|test| read(test, wanted)).transpose()?;
     let Split { fit: measured, held } = measured.tested_with(test);
-    let curve =
-        fit(&measured, wanted).map_err(|error| stopped(data, "the transfer", &error, &COEFFICIENTS))?;
+    let curve = fit(&measured, threshold, wanted).map_err(|error| {
+        match threshold.filter(|_| error != FitError::Cancelled) {
+            Some(threshold) => {
+                let reason =
+                    format!("a curve with a bend at {} does not fit its transfers", threshold.human());
+                let remedy =
+                    "give a threshold with several measured sizes below and above it, or leave it out";
+                Fault::in_file(data.display().to_string(), reason, remedy).into()
+            }
+            None => stopped(data, "the transfer", &error, &COEFFICIENTS),
+        }
+    })?;
     let extreme = |pick: fn(Bytes, Bytes) -> Bytes| measured.iter().map(|(size, _)| *size).reduce(pick);
     let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
     let (Some(on_fit), Some(least), Some(most)) = (quality(&curve, &measured), least, most) else {
@@ -144,20 +163,25 @@ mod tests {
     fn lines_and_bends_are_found_again() {
         let truth = TransferCurve::Line { startup: Seconds::new(3e-5), bandwidth: BytesPerSec::new(1e9) };
         let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        assert!(quality(&fit(&measured, &never_cancelled).unwrap(), &measured).unwrap().worst < 1e-6);
+        assert!(quality(&fit(&measured, None, &never_cancelled).unwrap(), &measured).unwrap().worst < 1e-6);
         let threshold = Bytes::new(65536.0);
         let truth =
             LogLinear::continuous(threshold, Seconds::new(4e-6), BytesPerSec::new(2e9), Seconds::new(5e-5));
         let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        let found = fit(&measured, &never_cancelled).unwrap();
+        let found = fit(&measured, None, &never_cancelled).unwrap();
         assert!(matches!(found, TransferCurve::LogLinear(_)), "{found:?}");
         assert!(quality(&found, &measured).unwrap().worst < 1e-6);
+        // A bandwidth-delay product that is known, as Liu 2022 sets D_Thresh.
+        let given = fit(&measured, Some(threshold), &never_cancelled).unwrap();
+        assert!(matches!(given, TransferCurve::LogLinear(curve) if curve.threshold == threshold));
+        assert!(quality(&given, &measured).unwrap().worst < 1e-6);
+        assert!(fit(&measured, Some(Bytes::new(1e12)), &never_cancelled).is_err());
     }
 
     #[test]
     fn one_size_tells_no_line() {
         let same = [(Bytes::new(8.0), Seconds::new(1.0)); 3];
-        assert!(matches!(fit(&same, &never_cancelled), Err(FitError::Collinear { .. })));
+        assert!(matches!(fit(&same, None, &never_cancelled), Err(FitError::Collinear { .. })));
     }
 
     /// A hundred thousand sizes would take ten thousand million looks at a transfer.
@@ -177,6 +201,6 @@ mod tests {
                 (Some(&measured[0].0), measured.last().map(|last| &last.0))
             );
         }
-        assert_eq!(fit(&many(10), &|| ControlFlow::Break(())), Err(FitError::Cancelled));
+        assert_eq!(fit(&many(10), None, &|| ControlFlow::Break(())), Err(FitError::Cancelled));
     }
 }

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 use stepcast_core::scenario::{Document, Edit};
 use stepcast_fit::FitReport;
+use stepcast_fit::streams::overview;
 use stepcast_report::format::grouped;
 use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_report::plots::pareto::Pareto;
@@ -24,7 +25,7 @@ use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
 use stepcast_study::request::launch::{Framework, emit};
-use stepcast_trace::{Content as Recording, Imported, Overview};
+use stepcast_trace::{Content as Recording, Imported};
 
 /// The result of one kind of study.
 pub(crate) enum Content {
@@ -60,7 +61,7 @@ impl Answer {
             Content::Plan { report, .. } => pretty(report.as_ref()),
             Content::Check(check) => pretty(check.as_ref()),
             Content::Fit { fitted, written } => pretty(&fitted.summary(written.as_deref())),
-            Content::Import { imported, written } => pretty(&Overview::new(imported, written.clone())),
+            Content::Import { imported, written } => pretty(&overview(imported, written.clone())),
             Content::Validation(report) => pretty(report.as_ref()),
             Content::Overview(overview) => pretty(overview),
         }
@@ -102,7 +103,7 @@ impl Answer {
             }
             Content::Check(check) => vec![check::steps(check), check::suspects(check, NEUTRAL)],
             Content::Fit { fitted, .. } => vec![fit::errors(fitted)],
-            Content::Import { imported, written } => import::all(&Overview::new(imported, written.clone())),
+            Content::Import { imported, written } => import::all(&overview(imported, written.clone())),
             Content::Validation(_) | Content::Overview(_) => return Ok(None),
         };
         let sections = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::MAX_WORKERS;
-use stepcast_fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
+use stepcast_fit::{efficiency, gemm, kernels, machine, sprint, steps, today, transfer};
 use stepcast_study::MethodChoice;
 use stepcast_study::check::{self as checking, Reading};
 use stepcast_study::explore::search as searching;
@@ -191,10 +191,11 @@ pub(crate) fn fit(
                 let attention = machine::AttentionChoice::default();
                 Ok(machine::run(&data, test, device.as_deref(), attention, date, &wanted)?)
             }
+            "sprint" => Ok(sprint::run(&data, test, date, &wanted)?),
             "steps" => Ok(steps::run(&data, test, gemm, date, &wanted)?),
-            "transfer" => Ok(transfer::run(&data, test, date, &wanted)?),
+            "transfer" => Ok(transfer::run(&data, test, None, date, &wanted)?),
             _ => {
-                let remedy = "use efficiency, gemm, kernels, machine, steps or transfer";
+                let remedy = "use efficiency, gemm, kernels, machine, sprint, steps or transfer";
                 Err(Problem::input(format!("there is no fit of \"{what}\""), remedy).at_key("what"))
             }
         })?;

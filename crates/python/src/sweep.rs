@@ -9,8 +9,7 @@ use self_cell::self_cell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use stepcast_core::quantity::SamplesPerSec;
-use stepcast_report::plots::varied::{Point, Swept};
+use stepcast_report::plots::varied::{Point, Swept, SweptFigure};
 use stepcast_study::MethodChoice;
 use stepcast_study::Request;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, Variants, rows};
@@ -157,9 +156,9 @@ impl Sweep {
     /// be plotted.
     fn to_svg(&self, points: Vec<Option<(f64, bool)>>) -> Option<String> {
         self.with(|variants| {
-            let mut swept = Swept::new(variants.axes())?;
+            let mut swept = Swept::new(variants.axes(), SweptFigure::Throughput)?;
             for (index, point) in points.into_iter().enumerate() {
-                let drawn = |(rate, fits)| Point { throughput: SamplesPerSec::new(rate), fits };
+                let drawn = |(value, fits)| Point { value, fits, ..Point::default() };
                 swept.note(index, point.map(drawn));
             }
             Some(swept.svg(variants.first().name()))

@@ -218,6 +218,12 @@ fn interval([low, high]: [String; 2]) -> String {
     }
 }
 
+/// A text whose first letter is a capital.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ pub mod simulate;
 
 pub use predict::{
     Advice, Alone, CancelCheck, CriticalPath, Forecast, ForecastOptions, MethodChoice, Observer, Progress,
-    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, forecast, never_cancelled, unwatched,
-    usual_workers,
+    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, forecast, never_cancelled, round_timeline,
+    unwatched, usual_workers,
 };
 pub use request::Request;

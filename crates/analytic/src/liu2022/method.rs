@@ -1,5 +1,6 @@
 //! The paper's model as a method.
 
+use super::csf;
 use super::run::plan;
 use super::schedule::{Buffer, Flush, Mean, Schedule};
 use crate::beyond;
@@ -142,6 +143,7 @@ impl Method for Liu2022 {
         let groups = passes.iter().enumerate().map(report).collect();
         Ok(Prediction {
             warnings: assumptions(scenario, &update, &plan.flushes),
+            csf: Some(csf(&pass, &update)),
             communication: Some(communication),
             ..Prediction::new(self.name(), outcome.iteration(), groups, breakdown, bottleneck)
         })
@@ -200,8 +202,8 @@ pub fn schedule(scenario: &Scenario, fusion: &Fusion, update: &Curve) -> Schedul
     match fusion {
         Fusion::None => Schedule::PerLayer,
         Fusion::All => Schedule::AtEnd,
-        Fusion::Buffer { size, timeout } => {
-            Schedule::Fused(Buffer { timeout: *timeout, ..Buffer::new(*size) })
+        Fusion::Buffer { size, timeout, reading } => {
+            Schedule::Fused(Buffer { size: *size, timeout: *timeout, reading: *reading })
         }
         Fusion::Pytorch { first, cap } => Schedule::Pytorch { first: *first, cap: *cap },
         Fusion::Horovod { threshold, cycle } => {

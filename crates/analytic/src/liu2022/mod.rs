@@ -17,7 +17,7 @@ mod schedule;
 
 pub use method::{Liu2022, assumptions, passes, schedule};
 pub use run::{mean, optimum, optimum_while, osf, plan};
-pub use schedule::{Buffer, Flush, Mean, Outcome, Plan, Reading, Schedule};
+pub use schedule::{Buffer, Flush, Mean, Outcome, Plan, Schedule};
 pub use stepcast_core::pass::{Layer, Pass};
 
 use stepcast_core::fitted::transfer::Curve;
@@ -31,6 +31,6 @@ pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {
 /// Eq. 2: scaling factor if all gradients are sent at once after the backward pass (one δ, errata 4.1); 1 if
 /// communication takes no time.
 pub fn csf(pass: &Pass, update: &Curve) -> f64 {
-    let (computing, communicating) = (pass.computing(), update.time(pass.gradients()));
+    let (computing, communicating) = (pass.computing() + pass.update, update.time(pass.gradients()));
     if communicating > Seconds::ZERO { computing / (computing + communicating) } else { 1.0 }
 }

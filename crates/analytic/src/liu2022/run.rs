@@ -3,11 +3,12 @@
 //! Time 0 is the end of the backward pass of layer n, which produces the first gradients. All-reduces run one at a
 //! time, in the order of the backward pass.
 
-use super::schedule::{Buffer, Flush, Mean, Outcome, Plan, Reading, Schedule};
+use super::schedule::{Buffer, Flush, Mean, Outcome, Plan, Schedule};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::BufferReading;
 
 /// Phase of a single step: the first gradients are ready in the middle of one of Horovod's cycles.
 const MIDDLE: f64 = 0.5;
@@ -113,7 +114,9 @@ fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &
         };
         if buffer.tensors > 0 {
             let start = match schedule {
-                Schedule::Fused(Buffer { reading: Reading::Serial, .. }) => channel.free.max(ready) + wait,
+                Schedule::Fused(Buffer { reading: BufferReading::Serial, .. }) => {
+                    channel.free.max(ready) + wait
+                }
                 _ => channel.free.max(ready + wait),
             };
             let size = buffer.size;

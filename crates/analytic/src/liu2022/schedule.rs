@@ -3,18 +3,7 @@
 use std::sync::Arc;
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
-
-/// Whether the network stays idle while gradients wait to be fused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reading {
-    /// Waiting overlaps other transfers: a message starts when the network is free and the wait is over, whichever is
-    /// later (errata 4.2, 5).
-    #[default]
-    Concurrent,
-    /// The wait begins when the network is free: eq. 15 with corrections 1-4 of errata 4.2. In this reading,
-    /// disabling fusion is not the limit of small buffers.
-    Serial,
-}
+use stepcast_core::strategy::BufferReading;
 
 /// A buffer in which gradients are fused (eqs. 12-16).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,13 +14,13 @@ pub struct Buffer {
     /// time. `None` means that the buffer always waits.
     pub timeout: Option<Seconds>,
     /// Whether waiting and sending overlap.
-    pub reading: Reading,
+    pub reading: BufferReading,
 }
 
 impl Buffer {
     /// A buffer of this size without timeout.
     pub fn new(size: Bytes) -> Self {
-        Self { size, timeout: None, reading: Reading::default() }
+        Self { size, timeout: None, reading: BufferReading::default() }
     }
 
     /// Sets the timeout.
@@ -42,7 +31,7 @@ impl Buffer {
 
     /// Sets the reading of eq. 15.
     #[must_use]
-    pub fn reading(self, reading: Reading) -> Self {
+    pub fn reading(self, reading: BufferReading) -> Self {
         Self { reading, ..self }
     }
 }

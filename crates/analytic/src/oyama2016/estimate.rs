@@ -4,7 +4,7 @@
 //! the device, of the device's memory, or of the host memory as seen by one thread. The all-reduce is a ring over the
 //! nodes.
 
-use super::kernels::{Outside, gradient_time};
+use super::kernels::{GradientTime, gradient_time};
 use super::structure::Structure;
 use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
@@ -22,8 +22,8 @@ const ELEMENT: f64 = 4.0;
 pub struct Assumed {
     /// Keys that the scenario omits.
     pub keys: Vec<&'static str>,
-    /// The part of the gradient's time that is extrapolated.
-    pub outside: Outside,
+    /// The gradient by its kernels, where these were measured.
+    pub gradient: GradientTime,
     /// Whether the time of the gradient is derived from the device's rates and the model's layers.
     pub by_device: bool,
 }
@@ -90,8 +90,8 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let compute = match (options.compute_gradient, &options.kernels) {
         (Some(line), _) => line.time(f64::from(batch)) / group.speed,
         (None, Some(times)) => {
-            let (time, outside) = by_kernels(scenario, times, batch)?;
-            assumed.outside = outside;
+            assumed.gradient = by_kernels(scenario, times, batch)?;
+            let time = assumed.gradient.time();
             time / group.speed
         }
         (None, None) => {
@@ -121,7 +121,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
 }
 
 /// Eq. 4 for the scenario's model.
-fn by_kernels(scenario: &Scenario, times: &KernelTimes, batch: u32) -> Result<(Seconds, Outside), Fault> {
+fn by_kernels(scenario: &Scenario, times: &KernelTimes, batch: u32) -> Result<GradientTime, Fault> {
     let refuse = |reason: String| {
         Fault::in_key(
             "methods.oyama2016.kernels",

@@ -2,6 +2,7 @@
 
 use super::structure::Structure;
 use stepcast_core::fitted::gemm::{Coverage, GemmTime, Shape, Transposition, Variant};
+use stepcast_core::prediction::GradientKernel;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{KernelTime, KernelTimes, Products, SgemmTable};
 
@@ -77,6 +78,19 @@ pub enum CudaKernel {
 }
 
 impl CudaKernel {
+    /// Its name in the paper, or the usual one.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Im2col => "im2col",
+            Self::Col2im => "col2im",
+            Self::Activation => "activation",
+            Self::ActivationGradient => "activation-gradient",
+            Self::Pool => "pool",
+            Self::PoolGradient => "pool-gradient",
+            Self::Softmax => "softmax",
+        }
+    }
+
     fn time(self, times: &KernelTimes) -> KernelTime {
         match self {
             Self::Im2col => times.im2col,
@@ -159,22 +173,44 @@ pub struct Outside {
     pub products: usize,
 }
 
-/// Eq. 4: time of the gradient of `batch` samples, and how much of it is extrapolated.
-pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> (Seconds, Outside) {
-    let mut outside = Outside::default();
-    let cuda = structure.cuda_kernels(batch).into_iter().map(|(kernel, elements)| {
+/// Eq. 4: a gradient, kernel by kernel.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GradientTime {
+    /// Every kernel that takes time, over all layers.
+    pub kernels: Vec<GradientKernel>,
+    /// How much of it is extrapolated.
+    pub outside: Outside,
+}
+
+impl GradientTime {
+    /// The time of all kernels.
+    pub fn time(&self) -> Seconds {
+        self.kernels.iter().map(|kernel| kernel.time).sum()
+    }
+
+    fn add(&mut self, kernel: &'static str, time: Seconds) {
+        match self.kernels.iter_mut().find(|known| known.kernel == kernel) {
+            Some(known) => known.time += time,
+            None if time > Seconds::ZERO => self.kernels.push(GradientKernel { kernel, time }),
+            None => {}
+        }
+    }
+}
+
+/// Eq. 4: the gradient of `batch` samples.
+pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> GradientTime {
+    let mut gradient = GradientTime::default();
+    for (kernel, elements) in structure.cuda_kernels(batch) {
         let (time, stretched) = kernel.time(times).time(elements);
-        outside.kernels += usize::from(stretched);
-        time
-    });
-    let cuda: Seconds = cuda.sum();
-    let products = structure.products(batch).into_iter().map(|product| {
+        gradient.outside.kernels += usize::from(stretched);
+        gradient.add(kernel.name(), time);
+    }
+    for product in structure.products(batch) {
         let estimate = product_time(&times.products, product.kernel.transposition(), product.size);
-        outside.products += usize::from(estimate.outside);
-        estimate.time
-    });
-    let products: Seconds = products.sum();
-    (cuda + products, outside)
+        gradient.outside.products += usize::from(estimate.outside);
+        gradient.add(product.kernel.name(), estimate.time);
+    }
+    gradient
 }
 
 // Times of matrix products: interpolated between measured ones (section 3.3.2), or predicted by a fitted model.

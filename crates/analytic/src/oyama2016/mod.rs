@@ -18,7 +18,7 @@ mod threads;
 
 pub use estimate::{Assumed, threads};
 pub use kernels::{
-    CudaKernel, Estimate, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
+    CudaKernel, Estimate, GradientTime, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
 };
 use steady::SHORT;
 pub use steady::{Steady, steady_states};
@@ -134,7 +134,9 @@ impl Method for Oyama2016 {
             iteration: steady.update,
             breakdown: steady.times.update_parts(),
             minibatch: steady.minibatch,
+            minibatch_spread: steady.minibatch_spread(&threads),
             staleness: steady.staleness,
+            kernels: assumed.gradient.kernels.clone(),
         };
         Ok(Prediction {
             warnings: warnings(scenario, &assumed, &steady),
@@ -181,8 +183,8 @@ fn warnings(scenario: &Scenario, assumed: &Assumed, steady: &Steady) -> Vec<Warn
         );
         warn("assumed-coefficients", message);
     }
-    for (many, what) in
-        [(assumed.outside.products, "matrix products"), (assumed.outside.kernels, "kernels bound by memory")]
+    let outside = assumed.gradient.outside;
+    for (many, what) in [(outside.products, "matrix products"), (outside.kernels, "kernels bound by memory")]
     {
         if many > 0 {
             let message =

@@ -9,6 +9,7 @@
 
 use super::barrier::most_buffers;
 use super::threads::{Threads, Times};
+use stepcast_core::prediction::Spread;
 use stepcast_core::quantity::Seconds;
 
 /// Width below which an interval is not divided further: half the grid step that the errata recommends.
@@ -49,9 +50,33 @@ impl Steady {
         self.gpu * (samples as f64 / each)
     }
 
+    /// The minibatch over updates. Every GPU thread adds one gradient to an update with the probability p, as eq. 8 has it;
+    /// where updates take longer than iterations, as many as fit into one, or one more.
+    pub fn minibatch_spread(&self, threads: &Threads) -> Spread {
+        let ratio = self.update / self.gpu;
+        let (whole, share) = (ratio.floor(), ratio.fract());
+        let all = f64::from(threads.nodes) * f64::from(threads.gpus);
+        let quantile =
+            |level| f64::from(threads.batch) * (all * whole + binomial_quantile(all, share, level));
+        Spread { low: quantile(0.05), median: quantile(0.5), high: quantile(0.95) }
+    }
+
     /// Whether critical sections are short compared with iterations, as eq. 7 assumes.
     pub fn premise_holds(&self) -> bool {
         self.longest_critical <= SHORT
+    }
+}
+
+/// The least number that at least a share `level` of B(`all`, `p`) does not exceed.
+fn binomial_quantile(all: f64, p: f64, level: f64) -> f64 {
+    let (mut logarithm, mut below, mut count) = (all * (-p).ln_1p(), 0.0, 0.0);
+    loop {
+        below += logarithm.exp();
+        if below >= level || count >= all || p <= 0.0 {
+            return count;
+        }
+        logarithm += ((all - count) / (count + 1.0) * p / (1.0 - p)).ln();
+        count += 1.0;
     }
 }
 

@@ -3,9 +3,13 @@
 
 use std::fmt;
 use stepcast_core::model::{Model, Op};
+use stepcast_core::quantity::Bytes;
 
 /// Larger numbers of maps and larger sides are taken for typing errors; up to this limit, areas do not overflow.
 const MAX_SIZE: u64 = 1_000_000;
+
+/// Bytes of a number: SPRINT computes in single precision.
+const NUMBER: f64 = 4.0;
 
 /// One layer l.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +165,24 @@ impl Structure {
     /// m_{l−1} of the layer at `index`.
     pub fn maps_before(&self, index: usize) -> u64 {
         if index == 0 { self.input_maps } else { self.layers[index - 1].maps }
+    }
+
+    /// Memory of a GPU thread: weights and gradient, and for each sample the outputs of all layers, before and after pooling,
+    /// with their gradients, and the patches of all convolutions, which the products of the backward pass read again.
+    pub fn memory(&self, batch: u32) -> Bytes {
+        let square = |side: u64| (side * side) as f64;
+        let numbers = |(index, layer): (usize, &Layer)| {
+            let pooled = if layer.side < layer.unpooled { square(layer.side) } else { 0.0 };
+            let outputs = 2.0 * layer.maps as f64 * (square(layer.unpooled) + pooled);
+            match index < self.convolutions {
+                true => {
+                    outputs + square(layer.unpooled) * square(layer.window) * self.maps_before(index) as f64
+                }
+                false => outputs,
+            }
+        };
+        let of_sample: f64 = self.layers.iter().enumerate().map(numbers).sum();
+        Bytes::new(NUMBER * (2.0 * self.parameters() as f64 + of_sample * f64::from(batch)))
     }
 
     /// Eq. 3: N_Param, biases included.

@@ -250,6 +250,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
         breakdown,
         groups: groups.collect(),
         warnings,
+        csf: None,
         communication: None,
         updating: None,
         simulation: None,

@@ -6,6 +6,7 @@
 //! activations, local SGD). Each addition has its own input, whose default leaves the paper's model unchanged.
 
 pub mod formulas;
+mod timeline;
 
 use crate::beyond;
 use crate::placement;
@@ -21,6 +22,7 @@ use stepcast_core::quantity::{Bytes, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_core::workload::LayerWork;
+pub use timeline::{WorkerRound, round};
 
 /// Zeng 2023: Algorithms 1 and 2, formulas 27-33.
 #[derive(Debug, Clone, Copy, Default)]

@@ -211,6 +211,18 @@ fn one_gpu_alone_waits_for_its_update_thread_only() {
     near(steady.update.get(), own.get(), 1e-12, "T_Update");
 }
 
+/// Two GPU threads, each with a gradient in three quarters of the updates: 0, 1 or 2 with 1/16, 6/16 and 9/16.
+#[test]
+fn minibatches_are_binomial() {
+    let threads = machine(1, 2, 5, 1e6);
+    let steady = Steady { gpu: Seconds::new(4.0), update: Seconds::new(3.0), ..threads.steady().unwrap() };
+    let spread = steady.minibatch_spread(&threads);
+    assert_eq!([spread.low, spread.median, spread.high], [0.0, 10.0, 10.0]);
+    // Where an update takes two and a quarter iterations, two gradients of each are certain.
+    let longer = Steady { update: Seconds::new(9.0), ..steady }.minibatch_spread(&threads);
+    assert_eq!([longer.low, longer.median, longer.high], [20.0, 20.0, 30.0]);
+}
+
 #[test]
 fn shapes_that_do_not_divide_are_refused() {
     assert!(Structure::new((3, 44), 3, &[(16, 1), (32, 2)], &[10]).is_ok());
@@ -380,6 +392,9 @@ fn kernels_make_up_the_gradient() {
         structure.products(4).iter().map(|product| product.size.iter().product::<f64>()).sum();
     let expected = products * 1e-12 + 4000.0 * 1e-9 + 1e-6;
     near(prediction.part(PartKind::Compute).get(), expected, 1e-9, "compute");
+    let kernels = &prediction.updating.as_ref().unwrap().kernels;
+    assert_eq!(kernels.len(), 7, "{kernels:?}");
+    near(kernels.iter().map(|kernel| kernel.time.get()).sum(), expected, 1e-9, "kernels");
     let why = Oyama2016.predict(&read(&text.replace("vgg16", "resnet50"))).unwrap_err();
     assert_eq!(why.key, "methods.oyama2016.kernels");
 }

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Stopped;
+use stepcast_core::quantity::Bytes;
 use stepcast_fit::machine::AttentionChoice;
-use stepcast_fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
+use stepcast_fit::{efficiency, gemm, kernels, machine, sprint, steps, today, transfer};
 use stepcast_validation::ValidationError;
 use stepcast_validation::priors::{self, refit};
 
@@ -22,10 +23,12 @@ Examples:
   stepcast fit gemm gemm.csv.gz -o h200-gemm.toml         products: dtype, trans, m, n, k, mean_us
   stepcast fit kernels kernels.csv -o h200-kernels.toml   kernels: kernel, elements, time_us
   stepcast fit transfer nccl.csv -o nccl.toml             transfers: bytes, time_us
+  stepcast fit transfer nccl.csv -o nccl.toml --threshold 45kB
   stepcast fit steps steps.jsonl.gz -o h200-steps.toml    training steps: one JSON object each
   stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml
   stepcast fit efficiency steps.csv --device h200-sxm -o h200.toml   steps: model, batch, time_ms
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   test on another file
+  stepcast fit sprint sprint.csv -o sprint.toml           components of SPRINT's threads: component, time_ms
   stepcast fit machine machine.jsonl -o machine.toml      all that kit/machine.py measures of a GPU
   stepcast fit priors --left-out                          what published runs tell, and how well it carries over
 
@@ -89,6 +92,12 @@ pub(crate) enum FitArtefact {
         #[arg(long, value_enum, default_value = "default")]
         attention: FitAttention,
     },
+    /// Threads of SPRINT (Oyama 2016, Tables 3 and 4), component by component
+    #[command(after_help = EXAMPLES)]
+    Sprint {
+        #[command(flatten)]
+        files: FitFiles,
+    },
     /// Times of whole training steps, layer by layer
     #[command(after_help = EXAMPLES)]
     Steps {
@@ -104,6 +113,10 @@ pub(crate) enum FitArtefact {
     Transfer {
         #[command(flatten)]
         files: FitFiles,
+
+        /// Size from which on transfers are large: a link's bandwidth-delay product [default: what fits best]
+        #[arg(long, value_name = "SIZE")]
+        threshold: Option<Bytes>,
     },
 }
 
@@ -151,8 +164,9 @@ impl FitArtefact {
         | Self::Gemm { files, .. }
         | Self::Kernels { files }
         | Self::Machine { files, .. }
+        | Self::Sprint { files }
         | Self::Steps { files, .. }
-        | Self::Transfer { files }) = self;
+        | Self::Transfer { files, .. }) = self;
         let FitFiles { data, output: artefact, test, force } = files;
         let written = artefact.display().to_string();
         if artefact.exists() && !force {
@@ -172,8 +186,9 @@ impl FitArtefact {
                 };
                 machine::run(data, test, device.as_deref(), attention, date, check)
             }
+            Self::Sprint { .. } => sprint::run(data, test, date, check),
             Self::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date, check),
-            Self::Transfer { .. } => transfer::run(data, test, date, check),
+            Self::Transfer { threshold, .. } => transfer::run(data, test, *threshold, date, check),
         });
         let fitted = match fitted {
             Ok(fitted) => fitted,

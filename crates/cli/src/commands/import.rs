@@ -9,7 +9,8 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_trace::{Options, Overview, Progress, is_profile, is_scenario, usual_name};
+use stepcast_fit::streams;
+use stepcast_trace::{Options, Progress, is_profile, is_scenario, usual_name};
 
 /// Bytes of smaller files are read before one would see a bar.
 const LARGE: u64 = 20_000_000;
@@ -99,7 +100,7 @@ impl Import {
             imported.content.write(output).map_err(wrong)?;
         }
         let written = self.output.as_ref().map(|path| path.display().to_string());
-        let overview = Overview::new(&imported, written);
+        let overview = streams::overview(&imported, written);
         output.answer(&overview, |screen| answers::import(&overview, screen))
     }
 }

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
 use crate::numbers::percent;
 use crate::render::{Screen, answers};
-use crate::request::{ScenarioFlags, SimulationFlags};
+use crate::request::{Request, ScenarioFlags, SimulationFlags};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -11,14 +11,23 @@ use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::format::{name, several};
 use stepcast_report::plots::gantt::Gantt;
+use stepcast_report::plots::lines::Lines;
 use stepcast_report::plots::scaling_curve::ScalingCurve;
 use stepcast_report::sentences;
-use stepcast_study::{ForecastOptions, MethodChoice, Stopped, simulate};
+use stepcast_study::simulate::Recording;
+use stepcast_study::{ForecastOptions, MethodChoice, Stopped, round_timeline, simulate};
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
 
 /// Viewers give up on much larger files.
 const MAX_EVENTS: u64 = 2_000_000;
+
+/// The closed form that has a timeline: of one round.
+const ROUNDS: &str = "zeng2023";
+
+/// Steps of every worker in a plot over time, at most, and its points.
+const OVER_TIME: u64 = 1000;
+const SLICES: u32 = 60;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -37,6 +46,8 @@ Examples:
   stepcast predict cluster.toml --plot scaling.svg      plot of throughput over workers
   stepcast predict async.toml --timeline steps.json     timeline for Perfetto
   stepcast predict async.toml --timeline steps.svg --timeline-steps 1   timeline as a plot
+  stepcast predict async.toml --over-time run.svg       throughput over the time of a simulated run
+  stepcast predict zeng.toml --method zeng2023 --timeline round.svg   who waits for the server when
   stepcast predict cluster.toml --json                  everything, for programs
   cat cluster.toml | stepcast predict -                 from standard input
 
@@ -76,8 +87,12 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
 
+    /// Plot throughput over the time of a simulated run to this file; only with method simulate
+    #[arg(long, value_name = "OUT.svg")]
+    over_time: Option<PathBuf>,
+
     /// Write the timeline of the simulated steps to this file, for Perfetto (.pftrace), chrome://tracing
-    /// (.json) or as a plot (.svg); only with method simulate
+    /// (.json) or as a plot (.svg); only with method simulate, or zeng2023, whose timeline is one round
     #[arg(long, value_name = "OUT")]
     timeline: Option<PathBuf>,
 
@@ -94,7 +109,11 @@ impl Predict {
             self.calibrate.as_deref().map(|path| request.calibrate(path, &self.method)).transpose()?;
         let scenario = request.scenario()?;
         check_plot(self.plot.as_deref())?;
-        if let Some(path) = &self.timeline {
+        check_plot(self.over_time.as_deref())?;
+        if let Some(path) = &self.over_time {
+            only_simulated(&format!("--over-time {}", path.display()), method)?;
+        }
+        if let Some(path) = self.timeline.as_ref().filter(|_| method.name() != ROUNDS) {
             self.check_timeline(path, method, &scenario)?;
         }
         let given = self.about.workers.as_ref().map(|workers| workers.numbers.clone());
@@ -104,19 +123,31 @@ impl Predict {
         let forecast = request.forecast(&options)?;
         let mut note = String::new();
         if let Some(path) = &self.timeline {
-            let steps = self.timeline_steps.into();
-            let recording =
-                simulate::timeline(&scenario, steps, &never_cancelled).map_err(|stopped| match stopped {
-                    Stopped::Fault(why) => request.refused(why),
-                    cancelled => cancelled.into(),
-                })?;
+            let steps = if method.name() == ROUNDS { 1 } else { self.timeline_steps.into() };
+            let recording = match method.name() {
+                ROUNDS => None,
+                _ => Some(recorded(&scenario, steps).map_err(|stopped| refused(&request, stopped))?),
+            };
+            let (timeline, title) = match &recording {
+                Some(recording) => (recording.timeline(), "Steps"),
+                None => (round_timeline(&scenario).map_err(|why| request.refused(why))?, "A round"),
+            };
             if is_drawing(path) {
-                let title = format!("Steps of {}, simulated", name(scenario.name()));
-                write_text(path, &Gantt::from_recording(&recording, &title).svg())?;
+                let how = if recording.is_some() { "simulated" } else { "by Zeng 2023" };
+                let title = format!("{title} of {}, {how}", name(scenario.name()));
+                write_text(path, &Gantt::from_timeline(&timeline, &title).svg())?;
             } else {
-                write_timeline(path, &recording.timeline())?;
+                write_timeline(path, &timeline)?;
             }
             note = timeline_note(path, steps, &scenario, &output.screen);
+        }
+        if self.over_time.is_some() {
+            let steps = (MAX_EVENTS / simulate::events_per_step(&scenario)).clamp(1, OVER_TIME);
+            let recording = recorded(&scenario, steps).map_err(|stopped| refused(&request, stopped))?;
+            let samples = forecast.prediction.samples as f64 / forecast.prediction.workers as f64;
+            note += &write_plot(self.over_time.as_deref(), &output.screen, || {
+                Lines::over_time(&recording.throughput(samples, SLICES), &name(scenario.name())).svg()
+            })?;
         }
         note += &write_plot(self.plot.as_deref(), &output.screen, || {
             ScalingCurve::from_forecast(&forecast, &name(scenario.name())).svg()
@@ -141,11 +172,7 @@ impl Predict {
     /// Whether there is a timeline to write, and not too long a one.
     fn check_timeline(&self, path: &Path, method: &dyn Method, scenario: &Scenario) -> Result<(), Fault> {
         let steps = self.timeline_steps;
-        if method.name() != "simulate" {
-            let reason = format!("{} is a closed form: only simulate has a timeline", method.name());
-            let flag = format!("--timeline {}", path.display());
-            return Err(Fault::new(reason, "add `--method simulate`").at(flag));
-        }
+        only_simulated(&format!("--timeline {}", path.display()), method)?;
         let each = simulate::events_per_step(scenario);
         if each.saturating_mul(u64::from(steps)) > MAX_EVENTS {
             let reason = format!(
@@ -160,6 +187,29 @@ impl Predict {
             return Err(Fault::new(reason, remedy).at(format!("--timeline-steps {steps}")));
         }
         Ok(())
+    }
+}
+
+/// Refuses closed forms, which have no steps that follow each other.
+fn only_simulated(flag: &str, method: &dyn Method) -> Result<(), Fault> {
+    match method.name() {
+        "simulate" => Ok(()),
+        name => {
+            let reason = format!("{name} is a closed form: only simulate has a timeline");
+            Err(Fault::new(reason, "add `--method simulate`").at(flag.to_owned()))
+        }
+    }
+}
+
+/// The first steps of every worker.
+fn recorded(scenario: &Scenario, steps: u64) -> Result<Recording, Stopped> {
+    simulate::timeline(scenario, steps, &never_cancelled)
+}
+
+fn refused(request: &Request, stopped: Stopped) -> Fault {
+    match stopped {
+        Stopped::Fault(why) => request.refused(why),
+        cancelled => cancelled.into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `stepcast replace`: layers whose communication cannot be hidden, and the effect of replacing them.
 
-use crate::answer::{Answer, Output};
+use crate::answer::{Answer, Output, check_plot, write_plot};
 use crate::render::answers;
 use crate::render::error::in_scenario;
 use crate::request::ScenarioFlags;
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
+use stepcast_report::format::name;
+use stepcast_report::plots::lines::Lines;
 use stepcast_study::replace::{Refusal, Substitution, replace};
 use stepcast_study::request::QUICK_START_NAME;
 
@@ -23,6 +25,7 @@ Examples:
   stepcast replace vgg.toml                        convolutions in place of fully connected layers
   stepcast replace vgg.toml --from features.30     from this layer on
   stepcast replace vgg.toml --with head.toml       with these layers, as in [model.custom]
+  stepcast replace vgg.toml --workers 1..64 --plot scaling.svg   scaling factors over workers
   stepcast replace vgg.toml --json                 for programs
 
 The strategy has to be all-reduce. The keys of a layer are in docs/scenario.md.";
@@ -40,16 +43,31 @@ pub(crate) struct Replace {
     /// New layers (TOML) [default: 1×1 convolutions and global average pooling]
     #[arg(long, value_name = "FILE.toml")]
     with: Option<PathBuf>,
+
+    /// Plot the scaling factor over workers, before and after, to this file
+    #[arg(long, value_name = "OUT.svg")]
+    plot: Option<PathBuf>,
 }
 
 impl Replace {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let request = self.about.request()?;
+        check_plot(self.plot.as_deref())?;
+        let request = self.about.request_with(self.about.edits()?)?;
         let scenario = request.scenario()?;
         let layers = self.with.as_deref().map(document).transpose()?;
         let in_layers = |fault| in_scenario(fault, |_| None);
         let with = layers.as_ref().map(Document::layers).transpose().map_err(in_layers)?;
-        let substitution = Substitution { from: self.from.clone(), with };
+        let substitution = Substitution {
+            from: self.from.clone(),
+            with,
+            // One number is that of the cluster, and leaves the table to the usual numbers.
+            workers: self
+                .about
+                .workers
+                .as_ref()
+                .map(|list| list.numbers.clone())
+                .filter(|list| list.len() > 1),
+        };
         let report = busy("replacing layers", || replace(&scenario, substitution, &never_cancelled));
         let report = report.map_err(|refusal| match (refusal, &layers) {
             (Refusal::Scenario(why), _) => request.refused(why),
@@ -59,7 +77,10 @@ impl Replace {
                 None => fault.at(self.about.scenario.as_deref().unwrap_or(QUICK_START_NAME)),
             },
         })?;
-        output.answer(&report, |screen| answers::replacement(&scenario, &report, screen))
+        let note = write_plot(self.plot.as_deref(), &output.screen, || {
+            Lines::from_replacement(&report, &name(scenario.name())).svg()
+        })?;
+        output.answer(&report, |screen| answers::replacement(&scenario, &report, screen) + &note)
     }
 }
 

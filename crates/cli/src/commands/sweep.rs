@@ -14,7 +14,7 @@ use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::format::{count, duration, name, several};
-use stepcast_report::plots::varied::{MOST_ACROSS, MOST_CELLS, Swept};
+use stepcast_report::plots::varied::{MOST_ACROSS, MOST_CELLS, Swept, SweptFigure};
 use stepcast_report::sentences;
 use stepcast_report::tables::FirstRows;
 use stepcast_study::explore::sweep::{
@@ -37,6 +37,7 @@ Examples:
   stepcast sweep job.toml --vary workers.count=1..64 --vary batch=1..512 -o sweep.csv
   stepcast sweep job.toml --vary workers.count=1..64 --vary batch=1..512 -o sweep.csv --resume
   stepcast sweep job.toml --vary workers.count=1..16 --vary batch=8..128:x2 --plot sweep.svg
+  stepcast sweep sprint.toml --vary batch=1..11 --plot update.svg --figure update-time
   stepcast sweep job.toml --vary synchronisation=bsp,async --method simulate -o sweep.jsonl
   stepcast sweep job.toml --vary workers.0.count=0..4 --vary workers.1.count=0..4   mixed groups
   stepcast sweep job.toml --vary batch=16,32 --json                                 JSON lines
@@ -70,9 +71,13 @@ pub(crate) struct Sweep {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// Plot throughput to this file: a line over one key, a heat map over two
+    /// Plot to this file: a line over one key, a heat map over two
     #[arg(long, value_name = "OUT.svg", conflicts_with = "resume")]
     plot: Option<PathBuf>,
+
+    /// What the plot shows; kernels of a gradient have a line each, over one key
+    #[arg(long, value_name = "NAME", default_value = "throughput", requires = "plot", value_parser = SweptFigure::NAMES)]
+    figure: String,
 
     /// Only the first N points
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
@@ -87,7 +92,7 @@ impl Sweep {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let format = self.output.as_deref().map(format).transpose()?;
         let axes = axes(&self.vary)?;
-        let drawn = self.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
+        let drawn = self.plot.as_deref().map(|path| drawable(path, &axes, &self.figure)).transpose()?;
         let request = self.about.request()?;
         let variants = request.variants(axes, "--vary")?;
         let agreement = Agreement::of(&variants, method_choice(&self.method)?);
@@ -243,9 +248,9 @@ impl SweepRun<'_> {
 }
 
 /// The data of a plot over these axes, if it can be drawn.
-fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Fault> {
+fn drawable(path: &Path, axes: &[Axis], figure: &str) -> Result<Swept, Fault> {
     check_plot(Some(path))?;
-    Swept::new(axes).ok_or_else(|| {
+    Swept::new(axes, SweptFigure::named(figure).unwrap_or_default()).ok_or_else(|| {
         let reason = format!(
             "a plot shows one key with at most {} values or two with at most {} each",
             count(MOST_ACROSS),

@@ -26,6 +26,8 @@ pub enum ArtefactKind {
     Kernels,
     /// A whole machine.
     Machine,
+    /// Components of SPRINT's threads.
+    Sprint,
     /// Whole training steps.
     Steps,
     /// Transfers by their size.
@@ -49,6 +51,8 @@ pub enum Artefact {
     Kernels(BTreeMap<String, LinearKernel>),
     /// A whole machine.
     Machine(Box<MachineModel>),
+    /// Components of SPRINT's threads, by key.
+    Sprint(BTreeMap<String, LinearKernel>),
     /// Whole training steps.
     Steps(Box<StepModel>),
     /// Transfers by their size.
@@ -74,6 +78,7 @@ impl Artefact {
             ArtefactKind::Gemm => Self::Gemm(Box::new(model(text)?)),
             ArtefactKind::Kernels => Self::Kernels(model(text)?),
             ArtefactKind::Machine => Self::Machine(Box::new(model(text)?)),
+            ArtefactKind::Sprint => Self::Sprint(model(text)?),
             ArtefactKind::Steps => Self::Steps(Box::new(model(text)?)),
             ArtefactKind::Transfer => Self::Transfer(model(text)?),
         };
@@ -84,9 +89,11 @@ impl Artefact {
         match self {
             Self::Efficiency(model) => model.check(),
             Self::Gemm(_) => Ok(()),
-            Self::Kernels(kernels) => kernels.iter().try_for_each(|(name, kernel)| {
-                kernel.check().map_err(|reason| format!("kernel {name}: {reason}"))
-            }),
+            Self::Kernels(kernels) | Self::Sprint(kernels) => {
+                kernels.iter().try_for_each(|(name, kernel)| {
+                    kernel.check().map_err(|reason| format!("kernel {name}: {reason}"))
+                })
+            }
             Self::Machine(model) => model.check(),
             Self::Steps(model) => model.check(),
             Self::Transfer(model) => model.check(),
@@ -100,6 +107,7 @@ impl Artefact {
             Self::Gemm(_) => ArtefactKind::Gemm,
             Self::Kernels(_) => ArtefactKind::Kernels,
             Self::Machine(_) => ArtefactKind::Machine,
+            Self::Sprint(_) => ArtefactKind::Sprint,
             Self::Steps(_) => ArtefactKind::Steps,
             Self::Transfer(_) => ArtefactKind::Transfer,
         }

@@ -21,9 +21,10 @@ impl Prediction {
             }
         }
         if let Some(updating) = self.updating.as_deref_mut() {
-            let Updating { iteration, breakdown, .. } = updating;
+            let Updating { iteration, breakdown, kernels, .. } = updating;
             *iteration = *iteration * factor;
             stretch_parts(breakdown, factor);
+            kernels.iter_mut().for_each(|kernel| kernel.time = kernel.time * factor);
         }
         if let Some(Simulation { throughput_interval, step_s, .. }) = self.simulation.as_deref_mut() {
             *throughput_interval = throughput_interval.map(|rate| rate / factor);

@@ -110,9 +110,12 @@ fn fusion(fusion: &Fusion) -> FusionSection {
     match fusion {
         Fusion::None => rule(FusionRule::None),
         Fusion::All => rule(FusionRule::All),
-        Fusion::Buffer { size, timeout } => {
-            FusionSection { size: Some(*size), timeout: *timeout, ..rule(FusionRule::Buffer) }
-        }
+        Fusion::Buffer { size, timeout, reading } => FusionSection {
+            size: Some(*size),
+            timeout: *timeout,
+            reading: Some(*reading),
+            ..rule(FusionRule::Buffer)
+        },
         Fusion::Pytorch { first, cap } => {
             FusionSection { first: Some(*first), size: Some(*cap), ..rule(FusionRule::Pytorch) }
         }

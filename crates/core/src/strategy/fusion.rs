@@ -18,6 +18,19 @@ pub const HOROVOD_THRESHOLD: Bytes = Bytes::new(64.0 * 1024.0 * 1024.0);
 /// Horovod's `HOROVOD_CYCLE_TIME`.
 pub const HOROVOD_CYCLE: Seconds = Seconds::new(1e-3);
 
+/// Whether the network stays idle while the gradients of a buffer wait to be fused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BufferReading {
+    /// Waiting overlaps other transfers: a message starts when the network is free and the wait is over, whichever is
+    /// later (errata 4.2, 5).
+    #[default]
+    Concurrent,
+    /// The wait begins when the network is free: eq. 15 with corrections 1-4 of errata 4.2. In this reading,
+    /// disabling fusion is not the limit of small buffers.
+    Serial,
+}
+
 /// Rule that decides which gradients are fused into one message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fusion {
@@ -31,6 +44,8 @@ pub enum Fusion {
         size: Bytes,
         /// Longest wait for the next gradient.
         timeout: Option<Seconds>,
+        /// Whether waiting and sending overlap.
+        reading: BufferReading,
     },
     /// PyTorch's `DistributedDataParallel`: buckets in the order of the backward pass, each closed by the gradient
     /// that fills it.
@@ -115,6 +130,8 @@ document_keys! {
         first: Bytes, "size", "`size`, or 1 MiB if that is left out";
         /// Longest wait of a buffer for the next gradient.
         timeout: Seconds, "time", "none";
+        /// Whether a buffer waits while others are sent (`"concurrent"`), or only once the network is free (`"serial"`, eq. 15).
+        reading: BufferReading, "string", "`\"concurrent\"`; as published `\"serial\"`";
         /// Shortest time between Horovod's cycles.
         cycle: Seconds, "time", "`\"1 ms\"`";
         /// How many gradients each message has (`[2, 8, 13]`), or their names (`[["fc.bias", "fc.weight"], …]`), in the order

@@ -7,8 +7,8 @@ mod plan;
 
 pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange, Overlap, WireFormat};
 pub use fusion::{
-    BucketList, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP,
-    PYTORCH_FIRST,
+    BucketList, BufferReading, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD,
+    PYTORCH_CAP, PYTORCH_FIRST,
 };
 
 pub use optimiser::Optimiser;

@@ -178,6 +178,10 @@ impl Figure for SamplesPerSec {
     const UNIT: Unit = Unit::Rate;
 }
 
+impl Figure for f64 {
+    const UNIT: Unit = Unit::Number;
+}
+
 impl Figure for Bytes {
     const UNIT: Unit = Unit::Bytes;
 }

@@ -8,6 +8,7 @@ use crate::draw::{
 };
 use stepcast_core::quantity::Seconds;
 use stepcast_study::simulate::{KINDS, Recording};
+use stepcast_trace::timeline::Timeline;
 
 const WIDTH: f64 = 960.0;
 /// Height of a lane, and of a bar in it.
@@ -83,7 +84,11 @@ impl Gantt {
     /// The operations of every worker over time, one lane for each resource; of a pipeline, those of every stage, with the
     /// number of their micro-batch.
     pub fn from_recording(recording: &Recording, title: &str) -> Self {
-        let timeline = recording.timeline();
+        Self::from_timeline(&recording.timeline(), title)
+    }
+
+    /// The events of a timeline, one lane for each of its lanes.
+    pub fn from_timeline(timeline: &Timeline<'_>, title: &str) -> Self {
         let mut lanes: Vec<Lane> = Vec::new();
         let mut kinds: Vec<String> = Vec::new();
         // The index of the first lane of every process.

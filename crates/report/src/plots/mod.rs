@@ -4,6 +4,7 @@ pub mod breakdown;
 pub mod fusion;
 pub mod gantt;
 pub(crate) mod heat_map;
+pub mod lines;
 pub mod pareto;
 pub mod predicted_measured;
 pub mod rank_grid;

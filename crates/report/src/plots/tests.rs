@@ -6,6 +6,7 @@ use crate::draw::check;
 use crate::plots::breakdown::{Breakdown, Column};
 use crate::plots::fusion::{FusionComparison, Plan, Standing};
 use crate::plots::gantt::{Bar, Gantt, Lane};
+use crate::plots::lines::Lines;
 use crate::plots::pareto::{Choice, Pareto};
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use crate::plots::rank_grid::{RankGrid, Tile};
@@ -70,6 +71,15 @@ proptest! {
     ) {
         let columns = columns.into_iter().map(|(workers, parts)| Column { workers, parts }).collect();
         check::sound(&Breakdown { title, method: "m".to_owned(), columns }.svg());
+    }
+
+    #[test]
+    fn lines_are_sound(
+        title in name(), lines in vec((name(), vec((value(), value()), 0..60)), 0..10), whole in any::<bool>(),
+    ) {
+        let unit = if whole { crate::Unit::Number } else { crate::Unit::Time };
+        let upwards = ("time".to_owned(), crate::Unit::Time);
+        check::sound(&Lines { title, across: ("samples".to_owned(), unit), upwards, lines }.svg());
     }
 
     #[test]
@@ -194,6 +204,7 @@ fn plots_are_as_they_were() {
     check::golden("breakdown", &examples::breakdown().svg());
     check::golden("gantt", &examples::gantt().svg());
     check::golden("fusion", &examples::fusion().svg());
+    check::golden("lines", &examples::lines().svg());
     check::golden("pareto", &examples::pareto().svg());
     check::golden("predicted_measured", &examples::predicted_measured().svg());
     check::golden("rank_grid", &examples::rank_grid().svg_of(460.0));

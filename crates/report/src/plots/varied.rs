@@ -1,13 +1,15 @@
 //! A sweep: a figure over the values of one key, as a line or bars, or of two keys, as colours.
 
 use super::heat_map::{HeatMap, Values};
+use super::lines::Lines;
 use crate::draw::{
     Axis, BELOW, Figure, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, define_hatch, drawable, extent,
     nothing,
 };
-use crate::format::several;
-use stepcast_core::quantity::SamplesPerSec;
-use stepcast_study::explore::sweep::{self, Grid, SweepRow};
+use crate::format::{capitalised, several};
+use stepcast_core::prediction::GradientKernel;
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_study::explore::sweep::{self, Grid, PointFigures, SweepRow};
 
 const HEIGHT: f64 = 300.0;
 /// Numbers that differ by a larger factor have a logarithmic axis.
@@ -248,9 +250,67 @@ pub const MOST_ACROSS: u64 = 20_000;
 /// Values of each of two keys that a heat map can show.
 pub const MOST_CELLS: u64 = 512;
 
-/// Throughput at the points of a sweep, collected until the plot is drawn.
+/// What the plot of a sweep shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SweptFigure {
+    /// Samples per second of the whole cluster.
+    #[default]
+    Throughput,
+    /// Time of a step, of SPRINT's GPU threads T_GPU.
+    StepTime,
+    /// The part of it in which gradients are computed.
+    GradientTime,
+    /// Time from one update to the next beside the steps: T_Update.
+    UpdateTime,
+    /// Samples that enter one update, on average.
+    Minibatch,
+    /// Gradient time, a line for each kernel.
+    Kernels,
+}
+
+impl SweptFigure {
+    /// Every figure with the name that chooses it.
+    pub const NAMES: [&str; 6] =
+        ["throughput", "step-time", "gradient-time", "update-time", "minibatch", "kernels"];
+    const ALL: [Self; 6] = [
+        Self::Throughput,
+        Self::StepTime,
+        Self::GradientTime,
+        Self::UpdateTime,
+        Self::Minibatch,
+        Self::Kernels,
+    ];
+
+    /// The figure of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().position(|known| *known == name).map(|place| Self::ALL[place])
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::StepTime => "step time",
+            Self::GradientTime | Self::Kernels => "gradient time",
+            Self::UpdateTime => "update time",
+            Self::Minibatch => "minibatch",
+        }
+    }
+
+    fn value(self, figures: &PointFigures) -> Option<f64> {
+        match self {
+            Self::Throughput => Some(figures.throughput.get()),
+            Self::StepTime => Some(figures.iteration.get()),
+            Self::GradientTime | Self::Kernels => Some(figures.compute.get()),
+            Self::UpdateTime => figures.update.map(Seconds::get),
+            Self::Minibatch => figures.minibatch,
+        }
+    }
+}
+
+/// A figure at the points of a sweep, collected until the plot is drawn.
 #[derive(Debug, Clone)]
 pub struct Swept {
+    figure: SweptFigure,
     /// Keys with their values.
     first: (String, Vec<String>),
     second: Option<(String, Vec<String>)>,
@@ -259,20 +319,22 @@ pub struct Swept {
 }
 
 /// What is drawn of a point.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// Samples per second of the whole cluster.
-    pub throughput: SamplesPerSec,
+    /// The figure.
+    pub value: f64,
     /// Whether it fits into the memory of every device.
     pub fits: bool,
+    /// The gradient by its kernels.
+    pub kernels: Vec<GradientKernel>,
 }
 
 impl Swept {
-    /// A sweep over these axes; none if they are not one or two, or have too many values.
-    pub fn new(axes: &[sweep::Axis]) -> Option<Self> {
+    /// A figure over these axes; none if they are not one or two, or have too many values. Kernels have one.
+    pub fn new(axes: &[sweep::Axis], figure: SweptFigure) -> Option<Self> {
         let (first, second, most) = match axes {
             [only] => (only, None, MOST_ACROSS),
-            [first, second] => (first, Some(second), MOST_CELLS),
+            [first, second] if figure != SweptFigure::Kernels => (first, Some(second), MOST_CELLS),
             _ => return None,
         };
         if axes.iter().any(|axis| axis.values.len() > most) {
@@ -283,17 +345,17 @@ impl Swept {
         let key = |axis: &sweep::Axis| {
             (axis.key.clone(), (0..axis.values.len()).map(|place| axis.value(place)).collect())
         };
-        Some(Self { first: key(first), second: second.map(key), grid, points: vec![None; points] })
+        Some(Self { figure, first: key(first), second: second.map(key), grid, points: vec![None; points] })
     }
 
     /// Keeps a row.
     pub fn see(&mut self, row: &SweepRow) {
         if let Ok(index) = usize::try_from(row.index) {
-            let point = row
-                .answer
-                .as_ref()
-                .ok()
-                .map(|point| Point { throughput: point.throughput, fits: point.fits });
+            let point = |figures: &PointFigures| {
+                let value = self.figure.value(figures)?;
+                Some(Point { value, fits: figures.fits, kernels: figures.kernels.clone() })
+            };
+            let point = row.answer.as_ref().ok().and_then(point);
             self.note(index, point);
         }
     }
@@ -305,22 +367,58 @@ impl Swept {
         }
     }
 
-    /// The fastest point that fits; of equal ones, the first.
+    /// The point with the largest throughput or the shortest time that fits; of equal ones, the first.
     fn best(&self) -> Option<usize> {
         let fitting = self.points.iter().enumerate().filter_map(|(place, point)| {
-            let point = (*point)?;
-            point.fits.then_some((place, point.throughput))
+            let point = point.as_ref()?;
+            point.fits.then_some((place, point.value))
         });
-        fitting.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
+        let better = |next: f64, best: f64| match self.figure {
+            SweptFigure::Throughput => next > best,
+            SweptFigure::Minibatch => false,
+            _ => next < best,
+        };
+        let best = fitting.reduce(|best, next| if better(next.1, best.1) { next } else { best });
+        best.map(|(place, _)| place).filter(|_| self.figure != SweptFigure::Minibatch)
     }
 
-    /// The drawing: a line or bars over one key, a heat map over two.
+    /// The drawing: a line or bars over one key, a heat map over two, a line for each kernel.
     pub fn svg(&self, name: &str) -> String {
-        let title = format!("Throughput of {name}");
-        let quantity = "throughput".to_owned();
+        match self.figure {
+            SweptFigure::Throughput => self.drawn(name, SamplesPerSec::new),
+            SweptFigure::Minibatch => self.drawn(name, |value| value),
+            SweptFigure::Kernels => self.kernels(name),
+            _ => self.drawn(name, Seconds::new),
+        }
+    }
+
+    /// A line for every kernel of a gradient over the values of the key, or their places where these are no numbers.
+    fn kernels(&self, name: &str) -> String {
+        let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for (place, (value, point)) in self.first.1.iter().zip(&self.points).enumerate() {
+            let across = value.parse().unwrap_or(place as f64);
+            for GradientKernel { kernel, time } in point.iter().flat_map(|point| &point.kernels) {
+                match lines.iter_mut().find(|(known, _)| known == kernel) {
+                    Some((_, points)) => points.push((across, time.get())),
+                    None => lines.push(((*kernel).to_owned(), vec![(across, time.get())])),
+                }
+            }
+        }
+        Lines {
+            title: format!("Gradient time of {name} by kernel"),
+            across: (self.first.0.clone(), Unit::Number),
+            upwards: ("time of a gradient".to_owned(), Unit::Time),
+            lines,
+        }
+        .svg()
+    }
+
+    fn drawn<Q: Figure>(&self, name: &str, quantity_of: fn(f64) -> Q) -> String {
+        let quantity = self.figure.words().to_owned();
+        let title = format!("{} of {name}", capitalised(&quantity));
         let best = self.best();
-        let throughput = |place: usize| self.points[place].map(|point| point.throughput);
-        let too_large = |place: usize| self.points[place].is_some_and(|point| !point.fits);
+        let throughput = |place: usize| self.points[place].as_ref().map(|point| quantity_of(point.value));
+        let too_large = |place: usize| self.points[place].as_ref().is_some_and(|point| !point.fits);
         let first = &self.first;
         match &self.second {
             None => {
@@ -361,8 +459,10 @@ mod tests {
 
     #[test]
     fn the_best_point_is_the_fastest_that_fits() {
-        let mut swept = Swept::new(&[sweep::Axis::parse("batch=16,32,64,128").unwrap()]).unwrap();
-        let point = |rate, fits| Some(Point { throughput: SamplesPerSec::new(rate), fits });
+        let mut swept =
+            Swept::new(&[sweep::Axis::parse("batch=16,32,64,128").unwrap()], SweptFigure::Throughput)
+                .unwrap();
+        let point = |value, fits| Some(Point { value, fits, ..Point::default() });
         for (index, rate) in [10.0, 20.0, 20.0, 40.0].into_iter().enumerate() {
             swept.note(index, point(rate, rate < 30.0));
         }

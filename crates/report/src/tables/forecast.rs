@@ -7,7 +7,7 @@ use crate::format::{
 };
 use crate::sentences;
 use crate::table::{Table, bar};
-use stepcast_core::prediction::{Communication, Part, Updating, Verdict};
+use stepcast_core::prediction::{Communication, Part, Prediction, Spread, Updating, Verdict};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::{CriticalPath, Forecast, Share, Training, WhatIf};
@@ -22,7 +22,7 @@ pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
         prediction
             .communication
             .filter(|parts| parts.allreduce > Seconds::ZERO)
-            .map(|parts| communication("Communication", &parts)),
+            .map(|parts| with_factors(communication("Communication", &parts), prediction)),
     );
     tables.extend(prediction.transformer.iter().flat_map(|report| transformer::all(report)));
     tables.push(workers(scenario, forecast));
@@ -231,6 +231,15 @@ pub(super) fn breakdown(title: &str, parts: &[Part], iteration: Seconds) -> Tabl
     table
 }
 
+/// The table with the scaling factors of Liu 2022 by name, where the prediction is by its model.
+fn with_factors(mut table: Table, prediction: &Prediction) -> Table {
+    if let Some(csf) = prediction.csf {
+        let osf = prediction.scaling_factor;
+        table.note += &format!(" OSF {osf:.3}; CSF, all sent after the backward pass, {csf:.3}.");
+    }
+    table
+}
+
 /// From the first gradients to the end of the last all-reduce.
 pub(super) fn communication(title: &str, parts: &Communication) -> Table {
     let mut table = Table::new(title, columns("part"));
@@ -272,15 +281,27 @@ pub(super) fn critical_path(path: &CriticalPath, iteration: Seconds) -> Table {
 }
 
 /// How long an update takes and how many samples enter it; where its time goes.
-fn updates(updates: &Updating) -> [Table; 2] {
+fn updates(updates: &Updating) -> Vec<Table> {
     let mut table = Table::of_figures("Updates beside the steps");
     table.figure("update time", updates.iteration.human(), "from one update to the next");
     table.figure("minibatch", average(updates.minibatch), "samples that enter one update, on average");
+    let Spread { low, high, .. } = updates.minibatch_spread;
+    let range = format!("{} to {}", average(low), average(high));
+    table.figure("nine of ten minibatches", range, "with as many samples in between");
     table.figure(
         "staleness",
         average(updates.staleness),
         "updates since the weights that a gradient was computed with, on average",
     );
     let parts = breakdown("Where the time of an update goes", &updates.breakdown, updates.iteration);
-    [table, parts]
+    let mut tables = vec![table, parts];
+    if !updates.kernels.is_empty() {
+        let whole: Seconds = updates.kernels.iter().map(|kernel| kernel.time).sum();
+        let mut kernels = Table::new("Gradient by kernel", columns("kernel"));
+        for kernel in &updates.kernels {
+            add(&mut kernels, kernel.kernel.to_owned(), kernel.time, kernel.time / whole);
+        }
+        tables.push(kernels);
+    }
+    tables
 }

@@ -1,7 +1,7 @@
 //! Fusion rules side by side, and the best plan.
 
 use super::forecast;
-use crate::format::{count, name, percent, several};
+use crate::format::{capitalised, count, name, percent, several};
 use crate::table::{Table, bar};
 use crate::words::Hint;
 use stepcast_core::quantity::Bytes;
@@ -39,7 +39,7 @@ pub fn rule_rows(report: &FusionReport) -> Vec<&Line> {
 
 /// The step with every rule, and its gain over the scenario's own.
 pub fn rules(report: &FusionReport) -> Table {
-    let mut table = Table::new("Rules", ["rule", "#messages", "#step time", "#scaling factor", "#gain", "|"]);
+    let mut table = Table::new("Rules", ["rule", "#messages", "#step time", "#OSF", "#gain", "|"]);
     let most = report.lines.iter().map(|line| line.gain).fold(0.0, f64::max);
     for line in rule_rows(report) {
         let share = if most > 0.0 { line.gain.max(0.0) / most } else { 0.0 };
@@ -47,11 +47,14 @@ pub fn rules(report: &FusionReport) -> Table {
             line.rule.clone(),
             count(line.messages as u64),
             line.iteration.human(),
-            percent(line.scaling_factor),
+            format!("{:.3}", line.scaling_factor),
             signed(line.gain),
             bar(share, BAR),
         ]);
     }
+    table.note =
+        "OSF: scaling factor with overlap (Liu 2022, eq. 11). That of all at the end is CSF (eq. 2)."
+            .to_owned();
     table
 }
 
@@ -120,9 +123,4 @@ pub fn summary(report: &FusionReport) -> String {
         format!("The best plan is {} faster than the scenario's rule.{interval}", percent(best.gain))
     };
     format!("{gain} {}.", capitalised(&report.search))
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

@@ -3,7 +3,9 @@
 use crate::format::{count, name, percent};
 use crate::table::Table;
 use stepcast_core::quantity::Bytes;
-use stepcast_study::replace::{ExposedLayer, LayerLine, Replacement, ReplacementReport, ScalingFigures};
+use stepcast_study::replace::{
+    ExposedLayer, LayerLine, ReplacedScaling, Replacement, ReplacementReport, ScalingFigures,
+};
 
 /// Exposed layers that are listed.
 const WORST: usize = 6;
@@ -28,6 +30,7 @@ pub fn all(report: &ReplacementReport) -> Vec<Table> {
             layers("Layers that are removed", &replacement.removed),
             layers("Layers in their place", &replacement.added),
             before_and_after(&report.before, replacement),
+            scaling(&report.scaling),
         ]);
     }
     tables.retain(|table| !table.rows.is_empty());
@@ -85,6 +88,15 @@ fn before_and_after(before: &ScalingFigures, replacement: &Replacement) -> Table
         "Other layers also change what the network learns: Stepcast predicts the time of a step, not the \
                   accuracy."
             .to_owned();
+    table
+}
+
+fn scaling(points: &[ReplacedScaling]) -> Table {
+    let mut table = Table::new("Scaling factor over workers", ["#workers", "#before", "#after"]);
+    for point in points {
+        let factors = [point.before, point.after].map(|factor| format!("{factor:.3}"));
+        table.row([vec![count(u64::from(point.workers))], factors.to_vec()].concat());
+    }
     table
 }
 

@@ -5,7 +5,7 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
     Coordination, End, Limits, LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, Steps,
-    StreamOrder, Streams, TcpSpec, TransferOrder, Window, run, synthesise,
+    StreamOrder, Streams, TcpSpec, Timeline, TransferOrder, Window, run, synthesise,
 };
 
 /// Two layers: parameters come down (2 MB and 6 MB), forward and backward take 10 ms each, gradients go up, the server
@@ -88,6 +88,42 @@ fn one_worker_repeats_its_recording() {
     // 1 ms of update, 4 ms between steps: 80 + 30 + 80 + 1 + 4.
     let length = mean_step(&replay(&profile(), 1, fair(f64::INFINITY)), 5);
     assert!((length - 0.195).abs() < 1e-9, "{length}");
+}
+
+/// Streams of 2, 7, 3, 4 and 1 units that are requested at once and sent in turns of 3 arrive at 2, 16, 8, 17 and 12 (errata
+/// 3.2), and their replay has the same arrivals; those of a recording whose second arrived first do so again.
+#[test]
+fn streams_of_equal_start_are_sent_in_their_turns() {
+    let units = [("A", 2, 2.0), ("B", 7, 16.0), ("C", 3, 8.0), ("D", 4, 17.0), ("E", 1, 12.0)];
+    let operation = |&(name, size, _): &(&str, u64, f64)| Operation {
+        name: name.to_owned(),
+        resource: Resource::Downlink,
+        bytes: size * 1_000_000,
+        after: Vec::new(),
+        server: 0,
+    };
+    let made = Profile {
+        operations: units.iter().map(operation).collect(),
+        steps: vec![Step {
+            start: vec![0.0; 5],
+            end: units.map(|(_, _, end)| end * 1e-2).into(),
+            length: 0.17,
+        }],
+        ..profile()
+    };
+    let replay = Replay { server_of: vec![0; 5], ..replay(&made, 1, fair(3e6)) };
+    let mut seen = Timeline::default();
+    run(&replay.program().unwrap(), 1, Limits::until_slowest(1), &mut seen).unwrap();
+    for (op, (name, _, end)) in units.into_iter().enumerate() {
+        let last = seen
+            .chunks
+            .iter()
+            .filter(|chunk| chunk.op == op as u32)
+            .map(|chunk| chunk.until)
+            .fold(0.0, f64::max);
+        assert!((last - end * 1e-2).abs() < 1e-9, "{name}: {last}");
+    }
+    assert_eq!(profile().sending_order(&profile().steps[0], vec![0, 1], 28e6), [1, 0]);
 }
 
 #[test]

@@ -323,7 +323,11 @@ mod tests {
     fn batches_go_as_far_as_the_memory() {
         let map = Map::new(&scenario(&[]), &Oyama2016, Extent::default()).unwrap();
         assert_eq!(map.nodes, (1..=8).collect::<Vec<_>>());
+        // The paper ran sub-batches of up to 11 on a K80 and of up to 5 on a K20X.
         let largest = *map.batches.last().unwrap();
+        assert_eq!(largest, 11);
+        let older = scenario(&["cluster.workers.0.device=tesla-k20x"]);
+        assert_eq!(Map::new(&older, &Oyama2016, Extent::default()).unwrap().batches, [1, 2, 3, 4, 5]);
         let memory = scenario(&[]).cluster.smallest_memory();
         assert!(training::needed(&scenario(&[]), largest) <= memory);
         assert!(training::needed(&scenario(&[]), largest + 1) > memory);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD};
+use stepcast_core::strategy::{BufferReading, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD};
 
 /// A rule with its sizes.
 pub(super) struct Candidate {
@@ -24,7 +24,7 @@ const SIZES: [f64; 12] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0
 const CYCLES: [f64; 4] = [0.5, 1.0, 2.5, 5.0];
 
 /// The scenario's own rule, then all others.
-pub(super) fn candidates(scenario: &Scenario, pass: &Pass) -> Vec<Candidate> {
+pub(super) fn candidates(scenario: &Scenario, pass: &Pass, reading: BufferReading) -> Vec<Candidate> {
     let mut list = Vec::new();
     let mut add = |rule: String, family, fusion| list.push(Candidate { rule, family, fusion });
     let own = scenario.strategy.exchange.fusion.clone();
@@ -35,7 +35,7 @@ pub(super) fn candidates(scenario: &Scenario, pass: &Pass) -> Vec<Candidate> {
     let below = SIZES.iter().position(|&size| size >= whole).unwrap_or(SIZES.len() - 1);
     let sizes = &SIZES[..=below];
     for &size in sizes {
-        let fusion = Fusion::Buffer { size: Bytes::new(size * MIB), timeout: None };
+        let fusion = Fusion::Buffer { size: Bytes::new(size * MIB), timeout: None, reading };
         add(describe(&fusion), Family::Buffer, fusion);
     }
     add(describe(&Fusion::PYTORCH), Family::Pytorch, Fusion::PYTORCH);
@@ -66,9 +66,10 @@ fn describe(fusion: &Fusion) -> String {
     match fusion {
         Fusion::None => "no fusion".to_owned(),
         Fusion::All => "all at the end".to_owned(),
-        Fusion::Buffer { size: buffer, timeout } => {
+        Fusion::Buffer { size: buffer, timeout, reading } => {
+            let serial = if *reading == BufferReading::Serial { ", serial" } else { "" };
             let timeout = timeout.map_or(String::new(), |timeout| format!(", timeout {}", timeout.human()));
-            format!("buffer, {}{timeout}", size(buffer))
+            format!("buffer, {}{timeout}{serial}", size(buffer))
         }
         Fusion::Pytorch { first, cap } if first == cap => format!("PyTorch, {}", size(cap)),
         Fusion::Pytorch { first, cap } => format!("PyTorch, {} after {}", size(cap), size(first)),

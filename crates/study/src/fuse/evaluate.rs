@@ -11,7 +11,7 @@ use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::Fusion;
+use stepcast_core::strategy::{BufferReading, Fusion};
 use stepcast_sim::{AllReduce, Messages};
 use stepcast_stats::{deviation, mean, quantile};
 
@@ -72,6 +72,14 @@ impl<'a> Evaluator<'a> {
     /// A mean step of the slowest worker.
     pub(super) fn pass(&self) -> &Pass {
         &self.pass
+    }
+
+    /// How buffers wait: as the paper prints it where the scenario is one of the paper, and the closed form holds.
+    pub(super) fn reading(&self) -> BufferReading {
+        match self.scenario.as_published && self.engine.is_none() {
+            true => BufferReading::Serial,
+            false => BufferReading::Concurrent,
+        }
     }
 
     /// Whether the best plan of the schedule alone is the best plan: no contention, no engine.

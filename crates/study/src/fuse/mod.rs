@@ -145,7 +145,7 @@ pub fn fuse_while(scenario: &Scenario, wanted: &CancelCheck<'_>) -> Result<Fusio
     let evaluator = Evaluator::new(scenario, wanted).map_err(wrong)?;
     let own = evaluator.evaluate(&scenario.strategy.exchange.fusion)?;
     let mut lines = Vec::new();
-    for Candidate { rule, family, fusion } in candidates(scenario, evaluator.pass()) {
+    for Candidate { rule, family, fusion } in candidates(scenario, evaluator.pass(), evaluator.reading()) {
         let found = evaluator.evaluate(&fusion)?;
         lines.push(line(rule, family, fusion, found, own.iteration));
     }

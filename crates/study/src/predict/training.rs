@@ -1,6 +1,8 @@
 //! Time of an epoch, memory of a batch, and warnings about what a scenario cannot do as it is predicted.
 
 use crate::explore::plan::usual_plan;
+use crate::simulate::is_sprint;
+use stepcast_analytic::oyama2016::Structure;
 use stepcast_core::prediction::{Prediction, Verdict, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -12,12 +14,25 @@ const MOST: u32 = 1 << 30;
 /// Parameters, gradients and momentum.
 const STATES: f64 = 3.0;
 
-/// Memory at the peak of a step with `batch` samples; of a profile, only the parameters and their states are known.
+/// Memory at the peak of a step with `batch` samples, by SPRINT's kernels where its threads train; of a profile, only the parameters and their states are known.
 pub(crate) fn needed(scenario: &Scenario, batch: u32) -> Bytes {
     let strategy = &scenario.strategy;
+    let chain = scenario.workload.graph.as_deref().filter(|_| is_sprint(scenario));
+    if let Some(Ok(structure)) = chain.map(Structure::from_model) {
+        return structure.memory(batch);
+    }
     match &scenario.workload.graph {
         Some(model) => model.peak_memory(batch, strategy.precision, strategy.optimiser),
         None => scenario.workload.bytes() * STATES,
+    }
+}
+
+/// Memory without which a step with `batch` samples cannot run: that of algorithms without workspace.
+fn least(scenario: &Scenario, batch: u32) -> Bytes {
+    let strategy = &scenario.strategy;
+    match scenario.workload.graph.as_deref().filter(|_| !is_sprint(scenario)) {
+        Some(model) => model.least_memory(batch, strategy.precision, strategy.optimiser),
+        None => needed(scenario, batch),
     }
 }
 
@@ -28,7 +43,7 @@ pub(crate) fn fullest(scenario: &Scenario) -> f64 {
     }
     let groups = scenario.cluster.groups.iter().enumerate();
     let parts =
-        groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.visible_memory());
+        groups.map(|(index, group)| least(scenario, scenario.batch(index)) / group.device.visible_memory());
     parts.fold(0.0, f64::max)
 }
 
@@ -164,6 +179,21 @@ mod tests {
         let epoch = epoch(&scenario, &prediction).unwrap();
         assert!((epoch / prediction.iteration - 2.0).abs() < 1e-9, "96 samples a step");
         assert!(more_than_all(&scenario, &prediction).is_none());
+    }
+
+    /// Zeng 2023 trained these on 8 GB and 6 GB: fast convolutions need workspace, others do without.
+    #[test]
+    fn clusters_of_the_papers_fit() {
+        let rtx = "cluster.workers=[{ count = 2, device = \"quadro-rtx-4000\" }]";
+        for changes in [
+            ["model.zoo=vgg19", "batch=64", rtx],
+            ["model.zoo=vgg19", "batch=32", "workers=[{ device = \"gtx-1060-6gb\" }]"],
+        ] {
+            let (scenario, _) = predicted(&changes);
+            assert!(fits(&scenario), "{changes:?}: {}", fullest(&scenario));
+        }
+        let (scenario, _) = predicted(&["model.zoo=vgg19", "batch=512", rtx]);
+        assert!(!fits(&scenario));
     }
 
     #[test]

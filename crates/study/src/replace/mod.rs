@@ -3,6 +3,7 @@
 
 mod exposure;
 
+use crate::predict::usual_workers;
 use crate::simulate::all_reduce;
 use exposure::Step;
 use schemars::JsonSchema;
@@ -33,6 +34,8 @@ pub struct Substitution {
     pub from: Option<String>,
     /// The substitute layers.
     pub with: Option<Vec<LayerFile>>,
+    /// Numbers of workers at which scaling factors are compared; by default those of scaling tables.
+    pub workers: Option<Vec<u32>>,
 }
 
 /// A model on the machines of a scenario.
@@ -92,6 +95,17 @@ pub struct Replacement {
     pub scenario: ScenarioFile,
 }
 
+/// Scaling factors at one number of workers (Liu 2022, Figure 8).
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+pub struct ReplacedScaling {
+    /// How many workers.
+    pub workers: u32,
+    /// As it is.
+    pub before: f64,
+    /// With layers replaced.
+    pub after: f64,
+}
+
 /// The layers with exposed communication, and the effect of replacing them.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ReplacementReport {
@@ -103,6 +117,9 @@ pub struct ReplacementReport {
     pub layers: Vec<ExposedLayer>,
     /// The replacement, if there is one.
     pub replacement: Option<Replacement>,
+    /// Its effect at other numbers of workers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ReplacedScaling>,
     /// Why nothing is replaced.
     pub reason: Option<String>,
     /// Warnings about the figures.
@@ -126,7 +143,7 @@ pub enum Refusal {
 /// Finds the layers with exposed communication and applies the requested replacement, as long as it is wanted.
 pub fn replace(
     scenario: &Scenario,
-    request: Substitution,
+    mut request: Substitution,
     wanted: &CancelCheck<'_>,
 ) -> Result<ReplacementReport, Refusal> {
     let model = model(scenario)?;
@@ -135,19 +152,36 @@ pub fn replace(
     let before = figures(scenario, &step);
     let asked = request.from.is_some() || request.with.is_some();
     let hidden = before.exposed < before.iteration * NEGLIGIBLE;
+    let workers = request.workers.take();
+    let mut scaling = Vec::new();
     let (replacement, reason) = if hidden && !asked {
         let reason = "The backward pass hides the communication: no layer is worth replacing.";
         (None, Some(reason.to_owned()))
     } else {
         match cut(&model, request)? {
-            Ok((first, layers)) => (Some(replaced(scenario, &model, first, layers)?), None),
+            Ok((first, layers)) => {
+                let (changed, replacement) = replaced(scenario, &model, first, layers)?;
+                for workers in workers.unwrap_or_else(|| usual_workers(scenario, &Liu2022)) {
+                    let factor = |scenario: &Scenario| {
+                        let resized = scenario.on(scenario.cluster.resized(workers));
+                        Ok::<_, Fault>(Step::of(&resized)?.outcome().factor())
+                    };
+                    scaling.push(ReplacedScaling {
+                        workers,
+                        before: factor(scenario)?,
+                        after: factor(&changed)?,
+                    });
+                }
+                (Some(replacement), None)
+            }
             Err(reason) => (None, Some(format!("Nothing is proposed: {reason}."))),
         }
     };
     let (layers, left_out) = step.layers(scenario, wanted)?;
     let mut warnings = all_reduce::assumptions(scenario);
     warnings.extend(left_out);
-    Ok(ReplacementReport { scenario: scenario.to_file(), before, layers, replacement, reason, warnings })
+    let scenario = scenario.to_file();
+    Ok(ReplacementReport { scenario, before, layers, replacement, scaling, reason, warnings })
 }
 
 /// Checks that the closed form holds; remedies say how to make it hold.
@@ -220,7 +254,7 @@ fn replaced(
     model: &Model,
     first: usize,
     layers: Vec<LayerFile>,
-) -> Result<Replacement, Refusal> {
+) -> Result<(Scenario, Replacement), Refusal> {
     let whole = ModelFile { name: format!("{}, replaced", scenario.name()), ..ModelFile::from_model(model) };
     let (file, new) = whole.replaced(first, layers).map_err(Refusal::Layers)?;
     let workload = Workload::from_model(&new, scenario.counting);
@@ -233,12 +267,13 @@ fn replaced(
         workload: Arc::new(workload),
         ..scenario.clone()
     };
-    Ok(Replacement {
+    let replacement = Replacement {
         removed: model.layers()[first..].iter().map(line).collect(),
         added: new.layers()[first..].iter().map(line).collect(),
         after: figures(&changed, &Step::of(&changed)?),
         scenario: changed.to_file(),
-    })
+    };
+    Ok((changed, replacement))
 }
 
 fn line(layer: &Layer) -> LayerLine {

@@ -26,6 +26,14 @@ fn the_example_gives_the_factors_of_the_paper() {
     };
     assert_eq!(mib(&replacement.removed), [392.0, 64.0, 15.625]);
     assert_eq!(mib(&replacement.added), [1.0, 1.953_125]);
+    // Figure 8: both models over the number of workers; one worker sends nothing.
+    let at = |workers: u32| report.scaling.iter().find(|point| point.workers == workers).unwrap();
+    assert_eq!((at(1).before, at(1).after), (1.0, 1.0));
+    assert_eq!(
+        (at(32).before, at(32).after),
+        (report.before.scaling_factor, replacement.after.scaling_factor)
+    );
+    assert!(report.scaling.windows(2).all(|pair| pair[0].before >= pair[1].before));
     // fc1 is 74.27 % of all bytes (the text rounds to 74.2 %).
     let worst = &report.layers[0];
     assert_eq!(worst.name, "classifier.0");
@@ -77,6 +85,7 @@ fn a_user_chooses_the_cut_and_the_layers() {
     let request = |from: Option<&str>, with: Option<&str>| Substitution {
         from: from.map(str::to_owned),
         with: with.map(layers),
+        workers: None,
     };
     let small =
         r#"layers = [{ op = "global-average-pool" }, { op = "flatten" }, { op = "linear", out = 1000 }]"#;
@@ -100,7 +109,7 @@ fn a_user_chooses_the_cut_and_the_layers() {
 #[test]
 fn what_cannot_be_replaced_is_refused() {
     let refused = |sets: &[&str], from: Option<&str>, with: Option<&str>| {
-        let request = Substitution { from: from.map(str::to_owned), with: with.map(layers) };
+        let request = Substitution { from: from.map(str::to_owned), with: with.map(layers), workers: None };
         replace(&scenario(sets), request, &never_cancelled).unwrap_err()
     };
     let why = refused(&[], Some("classifier.7"), None);

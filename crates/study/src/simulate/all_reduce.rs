@@ -7,8 +7,8 @@ use super::{Recording, about, broken};
 use std::ops::ControlFlow;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
-use stepcast_analytic::liu2022::{self, Flush, Schedule, passes, plan, schedule};
-use stepcast_core::fault::Fault;
+use stepcast_analytic::liu2022::{self, Buffer, Flush, Schedule, passes, plan, schedule};
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::pass::{Pass, Recorded};
@@ -18,7 +18,7 @@ use stepcast_core::prediction::{
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::Synchronisation;
+use stepcast_core::strategy::{BufferReading, Synchronisation};
 use stepcast_sim::{
     AllReduce, Bucket, Interference, Limits, Messages, Observer, Program, Role, StepRecord, Steps, Timeline,
     Window, jitter_factors, most_steps, run,
@@ -299,6 +299,11 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let mean = passes(scenario)?;
     let slowest = Pass::slowest(&mean).unwrap_or_else(|| Pass::new(Vec::new()));
     let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
+    if let Schedule::Fused(Buffer { reading: BufferReading::Serial, .. }) = rule {
+        let reason = "messages of the event engine wait while others are sent";
+        let remedy = [Remedy::set("strategy.fusion.reading", "concurrent"), Remedy::method("liu2022")];
+        return Err(Fault::in_key("strategy.fusion.reading", reason, remedy));
+    }
     let groups = &scenario.cluster.groups;
     let exchange = &scenario.strategy.exchange;
     let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);

@@ -126,6 +126,11 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let minibatch = mean(&|figures| figures.gradients) * f64::from(threads.batch);
     let mut stale: Vec<f64> =
         runs.iter().flat_map(|figures| figures.staleness.iter().map(|&updates| f64::from(updates))).collect();
+    let batch = f64::from(threads.batch);
+    let mut minibatches: Vec<f64> = runs
+        .iter()
+        .flat_map(|figures| figures.entered.iter().map(|&count| batch * f64::from(count)))
+        .collect();
     let mean_staleness = stale.iter().sum::<f64>() / stale.len().max(1) as f64;
     let mut lengths: Vec<f64> = runs.iter().flat_map(|figures| figures.lengths.iter().copied()).collect();
     let idle = mean(&|figures| figures.update_waits.iter().sum());
@@ -152,7 +157,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
         iteration: Seconds::new(update),
         breakdown: update_parts(&threads, Seconds::new(sprint.exchange), &mean),
         minibatch,
+        minibatch_spread: spread(&mut minibatches),
         staleness: mean_staleness,
+        kernels: closed_form.updating.map(|updating| updating.kernels).unwrap_or_default(),
     };
     let bottleneck =
         if groups[0].compute * 2.0 >= iteration { Bottleneck::Compute } else { Bottleneck::HostCopy };

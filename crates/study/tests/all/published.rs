@@ -70,6 +70,20 @@ fn phases_are_counted() {
     assert!((step / expected - 1.0).abs() < 1e-9, "{step} {expected}");
 }
 
+/// Eq. 15 adds the wait of a buffer to a busy network. CSF is the factor of all gradients in one message.
+#[test]
+fn buffers_wait_as_printed() {
+    let text = include_str!("../../../../examples/layer-replacement.toml");
+    let factor = |sets: &[&str]| predicted("liu2022", &scenario(text, sets)).scaling_factor;
+    let serial = factor(&["strategy.fusion={rule=\"buffer\", size=\"1 MB\"}"]);
+    let concurrent = factor(&["strategy.fusion={rule=\"buffer\", size=\"1 MB\", reading=\"concurrent\"}"]);
+    assert!(serial < 0.97 * concurrent, "{serial} {concurrent}");
+    let none = predicted("liu2022", &scenario(text, &[]));
+    let all = predicted("liu2022", &scenario(text, &["strategy.fusion.rule=\"all\""]));
+    assert!((none.csf.unwrap() / all.scaling_factor - 1.0).abs() < 1e-9);
+    assert!(none.csf.unwrap() < 0.5 && (none.scaling_factor - 0.25).abs() < 1e-5);
+}
+
 /// Without the switch, the answer tells what it adds.
 #[test]
 fn additions_are_told() {

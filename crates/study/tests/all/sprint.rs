@@ -51,6 +51,30 @@ fn simulated(threads: &Threads, jitter: f64) -> Figures {
     sprint(threads, jitter).run(1, Length { iterations: 1500, warm_up: 300 }).unwrap()
 }
 
+/// Minibatches of all updates, by the engine and by the closed form: same middle, and ends that are no farther apart than real
+/// turns make them.
+#[test]
+fn minibatches_spread_as_predicted() {
+    for (nodes, gpus, batch) in [(1, 8, 1), (1, 8, 4), (4, 8, 4)] {
+        let threads = machine(nodes, gpus, batch);
+        let steady = threads.steady().unwrap();
+        let model = steady.minibatch_spread(&threads);
+        assert!(model.low <= steady.minibatch && steady.minibatch <= model.high, "{model:?}");
+        let seen = simulated(&threads, 0.1);
+        let mut counts: Vec<f64> = seen.entered.iter().map(|&count| f64::from(count * batch)).collect();
+        let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+        assert!(off(mean, seen.gradients * f64::from(batch)).abs() < 0.02, "{mean}");
+        counts.sort_by(f64::total_cmp);
+        let at = |share: f64| counts[(share * (counts.len() - 1) as f64) as usize];
+        assert!(
+            (at(0.5) - model.median).abs() <= 0.25 * model.median + f64::from(batch),
+            "{} {model:?}",
+            at(0.5)
+        );
+        assert!(at(0.05) <= at(0.95));
+    }
+}
+
 fn mean_staleness(seen: &Figures) -> f64 {
     seen.staleness.iter().map(|&updates| f64::from(updates)).sum::<f64>() / seen.staleness.len() as f64
 }

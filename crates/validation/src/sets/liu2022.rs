@@ -8,10 +8,11 @@ use crate::report::Findings;
 use crate::set::Run;
 use serde_json::{Value, json};
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Buffer, Flush, Layer, Pass, Plan, Reading, Schedule, csf, osf, plan};
+use stepcast_analytic::liu2022::{Buffer, Flush, Layer, Pass, Plan, Schedule, csf, osf, plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::model::{Counting, Model, ModelFile, Op};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::strategy::BufferReading;
 use stepcast_core::workload::Workload;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -47,8 +48,8 @@ fn check_fusion(cases: &[Value], tolerance: f64) -> Vec<ExactCheck> {
         let buffer = Buffer::new(Bytes::new(case.number("Q"))).timeout(Seconds::new(case.number("timeout")));
         let fused = |reading| Schedule::Fused(buffer.reading(reading));
         compare(&mut plain, case, &Schedule::PerLayer, "plain");
-        compare(&mut serial, case, &fused(Reading::Serial), "fusion_corrected");
-        compare(&mut concurrent, case, &fused(Reading::Concurrent), "fusion_concurrent_wait");
+        compare(&mut serial, case, &fused(BufferReading::Serial), "fusion_corrected");
+        compare(&mut concurrent, case, &fused(BufferReading::Concurrent), "fusion_concurrent_wait");
         compare_printed(&mut literal, case);
     }
     vec![plain, serial, concurrent, literal]

@@ -35,7 +35,7 @@ impl Study for ReplaceRequest {
         // Places in the layers are not places in the scenario.
         let wrong = |fault: Fault| Problem::invalid("with", fault.reason, fault.remedy);
         let with = layers.transpose().map_err(wrong)?;
-        let substitution = Substitution { from: self.from.clone(), with };
+        let substitution = Substitution { from: self.from.clone(), with, workers: None };
         let report = replace(&scenario, substitution, &|| job.check()).map_err(|refusal| match refusal {
             Refusal::Scenario(why) => request.refused(why).into(),
             Refusal::Cut(fault) => Problem::from(fault).at("from"),

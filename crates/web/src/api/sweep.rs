@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stepcast_report::format::name;
-use stepcast_report::plots::varied::Swept;
+use stepcast_report::plots::varied::{Swept, SweptFigure};
 use stepcast_report::tables::{FirstRows, sweep as tables};
 use stepcast_report::words::NEUTRAL;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, SweepRow, Variants, rows};
@@ -60,7 +60,7 @@ impl Study for SweepRequest {
             let remedy = "add a key to vary, such as batch=16,32,64";
             return Err(Problem::invalid("vary", "no key is varied", remedy));
         }
-        let mut drawn = Swept::new(&axes);
+        let mut drawn = Swept::new(&axes, SweptFigure::Throughput);
         let request = self.asked.request(job.shared)?;
         let variants = request.variants(axes)?;
         let points = variants.grid().points();

@@ -3,9 +3,10 @@
 use super::paper_fabric;
 use proptest::prelude::*;
 use stepcast_analytic::collectives::ring_update;
-use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Reading, Schedule, csf, osf, plan, sf};
+use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Schedule, csf, osf, plan, sf};
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::strategy::BufferReading;
 
 /// The inputs of eqs. 12-16, by layer from the input (1) to the output (n); index 0 is not used.
 #[derive(Debug, Clone)]
@@ -92,7 +93,7 @@ impl Letters {
         Curve::AlphaBeta { startup: Seconds::new(self.overhead), bandwidth }
     }
 
-    fn fused(&self, reading: Reading) -> Schedule {
+    fn fused(&self, reading: BufferReading) -> Schedule {
         let fusion = Buffer::new(Bytes::new(self.buffer)).timeout(Seconds::new(self.timeout));
         Schedule::Fused(fusion.reading(reading))
     }
@@ -119,8 +120,8 @@ fn schedules(letters: &Letters) -> Vec<Schedule> {
     vec![
         Schedule::PerLayer,
         Schedule::AtEnd,
-        letters.fused(Reading::Concurrent),
-        letters.fused(Reading::Serial),
+        letters.fused(BufferReading::Concurrent),
+        letters.fused(BufferReading::Serial),
         Schedule::Fused(Buffer::new(Bytes::new(letters.buffer))),
         Schedule::Adaptive { timeout: None },
         Schedule::Adaptive { timeout: Some(timeout) },
@@ -167,7 +168,7 @@ proptest! {
         // In eq. 15, unlike here, a layer without gradients that flushes nothing waits.
         letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
         let pass = letters.pass();
-        for (reading, print) in [(Reading::Serial, Print::Corrected), (Reading::Concurrent, Print::Concurrent)] {
+        for (reading, print) in [(BufferReading::Serial, Print::Corrected), (BufferReading::Concurrent, Print::Concurrent)] {
             let found = plan(&pass, &letters.curve(), &letters.fused(reading));
             let solved = letters.solve(print);
             prop_assert_eq!(found.outcome.update.get(), solved.update);
@@ -193,7 +194,7 @@ proptest! {
     #[test]
     fn an_endless_buffer_is_csf(letters in letters()) {
         let pass = letters.pass();
-        for reading in [Reading::Concurrent, Reading::Serial] {
+        for reading in [BufferReading::Concurrent, BufferReading::Serial] {
             let endless = Schedule::Fused(Buffer::new(Bytes::new(f64::INFINITY)).reading(reading));
             for curve in [letters.curve(), piecewise(&letters)] {
                 prop_assert_eq!(plan(&pass, &curve, &endless), plan(&pass, &curve, &Schedule::AtEnd));
@@ -213,7 +214,7 @@ proptest! {
     fn no_buffer_sends_every_layer_alone_but_late(letters in letters()) {
         let (pass, curve) = (letters.pass(), letters.curve());
         let off = plan(&pass, &curve, &Schedule::PerLayer);
-        let [concurrent, serial] = [Reading::Concurrent, Reading::Serial]
+        let [concurrent, serial] = [BufferReading::Concurrent, BufferReading::Serial]
             .map(|reading| plan(&pass, &curve, &Schedule::Fused(Buffer::new(Bytes::ZERO).reading(reading))));
         for fused in [&concurrent, &serial] {
             let sizes = |plan: &Plan| plan.flushes.iter().map(|flush| flush.size).collect::<Vec<_>>();
@@ -224,7 +225,7 @@ proptest! {
         // A timeout of zero means no wait: fusion is off.
         let fusion = Buffer::new(Bytes::new(f64::INFINITY)).timeout(Seconds::ZERO);
         prop_assert_eq!(osf(&pass, &curve, &Schedule::Fused(fusion)), off.outcome);
-        let serial = Schedule::Fused(fusion.reading(Reading::Serial));
+        let serial = Schedule::Fused(fusion.reading(BufferReading::Serial));
         prop_assert_eq!(osf(&pass, &curve, &serial), off.outcome);
     }
 

@@ -216,6 +216,8 @@ keys! {
     after {
         /// Times of the kernels that a gradient is made of, see below.
         kernels: KernelsSection, "table", "none";
+        /// Artefact of [`stepcast fit sprint`](fit.md), for the times that are not given.
+        fitted: String, "path", "–";
     }
     made {
         /// Times of the kernels that a gradient is made of.
@@ -229,6 +231,9 @@ pub(super) fn resolve(
     precision: Precision,
     files: &dyn Files,
 ) -> Result<Oyama2016, Fault> {
+    if let Some(path) = section.fitted.take() {
+        fill_fitted(&mut section, &path, files).map_err(below("fitted"))?;
+    }
     let kernels = section.kernels.take().map(|given| resolve_kernels(given, precision, files));
     let kernels = kernels.transpose().map_err(|fault| fault.below("kernels".into()))?;
     let oyama2016 = section.fill(None, files, kernels.map(Arc::new))?;
@@ -239,7 +244,40 @@ pub(super) fn resolve(
     Ok(oyama2016)
 }
 
-/// Times of the kernels, eachgiven in the scenario or fitted.
+/// Takes what the section does not give from fitted components.
+fn fill_fitted(section: &mut Oyama2016Section, path: &str, files: &dyn Files) -> Result<(), Fault> {
+    let lines = match artefact::load(path, files)? {
+        Artefact::Sprint(lines) => lines,
+        other => return Err(artefact::unwanted(path, other.kind(), &[ArtefactKind::Sprint])),
+    };
+    let line = |key: &str, own: &mut Option<LineSection>| {
+        if let Some(fitted) = lines.get(key).filter(|_| own.is_none()) {
+            *own = Some(LineSection { each: Some(fitted.per_element), fixed: Some(fitted.start) });
+        }
+    };
+    line("load-image", &mut section.load_image);
+    line("deform-image", &mut section.deform_image);
+    if section.kernels.is_none() {
+        line("compute-gradient", &mut section.compute_gradient);
+    }
+    let own = section.per_parameter.get_or_insert_default();
+    line("all-reduce", &mut own.all_reduce);
+    for (key, time) in [
+        ("fetch-weights", &mut own.fetch_weights),
+        ("compute-update", &mut own.compute_update),
+        ("update-gradient", &mut own.update_gradient),
+        ("sum-gradient", &mut own.sum_gradient),
+        ("update-old-weights", &mut own.update_old_weights),
+        ("add-momentum", &mut own.add_momentum),
+        ("update-momentum", &mut own.update_momentum),
+        ("update-weights", &mut own.update_weights),
+    ] {
+        *time = time.or(lines.get(key).map(|fitted| fitted.per_element));
+    }
+    Ok(())
+}
+
+/// Times of the kernels, each given in the scenario or fitted.
 fn resolve_kernels(
     section: KernelsSection,
     precision: Precision,

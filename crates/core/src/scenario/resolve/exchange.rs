@@ -92,10 +92,11 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Faul
     let named = section.rule.or(section.buckets.as_ref().map(|_| FusionRule::Buckets));
     let rule = named.unwrap_or(FusionRule::Pytorch);
     use FusionRule::{Buckets, Buffer, Horovod, Pytorch};
-    let keys: [(&str, bool, &[FusionRule]); 5] = [
+    let keys: [(&str, bool, &[FusionRule]); 6] = [
         ("size", section.size.is_some(), &[Buffer, Pytorch, Horovod]),
         ("first", section.first.is_some(), &[Pytorch]),
         ("timeout", section.timeout.is_some(), &[Buffer]),
+        ("reading", section.reading.is_some(), &[Buffer]),
         ("cycle", section.cycle.is_some(), &[Horovod]),
         ("buckets", section.buckets.is_some(), &[Buckets]),
     ];
@@ -118,9 +119,11 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Faul
     Ok(match rule {
         FusionRule::None => Fusion::None,
         FusionRule::All => Fusion::All,
-        FusionRule::Buffer => {
-            Fusion::Buffer { size: section.size.unwrap_or(HOROVOD_THRESHOLD), timeout: section.timeout }
-        }
+        FusionRule::Buffer => Fusion::Buffer {
+            size: section.size.unwrap_or(HOROVOD_THRESHOLD),
+            timeout: section.timeout,
+            reading: section.reading.unwrap_or_default(),
+        },
         FusionRule::Pytorch => Fusion::Pytorch {
             // A given size applies to the first bucket as well (`bucket_cap_mb` of recent versions).
             first: section.first.or(section.size).unwrap_or(PYTORCH_FIRST),

@@ -63,6 +63,9 @@ impl ScenarioFile {
             plan.global_batch = sequences(self.strategy.batch, plan.global_batch, &cluster)?;
             self.strategy.precision = self.strategy.precision.or(Some(usual_precision(&cluster)));
         }
+        if self.as_published {
+            published::read_as_printed(&mut self.strategy);
+        }
         let strategy = strategy(self.strategy, &gradients, files).map_err(below("strategy"))?;
         if workload.parameters == 0 {
             return Err(Fault::in_key(

@@ -3,6 +3,7 @@
 use crate::plots::breakdown::{Breakdown, Column};
 use crate::plots::fusion::{FusionComparison, Plan, Standing};
 use crate::plots::gantt::{Bar, Gantt, Lane};
+use crate::plots::lines::Lines;
 use crate::plots::pareto::{Choice, Pareto};
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use crate::plots::rank_grid::{RankGrid, Tile};
@@ -107,6 +108,18 @@ pub(super) fn fusion() -> FusionComparison {
         ]
         .map(plan)
         .into(),
+    }
+}
+
+pub(super) fn lines() -> Lines {
+    let line = |factor: f64| {
+        [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(|n: f64| (n, 1.0 / (1.0 + factor * n.log2()))).into()
+    };
+    Lines {
+        title: "Scaling of vgg16 with layers replaced".to_owned(),
+        across: ("workers".to_owned(), crate::Unit::Number),
+        upwards: ("scaling factor".to_owned(), crate::Unit::Number),
+        lines: vec![("as it is".to_owned(), line(0.6)), ("layers replaced".to_owned(), line(0.08))],
     }
 }
 

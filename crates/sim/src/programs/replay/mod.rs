@@ -240,7 +240,11 @@ impl Replay<'_> {
         let end = step.end.iter().copied().fold(0.0, f64::max);
         let before = if first_request.is_finite() { first_request } else { 0.0 };
         work.push((step.length - end).max(0.0) + before);
-        let rank = self.order.ranks(profile, graph, index);
+        let window = match self.sharing {
+            LinkSharing::Shared { streams, .. } => streams.window,
+            LinkSharing::Tcp(_) => f64::INFINITY,
+        };
+        let rank = self.order.ranks(profile, graph, index, window);
         let mut sources = graph.sources().to_vec();
         sources.sort_by_key(|&op| rank[op as usize]);
         StepWork { work, sources, rank, share: 1.0 }
@@ -265,9 +269,9 @@ pub enum TransferOrder {
 
 impl TransferOrder {
     /// By operation, for the recorded step at `index`: its place among operations that wait for the same lane. Computing
-    /// goes in the order of the recording; transfers in the order in which they arrived, which is the order in which they
-    /// were sent, or as prescribed.
-    fn ranks(self, profile: &Profile, graph: &StepGraph, index: usize) -> Vec<u32> {
+    /// goes in the order of the recording; transfers in the order in which they were sent, streams in turns of `window` bytes,
+    /// or as prescribed.
+    fn ranks(self, profile: &Profile, graph: &StepGraph, index: usize, window: f64) -> Vec<u32> {
         let step = &profile.steps[index];
         let count = profile.operations.len();
         let needed = match self {
@@ -287,6 +291,12 @@ impl TransferOrder {
         };
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
+        if self == Self::Recorded {
+            let is_down = |op: usize| profile.operations[op].resource == Resource::Downlink;
+            let down = order.iter().copied().filter(|&op| is_down(op)).collect();
+            let mut sent = profile.sending_order(step, down, window).into_iter();
+            order.iter_mut().filter(|op| is_down(**op)).zip(&mut sent).for_each(|(op, next)| *op = next);
+        }
         let mut rank = vec![count as u32; graph.len()];
         for (position, op) in order.into_iter().enumerate() {
             rank[op] = position as u32;

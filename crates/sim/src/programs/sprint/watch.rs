@@ -23,6 +23,8 @@ pub struct Figures {
     pub gradients: f64,
     /// By gradient: updates between the one whose weights it was computed with and the one it enters.
     pub staleness: Vec<u32>,
+    /// Gradients that enter each update, of all nodes, or of one node with parameter servers.
+    pub entered: Vec<u32>,
     /// Lengths of all iterations of GPU threads that count.
     pub lengths: Vec<f64>,
 }
@@ -61,6 +63,8 @@ pub struct Watch {
     /// By node: those of gradients that its update thread has summed.
     summed: Vec<Vec<u32>>,
     staleness: Vec<u32>,
+    /// By update that counts: nodes whose gradients have entered, and how many gradients.
+    entered: Vec<(u32, u32)>,
 }
 
 impl Watch {
@@ -86,6 +90,7 @@ impl Watch {
             buffered: vec![Vec::new(); threads],
             summed: vec![Vec::new(); nodes],
             staleness: Vec::new(),
+            entered: Vec::new(),
         }
     }
 
@@ -123,6 +128,12 @@ impl Watch {
             sum_gradients: per(1, summed),
             gradients: per(1, self.staleness.len() as f64) * per_update,
             staleness: self.staleness.clone(),
+            entered: self
+                .entered
+                .iter()
+                .filter(|(nodes, _)| *nodes == per_update as u32)
+                .map(|(_, count)| *count)
+                .collect(),
             lengths: self.lengths.clone(),
         })
     }
@@ -155,6 +166,12 @@ impl Observer for Watch {
             let entered = self.updates[counter];
             let gradients = self.summed[node].drain(..);
             if counts {
+                if self.entered.len() <= entered as usize {
+                    self.entered.resize(entered as usize + 1, (0, 0));
+                }
+                let (nodes, all) = &mut self.entered[entered as usize];
+                *nodes += 1;
+                *all += gradients.len() as u32;
                 self.staleness.extend(gradients.map(|version| entered.saturating_sub(version)));
             }
             self.updates[counter] += 1;

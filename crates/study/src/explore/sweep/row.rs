@@ -9,7 +9,7 @@ use serde_with::serde_as;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Method, Stopped};
-use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
+use stepcast_core::prediction::{Bottleneck, GradientKernel, PartKind, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
@@ -36,6 +36,17 @@ pub struct PointFigures {
     #[serde(rename = "interval_samples_per_s", skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub interval: Option<[SamplesPerSec; 2]>,
+    /// Part of it in which gradients are computed.
+    #[serde(rename = "compute_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub compute: Seconds,
+    /// From one update to the next, where updates run beside the steps.
+    #[serde(rename = "update_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub update: Option<Seconds>,
+    /// The gradient by its kernels, where these were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<GradientKernel>,
     /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
     /// One pass over the data, where a data set is given.
@@ -132,6 +143,7 @@ impl PointFigures {
             .transformer
             .as_ref()
             .map_or_else(|| training::fits(scenario), |report| report.memory.verdict != Verdict::DoesNotFit);
+        let updating = prediction.updating.as_deref();
         let hours = total.map(|time| time / Seconds::new(3600.0));
         Self {
             method: prediction.method,
@@ -140,6 +152,9 @@ impl PointFigures {
             iteration: prediction.iteration,
             throughput: prediction.throughput,
             interval: None,
+            compute: prediction.part(PartKind::Compute),
+            update: updating.map(|updating| updating.iteration),
+            kernels: updating.map(|updating| updating.kernels.clone()).unwrap_or_default(),
             scaling_factor: prediction.scaling_factor,
             epoch,
             training: total,

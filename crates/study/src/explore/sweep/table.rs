@@ -17,7 +17,7 @@ pub enum Format {
 }
 
 /// The columns after those of the axes.
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 19] = [
     "method",
     "workers",
     "nodes",
@@ -25,6 +25,8 @@ const COLUMNS: [&str; 17] = [
     "throughput_samples_per_s",
     "low_samples_per_s",
     "high_samples_per_s",
+    "compute_s",
+    "update_s",
     "scaling_factor",
     "epoch_s",
     "training_s",
@@ -164,6 +166,8 @@ fn cells(figures: &PointFigures) -> Vec<String> {
         figures.throughput.get().to_string(),
         optional(figures.interval.map(|[low, _]| low.get())),
         optional(figures.interval.map(|[_, high]| high.get())),
+        figures.compute.get().to_string(),
+        optional(figures.update.map(|time| time.get())),
         figures.scaling_factor.to_string(),
         optional(figures.epoch.map(|time| time.get())),
         optional(figures.training.map(|time| time.get())),

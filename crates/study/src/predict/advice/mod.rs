@@ -2,6 +2,7 @@
 
 mod changes;
 mod critical_path;
+mod served;
 mod stage;
 mod what_if;
 
@@ -49,7 +50,12 @@ pub(crate) fn explain(
     let alone = Alone::fastest(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
-        sentence: [sentence(scenario, prediction)].into_iter().chain(slower).collect::<Vec<_>>().join(" "),
+        sentence: [sentence(scenario, prediction)]
+            .into_iter()
+            .chain(slower)
+            .chain(served::sentence(scenario, method))
+            .collect::<Vec<_>>()
+            .join(" "),
         what_if: Vec::new(),
         alone,
         balanced_bandwidth: balanced.then(|| balanced_bandwidth(scenario, method)).flatten(),

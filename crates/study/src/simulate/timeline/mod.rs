@@ -3,10 +3,10 @@
 use super::transformer;
 use std::collections::{BTreeMap, HashMap};
 use stepcast_core::profile::{Operation, Resource};
-use stepcast_core::quantity::Seconds;
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::pipeline::Mark;
-use stepcast_sim::{ChunkRecord, Program, Shared, Station, most_steps};
+use stepcast_sim::{ChunkRecord, Program, Shared, Station, Window, most_steps};
 use stepcast_trace::timeline::{About, Event, Flow, Level, Process, Timeline};
 
 /// Lane of the steps, above all others.
@@ -96,6 +96,19 @@ impl Recording {
         let mut timeline = Timeline { about: self.about.clone(), processes, events, levels: shared.levels };
         timeline.untangle();
         timeline
+    }
+
+    /// Throughput in `slices` of equal length, with `samples` of each step; steps count by their part inside (Li 2020,
+    /// Figure 16).
+    pub fn throughput(&self, samples: f64, slices: u32) -> Vec<(Seconds, SamplesPerSec)> {
+        let records = &self.observed.steps.records;
+        let end = records.iter().map(|record| record.until).fold(0.0, f64::max);
+        let slice = |place: u32| {
+            let at = |share: f64| end * (f64::from(place) + share) / f64::from(slices);
+            let window = Window { since: at(0.0), until: at(1.0) };
+            (Seconds::new(at(0.5)), SamplesPerSec::new(samples * window.steps_per_second(records)))
+        };
+        (0..slices).map(slice).collect()
     }
 
     /// Chunks with their local lanes, without those that take no time.

@@ -34,6 +34,17 @@ fn carried(timeline: &Timeline<'_>, name: &str, capacity: f64, end: f64) -> f64 
     of.iter().zip(ends).map(|(entry, until)| entry.value / 100.0 * capacity * (until - entry.at.get())).sum()
 }
 
+/// Slices of a run have all its steps between them.
+#[test]
+fn throughput_over_time_adds_up_to_all_steps() {
+    let recording = recorded(&[]);
+    let records = &recording.observed.steps.records;
+    let end = records.iter().map(|record| record.until).fold(0.0, f64::max);
+    let slices = recording.throughput(8.0, 10);
+    let samples: f64 = slices.iter().map(|(_, rate)| rate.get() * end / 10.0).sum();
+    assert!((samples / (8.0 * records.len() as f64) - 1.0).abs() < 1e-6, "{samples} {}", records.len());
+}
+
 #[test]
 fn levels_of_links_account_for_every_byte() {
     for servers in [1, 2] {

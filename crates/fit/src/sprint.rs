@@ -1,0 +1,335 @@
+//! SPRINT's threads (Oyama 2016, Tables 3 and 4) from timings of their components: columns component, a time, and what it
+//! depends on. The components of a whole run also have its iteration times, columns gpu and update.
+
+use crate::measurements::{MeasurementFile, MeasurementRow, Split};
+use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport, stopped};
+use crate::{FitError, Quality, nnls_while};
+use std::collections::BTreeMap;
+use std::path::Path;
+use stepcast_analytic::oyama2016::{Threads, barrier};
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::artefact::ArtefactKind;
+use stepcast_core::fitted::kernel::LinearKernel;
+use stepcast_core::method::{CancelCheck, Stopped};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::suggest;
+
+const ARTEFACT: ArtefactText = ArtefactText {
+    kind: ArtefactKind::Sprint,
+    constants: &[],
+    formula: "Oyama 2016, Tables 3 and 4: time = per_element * amount + start; the amount is samples of images and gradients, \
+        parameters of weights (a node's share, and new ones only, where the tables have it), and in all-reduce parameters \
+        times doublings of the nodes, whose start is for each parameter",
+    meaning: &[
+        (
+            "per-element",
+            "time for each sample or parameter, of an all-reduce for each parameter and doubling of nodes",
+        ),
+        ("start", "time once, of an all-reduce for each parameter"),
+    ],
+};
+/// Names of the coefficients, in the order of the columns of a fit.
+const COEFFICIENTS: [&str; 2] = ["per-element", "start"];
+
+/// What the time of a component grows with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Growth {
+    Samples,
+    Parameters,
+    /// Parameters of a node's share.
+    Slice,
+    /// Parameters, if there are new weights.
+    NewWeights,
+    /// Parameters of all buffers that have new gradients.
+    NewGradients,
+    /// Parameters, for each doubling of the nodes and once, and the wait for the slowest node.
+    Doublings,
+}
+
+/// Components by their keys, in the order of Algorithms 1 and 2.
+const COMPONENTS: [(&str, Growth); 12] = [
+    ("fetch-weights", Growth::NewWeights),
+    ("load-image", Growth::Samples),
+    ("deform-image", Growth::Samples),
+    ("compute-gradient", Growth::Samples),
+    ("compute-update", Growth::Parameters),
+    ("update-gradient", Growth::Parameters),
+    ("sum-gradient", Growth::NewGradients),
+    ("update-old-weights", Growth::Slice),
+    ("add-momentum", Growth::Slice),
+    ("all-reduce", Growth::Doublings),
+    ("update-momentum", Growth::Slice),
+    ("update-weights", Growth::Parameters),
+];
+
+/// One timed component.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct ComponentTiming {
+    component: usize,
+    parameters: f64,
+    batch: f64,
+    nodes: u32,
+    gpus: u32,
+    /// T_GPU and T_Update of its run; without them a component is timed doing its whole work.
+    iterations: Option<[Seconds; 2]>,
+    time: Seconds,
+}
+
+impl ComponentTiming {
+    /// Probabilities that weights and that a buffer are new.
+    fn new_shares(&self) -> [f64; 2] {
+        self.iterations.map_or([1.0; 2], |[gpu, update]| [(gpu / update).min(1.0), (update / gpu).min(1.0)])
+    }
+
+    /// What the coefficients multiply.
+    fn amounts(&self) -> Vec<f64> {
+        let [new_weights, new_gradients] = self.new_shares();
+        let (parameters, nodes) = (self.parameters, f64::from(self.nodes));
+        match COMPONENTS[self.component].1 {
+            Growth::Samples => vec![self.batch, 1.0],
+            Growth::Parameters => vec![parameters],
+            Growth::Slice => vec![parameters / nodes],
+            Growth::NewWeights => vec![parameters * new_weights],
+            Growth::NewGradients => vec![parameters * f64::from(self.gpus) * new_gradients],
+            Growth::Doublings => vec![parameters * nodes.log2(), parameters],
+        }
+    }
+
+    /// T_Barrier, which an all-reduce includes, with this time to sum a parameter of a buffer (eq. 8).
+    fn barrier(&self, sum: Seconds) -> Seconds {
+        match COMPONENTS[self.component].1 {
+            Growth::Doublings => {
+                let waited = barrier::buffers_waited_for(self.gpus, self.new_shares()[1], self.nodes);
+                sum * (self.parameters * waited)
+            }
+            _ => Seconds::ZERO,
+        }
+    }
+
+    fn predicted(&self, line: &LinearKernel, sum: Seconds) -> Seconds {
+        let amounts = self.amounts();
+        line.per_element * amounts[0]
+            + line.start * amounts.get(1).copied().unwrap_or(0.0)
+            + self.barrier(sum)
+    }
+}
+
+/// Fits one component to relative errors.
+fn fit(
+    timings: &[ComponentTiming],
+    sum: Seconds,
+    wanted: &CancelCheck<'_>,
+) -> Result<LinearKernel, FitError> {
+    let relative = |timing: &ComponentTiming| -> Vec<f64> {
+        timing.amounts().iter().map(|amount| amount / timing.time.get()).collect()
+    };
+    let rows: Vec<Vec<f64>> = timings.iter().map(relative).collect();
+    let wanted_times: Vec<f64> =
+        timings.iter().map(|timing| (timing.time - timing.barrier(sum)) / timing.time).collect();
+    let fit = nnls_while(&rows, &wanted_times, wanted)?;
+    let amounts = || timings.iter().map(|timing| timing.amounts()[0]);
+    Ok(LinearKernel {
+        per_element: Seconds::new(fit.coefficients[0]),
+        start: Seconds::new(fit.coefficients.get(1).copied().unwrap_or(0.0)),
+        least: amounts().reduce(f64::min).unwrap_or(0.0),
+        most: amounts().reduce(f64::max).unwrap_or(0.0),
+    })
+}
+
+fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<ComponentTiming>, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
+    let (component, times) = (file.column("component")?, file.time_column()?);
+    let iterations = file.named_times("gpu")?.zip(file.named_times("update")?);
+    file.split(wanted, |row: MeasurementRow<'_>| {
+        let key = row.text(component);
+        let place = COMPONENTS.iter().position(|(name, _)| *name == key).ok_or_else(|| {
+            let names = COMPONENTS.iter().map(|(name, _)| *name);
+            let list = names.clone().collect::<Vec<_>>().join(", ");
+            row.fault(
+                component,
+                "is no component of SPRINT",
+                suggest::remedy(key, names, format!("use one of {list}")),
+            )
+        })?;
+        let growth = COMPONENTS[place].1;
+        // A column that this component does not depend on may be left out or empty.
+        let count = |title: &str, needed: bool| match file.optional_column(title) {
+            Some(column) if needed || !row.text(column).is_empty() => row.count(column),
+            None if needed => file.column(title).map(|_| 1),
+            _ => Ok(1),
+        };
+        let timing = ComponentTiming {
+            component: place,
+            parameters: f64::from(count("parameters", growth != Growth::Samples)?),
+            batch: f64::from(count("batch", growth == Growth::Samples)?),
+            nodes: count("nodes", matches!(growth, Growth::Slice | Growth::Doublings))?,
+            gpus: count("gpus", growth == Growth::NewGradients)?,
+            iterations: iterations
+                .map(|(gpu, update)| Ok::<_, Fault>([row.time(gpu)?, row.time(update)?]))
+                .transpose()?,
+            time: row.time(times)?,
+        };
+        let ComponentTiming { parameters, batch, nodes, gpus, .. } = timing;
+        let name =
+            format!("{key} of {parameters} parameters, batch {batch}, on {nodes} nodes of {gpus} GPUs");
+        Ok((name, timing))
+    })
+}
+
+/// Errors of one component on some timings.
+fn quality(line: &LinearKernel, sum: Seconds, timings: &[ComponentTiming]) -> Option<Quality> {
+    Quality::from_pairs(timings.iter().map(|timing| (timing.predicted(line, sum), timing.time)))
+}
+
+/// Errors of T_GPU and T_Update (Table 8), if every component was fitted, on all runs that have them.
+fn whole_threads(lines: &BTreeMap<&str, LinearKernel>, timings: &[ComponentTiming]) -> Option<[Quality; 2]> {
+    if lines.len() < COMPONENTS.len() {
+        return None;
+    }
+    let runs = timings.iter().filter(|timing| COMPONENTS[timing.component].0 == "compute-gradient");
+    let pairs = runs.filter_map(|run| Some((threads(lines, run).steady()?, run.iterations?)));
+    let (gpu, update): (Vec<_>, Vec<_>) =
+        pairs.map(|(steady, [gpu, update])| ((steady.gpu, gpu), (steady.update, update))).unzip();
+    Quality::from_pairs(gpu.into_iter()).zip(Quality::from_pairs(update.into_iter())).map(<[_; 2]>::from)
+}
+
+/// The threads of a run with fitted components.
+fn threads(lines: &BTreeMap<&str, LinearKernel>, run: &ComponentTiming) -> Threads {
+    let alone = |key: &str| {
+        let component = COMPONENTS.iter().position(|(name, _)| *name == key).unwrap_or(0);
+        let whole = ComponentTiming { component, iterations: None, gpus: 1, ..*run };
+        whole.predicted(&lines[key], Seconds::ZERO)
+    };
+    Threads {
+        nodes: run.nodes,
+        gpus: run.gpus,
+        batch: run.batch as u32,
+        fetch_weights: alone("fetch-weights"),
+        load_images: alone("load-image"),
+        deform_images: alone("deform-image"),
+        compute: alone("compute-gradient"),
+        scale_gradient: alone("compute-update"),
+        update_gradient: alone("update-gradient"),
+        sum_buffer: alone("sum-gradient"),
+        keep_old_weights: alone("update-old-weights"),
+        add_momentum: alone("add-momentum"),
+        all_reduce: alone("all-reduce"),
+        update_momentum: alone("update-momentum"),
+        update_weights: alone("update-weights"),
+    }
+}
+
+/// Fits the components of `data`; the timings of `test`, if given, are tested with instead of its held rows.
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    date: String,
+    wanted: &CancelCheck<'_>,
+) -> Result<FitReport, Stopped> {
+    let test = test.map(|test| read(test, wanted)).transpose()?;
+    let Split { fit: timings, held } = read(data, wanted)?.tested_with(test);
+    let of = |timings: &[ComponentTiming], place: usize| -> Vec<ComponentTiming> {
+        timings.iter().filter(|timing| timing.component == place).copied().collect()
+    };
+    let (mut lines, mut errors, mut rows) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let mut sum = Seconds::ZERO;
+    for (place, (key, _)) in COMPONENTS.iter().enumerate() {
+        let own = of(&timings, place);
+        if own.is_empty() {
+            continue;
+        }
+        let line = fit(&own, sum, wanted).map_err(|error| stopped(data, key, &error, &COEFFICIENTS))?;
+        if *key == "sum-gradient" {
+            sum = line.per_element;
+        }
+        if let Some(on_fit) = quality(&line, sum, &own) {
+            let of_component = FitErrors { fit: on_fit, held: quality(&line, sum, &of(&held, place)) };
+            rows.extend(FitErrorRow::rows(key, &of_component));
+            errors.insert(*key, of_component);
+        }
+        lines.insert(*key, line);
+    }
+    if let Some(on_fit) = whole_threads(&lines, &timings) {
+        let on_held = whole_threads(&lines, &held);
+        for (place, name) in ["T_GPU", "T_Update"].into_iter().enumerate() {
+            let whole = FitErrors { fit: on_fit[place], held: on_held.map(|both| both[place]) };
+            rows.extend(FitErrorRow::rows(name, &whole));
+        }
+    }
+    let missing: Vec<&str> =
+        COMPONENTS.iter().map(|(key, _)| *key).filter(|key| !lines.contains_key(key)).collect();
+    let mut notes: Vec<String> = lines
+        .iter()
+        .map(|(key, line)| format!("{key}: {} each and {}.", line.per_element.human(), line.start.human()))
+        .collect();
+    if !missing.is_empty() {
+        notes.push(format!("Not measured, and left to estimates: {}.", missing.join(", ")));
+    }
+    let artefact = ARTEFACT.write(data, timings.len(), &date, &errors, &lines)?;
+    Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::fitted::artefact::Artefact;
+    use stepcast_core::method::never_cancelled;
+
+    const GOLDEN: &str = include_str!("../../../validation/oyama2016/model.json");
+
+    /// The sixteen components of 20 configurations give the coefficients that they were computed with, and the iteration
+    /// times of both threads.
+    #[test]
+    fn golden_components_give_their_coefficients() {
+        let golden: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
+        let names = [
+            ("fetch-weights", "FetchWeights"),
+            ("load-image", "LoadImage"),
+            ("deform-image", "DeformImage"),
+            ("compute-gradient", "ComputeGradient"),
+            ("compute-update", "ComputeUpdateVal"),
+            ("update-gradient", "UpdateGradient"),
+            ("sum-gradient", "SumGradient"),
+            ("update-old-weights", "UpdateOldWeights"),
+            ("add-momentum", "AddMomentum"),
+            ("all-reduce", "Allreduce"),
+            ("update-momentum", "UpdateMomentum"),
+            ("update-weights", "UpdateWeights"),
+        ];
+        let mut text = "component,nodes,gpus,batch,parameters,gpu_s,update_s,time_s\n".to_owned();
+        for case in golden["cases"].as_array().unwrap() {
+            let [nodes, gpus, batch, parameters] =
+                ["N_Node", "N_GPU", "N_Subbatch", "N_Param"].map(|key| case[key].as_f64().unwrap());
+            for (key, name) in names {
+                let parts = [&case["gpu_thread"][name], &case["update_thread"][name]];
+                let time = parts.into_iter().find_map(serde_json::Value::as_f64).unwrap();
+                let (gpu, update) = (&case["T_GPU"], &case["T_Update"]);
+                text += &format!("{key},{nodes},{gpus},{batch},{parameters},{gpu},{update},{time}\n");
+            }
+        }
+        let folder = std::env::temp_dir().join(format!("stepcast-sprint-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let data = folder.join("timings.csv");
+        std::fs::write(&data, text).unwrap();
+        let report = run(&data, None, "2026-01-01".to_owned(), &never_cancelled).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(report.rows.len(), 14);
+        assert!(report.rows.iter().all(|row| row.quality.worst < 1e-6), "{:?}", report.rows);
+        let Ok(Artefact::Sprint(lines)) = Artefact::from_toml(&report.artefact) else {
+            panic!("{}", report.artefact)
+        };
+        let near = |found: Seconds, key: &str| {
+            let expected = golden["coefficients"][key].as_f64().unwrap();
+            assert!((found.get() / expected - 1.0).abs() < 1e-6, "{key}: {found:?}");
+        };
+        for (key, each) in
+            [("fetch-weights", "fetch"), ("sum-gradient", "sumgrad"), ("update-old-weights", "oldw")]
+        {
+            near(lines[key].per_element, each);
+        }
+        for (key, each, start) in [("compute-gradient", "grad_a", "grad_b"), ("all-reduce", "ar_a", "ar_b")] {
+            near(lines[key].per_element, each);
+            near(lines[key].start, start);
+        }
+    }
+}

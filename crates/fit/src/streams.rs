@@ -1,0 +1,196 @@
+//! Parameters that come down in a recording (Li 2020, section 3.2): the rate of the link, the cost of parsing (α and β), and how
+//! far the ends that the model of streams predicts are from those recorded (the paper's Table 1).
+//!
+//! Streams of a connection are sent one after the other, and parsing holds up none of them. A stream of s bytes with which the
+//! connection has sent S bytes therefore ends S/rate + α·s + β after the first request: three coefficients by least squares.
+
+use crate::nnls;
+use std::collections::{BTreeSet, VecDeque};
+use stepcast_core::profile::{Profile, Resource, Step};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_stats::{mean, quantile};
+use stepcast_trace::{Content, Imported, Overview, SummaryFigure, SummaryValue};
+
+/// Windows that are tried: none, and the paper's.
+const WINDOWS: [f64; 2] = [f64::INFINITY, 28e6];
+
+/// Steps that are looked at.
+const MOST_STEPS: usize = 200;
+
+/// What the streams of a recording tell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamFigures {
+    /// Rate of the connection.
+    pub rate: BytesPerSec,
+    /// 1/α: rate of parsing; none if it takes no time.
+    pub parse_rate: Option<BytesPerSec>,
+    /// β: time of a stream beside its bytes, the latency of its request included.
+    pub parse_fixed: Seconds,
+    /// Bytes after which a stream lets others go first; none if none does.
+    pub window: Option<Bytes>,
+    /// Errors of predicted ends against the time since the first request: mean, median, 95 % and largest.
+    pub errors: [f64; 4],
+}
+
+/// Streams of one step from one server, in the order in which they were requested.
+struct Requests {
+    /// Since the first of them.
+    start: Vec<f64>,
+    end: Vec<f64>,
+    size: Vec<f64>,
+}
+
+impl Requests {
+    fn new(profile: &Profile, step: &Step, server: u32, window: f64) -> Option<Self> {
+        let own = |&op: &usize| {
+            let operation = &profile.operations[op];
+            operation.resource == Resource::Downlink && operation.server == server && operation.bytes > 0
+        };
+        let own = (0..profile.operations.len()).filter(own).collect();
+        let mut order = profile.sending_order(step, own, window);
+        order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
+        let first = step.start[*order.first()?];
+        let since = |times: &[f64]| order.iter().map(|&op| times[op] - first).collect();
+        let size = order.iter().map(|&op| profile.operations[op].bytes as f64).collect();
+        Some(Self { start: since(&step.start), end: since(&step.end), size })
+    }
+
+    /// When each stream has been sent at `rate`: on its first turn up to `window` bytes, on its second the rest.
+    fn sent(&self, start: &[f64], window: f64, rate: f64) -> Vec<f64> {
+        let mut sent = vec![0.0; self.size.len()];
+        let (mut now, mut next) = (0.0_f64, 0);
+        // Stream, bytes left, most bytes of its next turn.
+        let mut queue: VecDeque<(usize, f64, f64)> = VecDeque::new();
+        loop {
+            while next < start.len() && start[next] <= now {
+                queue.push_back((next, self.size[next], window));
+                next += 1;
+            }
+            match queue.pop_front() {
+                Some((stream, left, most)) => {
+                    if left > most {
+                        queue.push_back((stream, left - most, f64::INFINITY));
+                    }
+                    now += left.min(most) / rate;
+                    sent[stream] = now;
+                }
+                None if next < start.len() => now = start[next],
+                None => return sent,
+            }
+        }
+    }
+}
+
+/// The streams of a profile; none if there are too few to tell a rate.
+pub fn streams(profile: &Profile) -> Option<StreamFigures> {
+    let servers: BTreeSet<u32> = profile.operations.iter().map(|operation| operation.server).collect();
+    let found = WINDOWS.into_iter().filter_map(|window| {
+        let steps = profile.steps.iter().take(MOST_STEPS);
+        let of_step = steps.flat_map(|step| servers.iter().map(move |&server| (step, server)));
+        let requests = of_step.filter_map(|(step, server)| Requests::new(profile, step, server, window));
+        fit(&requests.collect::<Vec<_>>(), window)
+    });
+    found.reduce(|best, next| if next.errors[0] < best.errors[0] { next } else { best })
+}
+
+fn fit(requests: &[Requests], window: f64) -> Option<StreamFigures> {
+    let (mut rows, mut ends) = (Vec::new(), Vec::new());
+    for streams in requests {
+        let bytes = streams.sent(&vec![0.0; streams.start.len()], window, 1.0);
+        for ((sent, size), end) in
+            bytes.iter().zip(&streams.size).zip(&streams.end).filter(|(_, end)| **end > 0.0)
+        {
+            rows.push(vec![sent / end, size / end, end.recip()]);
+            ends.push(1.0);
+        }
+    }
+    let coefficients = nnls(&rows, &ends).ok()?.coefficients;
+    let [per_byte, parse_byte, fixed] = coefficients[..] else { return None };
+    if per_byte <= 0.0 {
+        return None;
+    }
+    let mut errors: Vec<f64> = Vec::new();
+    for streams in requests {
+        let sent = streams.sent(&streams.start, window, per_byte.recip());
+        let predicted = sent.iter().zip(&streams.size).map(|(sent, size)| sent + parse_byte * size + fixed);
+        let pairs = predicted.zip(&streams.end).filter(|(_, end)| **end > 0.0);
+        errors.extend(pairs.map(|(predicted, end)| (predicted / end - 1.0).abs()));
+    }
+    let largest = errors.iter().copied().fold(0.0, f64::max);
+    Some(StreamFigures {
+        rate: BytesPerSec::new(per_byte.recip()),
+        parse_rate: (parse_byte > 0.0).then(|| BytesPerSec::new(parse_byte.recip())),
+        parse_fixed: Seconds::new(fixed),
+        window: (window < f64::INFINITY).then(|| Bytes::new(window)),
+        errors: [mean(&errors), quantile(&mut errors, 0.5), quantile(&mut errors, 0.95), largest],
+    })
+}
+
+/// What was imported, with what its streams tell.
+pub fn overview(imported: &Imported, written: Option<String>) -> Overview {
+    let mut overview = Overview::new(imported, written);
+    let found = match &imported.content {
+        Content::Profile(profile) if profile.has_servers() => streams(profile),
+        _ => None,
+    };
+    let Some(StreamFigures { rate, parse_rate, parse_fixed, window, errors }) = found else {
+        return overview;
+    };
+    let mut figure = |key, label, value, note: &str| {
+        overview.summary.figures.push(SummaryFigure { key, label, value, note: note.to_owned() });
+    };
+    figure("stream_rate", "rate of streams that come down", SummaryValue::Rate(rate), "");
+    let parsing = parse_rate.map_or(SummaryValue::Text("no cost".to_owned()), SummaryValue::Rate);
+    figure("parse_rate", "rate of parsing them", parsing, "methods.simulate.parse-rate");
+    figure("parse_fixed", "cost of each", SummaryValue::Time(parse_fixed), "methods.simulate.parse-fixed");
+    let whole = window.map_or(SummaryValue::Text("whole".to_owned()), SummaryValue::Size);
+    figure("stream_window", "sent at a time", whole, "methods.simulate.window");
+    let names = [
+        ("stream_end_error_mean", "error of their predicted ends"),
+        ("stream_end_error_median", "median of it"),
+        ("stream_end_error_p95", "95th percentile"),
+        ("stream_end_error_most", "largest"),
+    ];
+    for ((key, label), error) in names.into_iter().zip(errors) {
+        figure(key, label, SummaryValue::Share(error), "");
+    }
+    overview
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::profile::{FORMAT, Operation};
+
+    /// Five streams requested at once, of which two are larger than the window: served in the order of the profile, with one
+    /// preemption each (errata 3.2: A, C, E, then the rests of B and D), the coefficients and ends are found again.
+    #[test]
+    fn streams_tell_rate_window_and_parsing() {
+        let sizes = [20e6, 70e6, 28e6, 40e6, 10e6];
+        let sent = [0.20, 1.56, 0.76, 1.68, 1.14];
+        let operation = |(place, size): (usize, &f64)| Operation {
+            name: format!("p{place}"),
+            resource: Resource::Downlink,
+            bytes: *size as u64,
+            after: Vec::new(),
+            server: 0,
+        };
+        let end = sizes.iter().zip(sent).map(|(size, sent)| 0.5 + sent + 2e-9 * size + 0.01).collect();
+        let profile = Profile {
+            format: FORMAT.to_owned(),
+            name: "five".to_owned(),
+            source: "made".to_owned(),
+            batch: 1,
+            operations: sizes.iter().enumerate().map(operation).collect(),
+            steps: vec![Step { start: vec![0.5; 5], end, length: 3.0 }],
+        };
+        let found = streams(&profile).unwrap();
+        assert_eq!(found.window, Some(Bytes::new(28e6)));
+        let near =
+            |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+        near(found.rate.get(), 1e8);
+        near(found.parse_rate.unwrap().get(), 5e8);
+        near(found.parse_fixed.get(), 0.01);
+        assert!(found.errors[3] < 1e-6, "{:?}", found.errors);
+    }
+}

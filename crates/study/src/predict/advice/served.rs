@@ -1,0 +1,137 @@
+//! What an answer says that rests on an assumed rate of the servers' software: the rate with its interval, and from which rate on
+//! a faster network helps, where the interval leaves that open.
+
+use super::changes::with_bandwidth;
+use crate::predict::interval::assumed::closed_form;
+use crate::predict::scaling::WORTH;
+use std::sync::Arc;
+use stepcast_analytic::servers::assumed_rate;
+use stepcast_core::method::Method;
+use stepcast_core::prior::{Domain, SHIFT};
+use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+
+/// Standard deviations from the middle to the ends of a 90 % interval.
+const NINE_OF_TEN: f64 = 1.645;
+
+/// A step that changes by less over the interval does not rest on the rate.
+const MATTERS: f64 = 0.05;
+
+/// Halvings of the interval in which the rate is sought that decides.
+const HALVINGS: u32 = 16;
+
+/// The assumed rate, and the scenario at any place of its interval.
+struct AssumedService<'a> {
+    scenario: &'a Scenario,
+    rate: BytesPerSec,
+    /// By group of priors: how far it moves for each standard deviation of the rate.
+    moves: Vec<(usize, f64)>,
+    spread: f64,
+}
+
+impl<'a> AssumedService<'a> {
+    fn new(scenario: &'a Scenario) -> Option<Self> {
+        let rate = assumed_rate(scenario)?;
+        let groups = scenario.priors.groups.iter().enumerate();
+        let servers = groups.filter(|(_, group)| group.domain == Domain::Servers);
+        let mut moves = Vec::new();
+        for (index, group) in servers {
+            let moved = assumed_rate(&moved(scenario, &[(index, SHIFT)]))?;
+            let effect = (moved / rate).ln() / SHIFT * group.spread;
+            if effect.abs() > 0.0 {
+                moves.push((index, group.spread, effect));
+            }
+        }
+        let spread = moves.iter().map(|(_, _, effect)| effect.powi(2)).sum::<f64>().sqrt();
+        let moves = moves.into_iter().map(|(index, own, effect)| (index, own * effect / spread)).collect();
+        (spread > 0.0).then_some(Self { scenario, rate, moves, spread })
+    }
+
+    /// The rate so many standard deviations from the assumed one.
+    fn rate(&self, deviations: f64) -> BytesPerSec {
+        self.rate * (deviations * self.spread).exp()
+    }
+
+    /// A step with that rate, and with links of `factor` times their rates.
+    fn step(&self, method: &dyn Method, deviations: f64, factor: f64) -> Option<Seconds> {
+        let moves: Vec<(usize, f64)> =
+            self.moves.iter().map(|&(index, own)| (index, own * deviations)).collect();
+        let moved = moved(self.scenario, &moves);
+        Some(method.predict(&moved.on(with_bandwidth(&moved.cluster, factor))).ok()?.iteration)
+    }
+
+    /// Whether links of twice the rate are worth it with that rate of the software.
+    fn helps(&self, method: &dyn Method, deviations: f64) -> Option<bool> {
+        let gain = self.step(method, deviations, 1.0)? / self.step(method, deviations, 2.0)? - 1.0;
+        Some(gain >= WORTH)
+    }
+}
+
+fn moved(scenario: &Scenario, moves: &[(usize, f64)]) -> Scenario {
+    let mut priors = Arc::clone(&scenario.priors);
+    for &(index, shift) in moves {
+        priors = Arc::new(priors.moved(index, shift));
+    }
+    Scenario { priors, ..scenario.clone() }
+}
+
+/// That the answer rests on an assumed rate, and from which rate on a faster network helps.
+pub(super) fn sentence(scenario: &Scenario, method: &dyn Method) -> Option<String> {
+    let method = closed_form(scenario, method)?;
+    let service = AssumedService::new(scenario)?;
+    let [slow, fast] = [-NINE_OF_TEN, NINE_OF_TEN];
+    let change = service.step(method, slow, 1.0)? / service.step(method, fast, 1.0)? - 1.0;
+    if change < MATTERS {
+        return None;
+    }
+    let [least, most] = [slow, fast].map(|end| service.rate(end).human());
+    let rests = format!(
+        "This rests on an assumed figure: the software of a server moves {}, {least} to {most}.",
+        service.rate.human()
+    );
+    let advice = match (service.helps(method, slow)?, service.helps(method, fast)?) {
+        (false, true) => {
+            let (mut low, mut high) = (slow, fast);
+            for _ in 0..HALVINGS {
+                let middle = f64::midpoint(low, high);
+                *(if service.helps(method, middle)? { &mut high } else { &mut low }) = middle;
+            }
+            let rate = service.rate(high).human();
+            format!(
+                " Twice the bandwidth helps if it moves more than {rate}: record a step with servers to know."
+            )
+        }
+        _ => String::new(),
+    };
+    Some(rests + &advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::methods;
+    use stepcast_core::scenario::{Document, Edit};
+
+    fn told(edits: &[&str]) -> Option<String> {
+        let text = include_str!("../../../../../examples/zeng2023-table7.toml");
+        let edits: Vec<Edit> = edits.iter().map(|edit| Edit::parse(edit).unwrap()).collect();
+        let scenario = Document::new("test", text).scenario(&edits).unwrap();
+        sentence(&scenario, methods::find("layerwise").unwrap())
+    }
+
+    /// Zeng's cluster on links so fast that servers may be the limit: whether more bandwidth helps depends on their software,
+    /// and the rate that decides lies in its interval. As published, servers have none.
+    #[test]
+    fn advice_names_the_rate_that_decides() {
+        assert_eq!(told(&[]), None);
+        let own = ["as-published=false", "cluster.network=\"10gbe\""];
+        let text = told(&own).unwrap();
+        assert!(
+            text.starts_with("This rests on an assumed figure: the software of a server moves "),
+            "{text}"
+        );
+        let fast = told(&["as-published=false", "cluster.network=\"100gbe\""]).unwrap();
+        assert_ne!(fast, text);
+        assert_eq!(told(&[own[0], own[1], "cluster.servers.software=\"none\""]), None);
+    }
+}
