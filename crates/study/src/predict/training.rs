@@ -187,7 +187,7 @@ mod tests {
         let rtx = "cluster.workers=[{ count = 2, device = \"quadro-rtx-4000\" }]";
         for changes in [
             ["model.zoo=vgg19", "batch=64", rtx],
-            ["model.zoo=vgg19", "batch=32", "workers=[{ device = \"gtx-1060-6gb\" }]"],
+            ["model.zoo=vgg19", "batch=32", "cluster.workers=[{ device = \"gtx-1060-6gb\" }]"],
         ] {
             let (scenario, _) = predicted(&changes);
             assert!(fits(&scenario), "{changes:?}: {}", fullest(&scenario));
