@@ -132,7 +132,8 @@ mod tests {
         );
         let networks = ["10gbe", "25gbe", "100gbe"].map(|name| format!("cluster.network=\"{name}\""));
         let told_of = |network: &String| told(&[own[0], network]).unwrap();
-        let conditional = networks.iter().filter(|network| told_of(network).contains("helps if it moves more than"));
+        let conditional =
+            networks.iter().filter(|network| told_of(network).contains("helps if it moves more than"));
         assert!(conditional.count() > 0);
         assert_eq!(told(&[own[0], own[1], "cluster.servers.software=\"none\""]), None);
     }
