@@ -14,6 +14,9 @@ pub(crate) fn remedy(remedy: &Remedy) -> Option<String> {
             "run `stepcast fuse --json` for all names".to_owned()
         }
         Remedy::ListNames { list } => format!("run `stepcast {list}` for the list"),
+        Remedy::DescribeDevice { name } => {
+            format!("run `stepcast devices describe {}` for a template", quoted(name))
+        }
         Remedy::ListLayers { model } => {
             let model = model.as_deref().unwrap_or("NAME");
             format!("run `stepcast models show {model} --layers` for the names")

@@ -66,12 +66,12 @@ fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &AchievedRates
         element: ELEMENT,
     };
     let cost = match (algorithm, &cluster.nodes) {
-        (Algorithm::Hierarchical, Some(nodes)) => {
+        (Algorithm::Hierarchical, Some(_)) => {
             let unused = BytesPerSec::new(f64::INFINITY);
             let hierarchy = Hierarchy {
-                per_node: nodes.workers.min(workers),
-                on_last: cluster.workers_on_last_node().min(workers),
-                nodes: workers.div_ceil(nodes.workers),
+                per_node: cluster.workers_per_domain().min(workers),
+                on_last: cluster.workers_on_last_domain().min(workers),
+                nodes: workers.div_ceil(cluster.workers_per_domain()),
                 intra: fabric(reached.inside.unwrap_or(unused)),
                 inter: fabric(reached.between.unwrap_or(unused)),
             };
@@ -87,16 +87,16 @@ fn ideal_cost(cluster: &Cluster, algorithm: Algorithm, size: Bytes) -> Cost {
     match (algorithm, &cluster.nodes) {
         (Algorithm::Hierarchical, Some(nodes)) => {
             let hierarchy = Hierarchy {
-                per_node: nodes.workers.min(workers),
-                on_last: cluster.workers_on_last_node().min(workers),
-                nodes: workers.div_ceil(nodes.workers),
+                per_node: cluster.workers_per_domain().min(workers),
+                on_last: cluster.workers_on_last_domain().min(workers),
+                nodes: workers.div_ceil(cluster.workers_per_domain()),
                 intra: fabric(cluster, &nodes.network, nodes.network.bandwidth),
                 inter: with_ports(between(cluster), cluster.ports_in_use()),
             };
             hierarchy.cost(size)
         }
         // Workers of one machine do not use the network.
-        (algorithm, Some(nodes)) if workers <= nodes.workers => {
+        (algorithm, Some(nodes)) if workers <= cluster.workers_per_domain() => {
             let inside = fabric(cluster, &nodes.network, nodes.network.bandwidth);
             flat(algorithm).cost(&inside, workers, size)
         }

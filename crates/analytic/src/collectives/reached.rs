@@ -30,8 +30,8 @@ impl Machines {
         let workers = cluster.workers() as f64;
         let inside = matches!(cluster.network.transport, Transport::Pcie | Transport::Nvlink);
         match &cluster.nodes {
-            Some(nodes) => {
-                let each = f64::from(nodes.workers);
+            Some(_) => {
+                let each = f64::from(cluster.workers_per_domain());
                 Self { count: (workers / each).ceil(), workers: each.min(workers) }
             }
             None if inside => Self { count: 1.0, workers },

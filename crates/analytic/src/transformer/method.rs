@@ -3,14 +3,14 @@
 use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
-use super::placement::Links;
+use super::placement::{FULL, Links, Torus};
 use super::stages::Run;
 use super::step::{StageStep, Step};
 use super::{offload, schedules};
 use crate::collectives::reached_rate;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_core::machine::{Cluster, Network, Transport, WorkerGroup};
+use stepcast_core::machine::{Cluster, FabricLevel, MAX_LEVELS, Network, Transport, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::model::transformer::Transformer as Shape;
 use stepcast_core::prediction::{
@@ -116,7 +116,8 @@ pub fn on_machines<'a>(
         plan,
         division,
         links: links(cluster, &scenario.priors),
-        node: u64::from(cluster.workers_per_node()),
+        node: u64::from(cluster.workers_per_domain()),
+        machine: u64::from(cluster.workers_per_node()),
         interference: interference(plan, &compute, &scenario.priors),
         compute,
         fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
@@ -188,6 +189,16 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
     let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
     let port = slowest.unwrap_or(cluster.network.bandwidth).to_bytes_per_sec();
     let between = rate(&cluster.network, port, false);
+    let torus = |network: &Network, joined: u32| {
+        let chips = u64::from(joined).min(cluster.workers()) as f64;
+        network.torus.map(|dimensions| Torus { dimensions: f64::from(dimensions), chips })
+    };
+    let mut levels = [FULL; MAX_LEVELS];
+    for (own, given) in levels.iter_mut().zip(cluster.network.oversubscription.iter().flatten()) {
+        // Levels count machines; domains of several are that many nodes.
+        let machines = given.machines * cluster.workers_per_node() / cluster.workers_per_domain();
+        *own = FabricLevel { machines: machines.max(1), ..*given };
+    }
     match &cluster.nodes {
         Some(nodes) => Links {
             within: rate(&nodes.network, nodes.network.bandwidth.to_bytes_per_sec(), true),
@@ -196,6 +207,8 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
             between_latency: latency(&cluster.network),
             within_start: start(&nodes.network),
             between_start: start(&cluster.network),
+            torus: torus(&nodes.network, cluster.workers_per_domain()),
+            levels,
         },
         None => Links {
             within: between,
@@ -204,6 +217,8 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
             between_latency: latency(&cluster.network),
             within_start: start(&cluster.network),
             between_start: start(&cluster.network),
+            torus: None,
+            levels,
         },
     }
 }

@@ -6,6 +6,7 @@
 use super::Split;
 use super::traffic::{Collective, Message};
 use crate::collectives::{self, Cost, Fabric};
+use stepcast_core::machine::{FabricLevel, MAX_LEVELS};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 
 /// The ranks that take part in one kind of communication.
@@ -32,6 +33,8 @@ pub struct Seats {
     pub per_node: u64,
     /// Most nodes that one of these groups touches.
     pub nodes: u64,
+    /// Nodes from one that it touches to the next.
+    pub apart: u64,
 }
 
 impl Seats {
@@ -64,7 +67,7 @@ impl Group {
         if aligned(span, node) && aligned(stride, node) {
             // Every group begins at the same place of a node, or stays within one.
             let per_node = (node / stride).clamp(1, size);
-            return Seats { size, per_node, nodes: size.div_ceil(per_node) };
+            return Seats { size, per_node, nodes: size.div_ceil(per_node), apart: (stride / node).max(1) };
         }
         self.seats_one_by_one(split, node)
     }
@@ -73,7 +76,7 @@ impl Group {
     pub(crate) fn seats_one_by_one(self, split: &Split, node: u64) -> Seats {
         let (stride, size) = self.stride(split);
         let world = split.world();
-        let mut seats = Seats { size, per_node: 1, nodes: 1 };
+        let mut seats = Seats { size, per_node: 1, nodes: 1, apart: (stride / node).max(1) };
         for first in (0..world).filter(|rank| (rank / stride).is_multiple_of(size)) {
             let (mut nodes, mut here, mut last) = (0, 0, None);
             for node_of in (0..size).map(|member| (first + member * stride) / node) {
@@ -104,7 +107,47 @@ pub struct Links {
     pub within_start: Seconds,
     /// Start of a collective between nodes.
     pub between_start: Seconds,
+    /// Links within a node that form a torus.
+    pub torus: Option<Torus>,
+    /// Levels of switches between nodes that carry less than those below them; the others join all nodes.
+    pub levels: [FabricLevel; MAX_LEVELS],
 }
+
+/// Links with wrap-around along some axes, about as many chips along each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Torus {
+    /// Axes.
+    pub dimensions: f64,
+    /// Chips of the job in one torus.
+    pub chips: f64,
+}
+
+impl Torus {
+    /// Chips along an axis.
+    fn side(&self) -> f64 {
+        self.chips.powf(1.0 / self.dimensions).max(2.0)
+    }
+
+    /// Axes that a group of `ranks` spans: it fills one after the other.
+    fn axes(&self, ranks: f64) -> f64 {
+        (ranks.ln() / self.side().ln() - 1e-9).ceil().clamp(1.0, self.dimensions)
+    }
+
+    /// Share of a chip's links that collectives around rings of a group use.
+    fn of_rings(&self, ranks: u64) -> f64 {
+        self.axes(ranks as f64) / self.dimensions
+    }
+
+    /// The same of an all-to-all, whose messages travel a quarter of every ring on average.
+    fn of_all_to_all(&self, ranks: u64) -> f64 {
+        let ranks = ranks as f64;
+        let around = ranks.powf(1.0 / self.axes(ranks)).min(self.side());
+        (4.0 / around).min(1.0) / self.dimensions
+    }
+}
+
+/// A level of switches that joins everything.
+pub const FULL: FabricLevel = FabricLevel { machines: u32::MAX, ratio: 1.0 };
 
 /// How a collective uses the two levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,15 +164,38 @@ impl Links {
         Fabric { step, bandwidth, reduce: FlopsPerSec::new(f64::INFINITY), element: Bytes::new(2.0) }
     }
 
+    /// Rate of the links within a node for collectives around rings.
+    fn rings_within(&self, ranks: u64) -> BytesPerSec {
+        self.torus.map_or(self.within, |torus| self.within * torus.of_rings(ranks))
+    }
+
+    /// How much slower nodes of a ring reach each other through switches that carry less than nodes send: of q nodes below
+    /// such a level, one sends upwards, whose share of the way up is q/ratio.
+    fn around_ring(&self, seats: Seats) -> f64 {
+        let below = |level: &FabricLevel| (f64::from(level.machines) / seats.apart as f64).max(1.0);
+        let slower = |level: &FabricLevel| match (seats.nodes as f64) > below(level) {
+            true => level.ratio / below(level),
+            false => 1.0,
+        };
+        self.levels.iter().map(slower).fold(1.0, f64::max)
+    }
+
+    /// The same of sends to the next node of a group: all nodes within its distance of a level's end send upwards.
+    fn of_sends(&self, seats: Seats) -> f64 {
+        let leaving = |level: &FabricLevel| (seats.apart as f64 / f64::from(level.machines)).min(1.0);
+        self.levels.iter().map(|level| level.ratio * leaving(level)).fold(1.0, f64::max)
+    }
+
     /// One ring over n ranks, r of them on each of N nodes: at the slower of the links within a node and the r ports
     /// through which r rings leave it; a share N/n of the steps has the latency between nodes.
     fn flat(&self, seats: Seats) -> Fabric {
         if seats.nodes <= 1 {
-            return Self::fabric(self.within, self.within_latency);
+            return Self::fabric(self.rings_within(seats.size), self.within_latency);
         }
         let outside = seats.nodes as f64 / seats.size as f64;
         let step = self.between_latency * outside + self.within_latency * (1.0 - outside);
-        Self::fabric(self.within.min(self.between * seats.per_node as f64), step)
+        let between = self.between * (seats.per_node as f64 / self.around_ring(seats));
+        Self::fabric(self.rings_within(seats.per_node).min(between), step)
     }
 
     /// Time of one collective of `size` bytes (of the whole tensor; of what a rank holds for an all-to-all).
@@ -166,8 +232,9 @@ impl Links {
             Route::Flat => over(&self.flat(seats), seats.size),
             Route::Hierarchical => {
                 // Each of the r ranks of a node moves its share S/r: all of S at r times the rate of a port.
-                let between = self.between * seats.per_node as f64;
-                let within = over(&Self::fabric(self.within, self.within_latency), seats.per_node);
+                let between = self.between * (seats.per_node as f64 / self.around_ring(seats));
+                let within = self.rings_within(seats.per_node);
+                let within = over(&Self::fabric(within, self.within_latency), seats.per_node);
                 within.then(over(&Self::fabric(between, self.between_latency), seats.nodes))
             }
         }
@@ -176,19 +243,25 @@ impl Links {
     /// A send to a neighbour; to another node if the group touches more than one.
     fn send(&self, seats: Seats, size: Bytes) -> Seconds {
         match seats.nodes > 1 {
-            true => self.between_latency + size / self.between,
-            false => self.within_latency + size / self.within,
+            true => self.between_latency + size / self.between * self.of_sends(seats),
+            false => self.within_latency + size / self.rings_within(2),
         }
     }
 
     /// Every rank sends a part to every other: (r−1)/n of what it holds within the node, the rest between nodes, both
-    /// at once.
+    /// at once; of that, what leaves a level of switches at the rate that leads upwards.
     fn all_to_all(&self, seats: Seats, size: Bytes) -> Seconds {
         let n = seats.size as f64;
-        let near = seats.per_node as f64 - 1.0;
-        let far = n - seats.per_node as f64;
-        let within = size * (near / n) / self.within + self.within_latency * near;
-        let between = size * (far / n) / self.between + self.between_latency * far;
+        let each = seats.per_node as f64;
+        let (near, far) = (each - 1.0, n - each);
+        let share = self.torus.map_or(1.0, |torus| torus.of_all_to_all(seats.per_node));
+        let within = size * (near / n) / (self.within * share) + self.within_latency * near;
+        let upwards = |level: &FabricLevel| {
+            let below = f64::from(level.machines) / seats.apart as f64;
+            (n - (each * below.max(1.0))).max(0.0) * level.ratio
+        };
+        let sent = self.levels.iter().map(upwards).fold(far, f64::max);
+        let between = size * (sent / n) / self.between + self.between_latency * far;
         within.max(between)
     }
 }

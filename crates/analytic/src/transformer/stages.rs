@@ -21,8 +21,10 @@ pub struct Run<'a> {
     pub division: Division,
     /// Both levels of the network.
     pub links: Links,
-    /// Ranks of a node.
+    /// Ranks that links within nodes join.
     pub node: u64,
+    /// Ranks of a machine, which share its host.
+    pub machine: u64,
     /// How fast the slowest device computes.
     pub compute: Compute,
     /// Whether element-wise work is fused.

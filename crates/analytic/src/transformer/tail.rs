@@ -197,7 +197,7 @@ impl Run<'_> {
         };
         let pipeline = self.seats(Group::Pipeline);
         let per_node = if pipeline.nodes > 1 { 1 } else { 2 };
-        self.time(&message, Seats { size: 2, per_node, nodes: 2 / per_node })
+        self.time(&message, Seats { size: 2, per_node, nodes: 2 / per_node, ..pipeline })
     }
 
     /// Ranks with the same experts: every x-th in the numbering.

@@ -52,7 +52,7 @@ impl Run<'_> {
         match self.plan.sharding_group {
             Some(group) => {
                 let per_node = all.per_node.min(group);
-                Seats { size: group, per_node, nodes: group.div_ceil(per_node) }
+                Seats { size: group, per_node, nodes: group.div_ceil(per_node), ..all }
             }
             None => all,
         }
@@ -63,7 +63,8 @@ impl Run<'_> {
         let all = self.seats(Group::DataContext);
         let size = self.reduction().copies;
         let per_node = (all.per_node / self.sharding_seats().per_node).clamp(1, size.max(1));
-        Seats { size, per_node, nodes: size.div_ceil(per_node) }
+        let apart = all.apart * self.sharding_seats().nodes;
+        Seats { size, per_node, nodes: size.div_ceil(per_node), apart }
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) const DEVICES_EXAMPLES: &str = "\
 Examples:
   stepcast devices                   all devices
   stepcast devices quadro-rtx-4000   every figure of one device, with its source
+  stepcast devices describe tpu-v8   a template for a device that is not in the list, filled with the nearest one
   stepcast devices --json            for programs";
 
 pub(super) const NETWORKS_EXAMPLES: &str = "\
@@ -31,6 +32,31 @@ Examples:
   stepcast methods
   stepcast methods --json
   stepcast predict --method zeng2023   predict by this method";
+
+/// `stepcast devices describe`.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Devices {
+    /// Print a description to fill in for a device that the catalog does not have
+    Describe {
+        /// What it is called
+        name: String,
+    },
+}
+
+impl Devices {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let Self::Describe { name } = self;
+        let (like, device) = catalog::device_like(name)?;
+        let described = device.described(name);
+        output.answer(&described, |_| {
+            let keys = toml::to_string(&described).unwrap_or_default();
+            format!(
+                "# Filled with {like}; replace its figures by those of the data sheet (dense rates, without sparsity).\n\
+                 [[cluster.workers]]\ncount = 8\n\n[cluster.workers.device]\n{keys}"
+            )
+        })
+    }
+}
 
 pub(super) fn devices(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let Some(id) = name else { return list(catalog::devices()?, tables::devices, output) };

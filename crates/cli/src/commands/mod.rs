@@ -119,10 +119,14 @@ pub(crate) enum Command {
         command: Option<models::Models>,
     },
     /// List the devices of the catalog, or show one
-    #[command(after_help = catalog::DEVICES_EXAMPLES)]
+    #[command(after_help = catalog::DEVICES_EXAMPLES, args_conflicts_with_subcommands = true)]
     Devices {
         /// A device, to show all its figures
         name: Option<String>,
+
+        /// What to do beside it.
+        #[command(subcommand)]
+        command: Option<catalog::Devices>,
     },
     /// List the networks of the catalog, or show one
     #[command(after_help = catalog::NETWORKS_EXAMPLES)]
@@ -184,7 +188,8 @@ impl Command {
             Self::Models { command: Some(models::Models::Show { name, layers }), .. } => {
                 models::show(name, *layers, output)
             }
-            Self::Devices { name } => catalog::devices(name.as_deref(), output),
+            Self::Devices { command: Some(command), .. } => command.run(output),
+            Self::Devices { name, command: None } => catalog::devices(name.as_deref(), output),
             Self::Networks { name } => catalog::networks(name.as_deref(), output),
             Self::Machines { name } => catalog::machines(name.as_deref(), output),
             Self::Methods => catalog::methods(output),

@@ -25,6 +25,11 @@ pub enum Remedy {
         /// The list.
         list: NameList,
     },
+    /// Describe a device that the catalog does not have, beginning with one that it has.
+    DescribeDevice {
+        /// Its name.
+        name: String,
+    },
     /// List the layers of a model.
     ListLayers {
         /// The model of the zoo; none if any is meant.
@@ -194,6 +199,9 @@ impl fmt::Display for Remedy {
             Self::Advice { text } => f.write_str(text),
             Self::DidYouMean { name } => write!(f, "did you mean \"{name}\"?"),
             Self::ListNames { list } => write!(f, "see the list of {list}"),
+            Self::DescribeDevice { name } => {
+                write!(f, "describe it in a `device` table with `base`, from the template of \"{name}\"")
+            }
             Self::ListLayers { model: Some(model) } => write!(f, "use the names of the layers of {model}"),
             Self::ListLayers { model: None } => write!(f, "use the name of a layer of the model"),
             Self::SetKey { key, value } => write!(f, "use `{key} = {}`", toml_value(value)),

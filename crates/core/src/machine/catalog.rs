@@ -54,8 +54,11 @@ struct Aliases {
     machines: IndexMap<String, String>,
 }
 
+/// The device that a description begins with where no name is alike.
+const TEMPLATE: &str = "h100-sxm5";
+
 /// Words that makers put before the names of their products.
-const MAKERS: [&str; 7] = ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure"];
+const MAKERS: [&str; 8] = ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure", "google"];
 
 /// All devices.
 pub fn devices() -> Result<&'static Entries<Device>, CatalogError> {
@@ -75,7 +78,27 @@ pub fn machines() -> Result<&'static Entries<Machine>, CatalogError> {
 /// The device called `id`. Errors have the root as their path; the caller sets the key.
 pub fn device(id: &str) -> Result<Device, Fault> {
     let aliases = &aliases()?.devices;
-    find(devices(), aliases, "device", id, |_| Remedy::ListNames { list: NameList::Devices }.into())
+    find(devices(), aliases, "device", id, |_| {
+        let describe = Remedy::DescribeDevice { name: id.to_owned() };
+        [Remedy::ListNames { list: NameList::Devices }, describe].into()
+    })
+}
+
+/// The entry whose name is most like a device that the catalog does not have, as a beginning of its description: of the
+/// same family where one is named (`tpu-v8`), else the newest GPU with 8-bit units.
+pub fn device_like(id: &str) -> Result<(&'static str, &'static Device), Fault> {
+    let wanted = without_maker(id);
+    let shared = |name: &str| {
+        let name = suggest::normal(name);
+        name.chars().zip(wanted.chars()).take_while(|(own, other)| own == other).count()
+    };
+    let all = devices()?.iter().filter(|(_, device)| device.float8.is_some() || device.bf16.is_some());
+    let like = all.map(|(name, device)| (name.as_str(), device)).max_by_key(|(name, _)| shared(name));
+    let missing = || CatalogError { file: "devices.toml", reason: "it has no GPU".to_owned() };
+    let known = like.filter(|(name, _)| shared(name) > 1);
+    Ok(known
+        .or_else(|| devices().ok()?.get_key_value(TEMPLATE).map(|(name, device)| (name.as_str(), device)))
+        .ok_or_else(missing)?)
 }
 
 /// The network called `id`. Errors have the root as their path; the caller sets the key.
@@ -158,6 +181,9 @@ pub struct Machine {
     pub gpus: u32,
     /// What joins its devices.
     pub within: String,
+    /// Devices that this joins, if it reaches beyond one machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<u32>,
     /// The network that joins machines.
     pub network: String,
     /// Its ports to that network.
@@ -186,7 +212,7 @@ impl Machine {
     /// Its devices as workers of one node.
     pub fn nodes(&self) -> Result<Nodes, Fault> {
         let network = network(&self.within)?;
-        Ok(Nodes { workers: self.gpus, network, ports: Some(self.ports) })
+        Ok(Nodes { workers: self.gpus, network, domain: self.domain, ports: Some(self.ports) })
     }
 }
 

@@ -148,6 +148,8 @@ keys! {
         workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
         /// What joins them: a name from `stepcast networks`, or a table.
         network: NameOr<NetworkSection> => Network, default(DEFAULT_WITHIN), Check::Any, Resolved;
+        /// Workers that these links join, where they reach beyond one machine: 72 of an NVL72, the chips of a TPU slice.
+        domain: u32 => u32, optional("`workers`"), Check::Between(1, 1_000_000, "a number such as 72"), Resolved;
         /// Network ports of one machine, each of the network's rate; traffic between machines uses all of them.
         ports: u32 => u32, optional("1"), Check::Between(1, 512, "a number such as 8"), Resolved;
     }
@@ -181,18 +183,31 @@ impl Cluster {
         self.nodes.as_ref().map_or(1, |nodes| nodes.workers)
     }
 
+    /// Number of workers that the links inside machines join: those of a machine, or of several.
+    pub fn workers_per_domain(&self) -> u32 {
+        self.nodes.as_ref().map_or(1, |nodes| nodes.domain.unwrap_or(nodes.workers))
+    }
+
     /// Number of workers on the machine that has the fewest: the last one, if workers do not fill all machines.
     pub fn workers_on_last_node(&self) -> u32 {
-        let (workers, each) = (self.workers(), self.workers_per_node());
-        let left = u32::try_from(workers % u64::from(each)).unwrap_or(0);
+        self.on_last(self.workers_per_node())
+    }
+
+    /// The same of domains.
+    pub fn workers_on_last_domain(&self) -> u32 {
+        self.on_last(self.workers_per_domain())
+    }
+
+    fn on_last(&self, each: u32) -> u32 {
+        let left = u32::try_from(self.workers() % u64::from(each)).unwrap_or(0);
         if left == 0 { each } else { left }
     }
 
-    /// Ports of the machine that can use the fewest: workers send through the ports beside them, so that those of empty
+    /// Ports of the domain that can use the fewest: workers send through the ports beside them, so that those of empty
     /// places are idle.
     pub fn ports_in_use(&self) -> u32 {
         let ports = self.nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
-        let share = u64::from(ports) * u64::from(self.workers_on_last_node());
+        let share = u64::from(ports) * u64::from(self.workers_on_last_domain());
         u32::try_from(share.div_ceil(u64::from(self.workers_per_node()))).unwrap_or(ports)
     }
 

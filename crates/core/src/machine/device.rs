@@ -224,6 +224,13 @@ impl Device {
         }
     }
 
+    /// The same figures as a section of a scenario for another device of this name, whose source is to be stated.
+    #[must_use]
+    pub fn described(&self, name: &str) -> DeviceSection {
+        let source = "TODO: data sheet".to_owned();
+        Self { name: name.to_owned(), source, ..self.clone() }.section()
+    }
+
     /// Whether GPUs of a machine copy to each other over PCIe without passing through host memory.
     pub fn peer_to_peer(&self) -> bool {
         self.peer_to_peer.unwrap_or(true)

@@ -32,12 +32,16 @@ pub enum Generation {
     Blackwell,
     /// NVIDIA, 2025: RTX 5090.
     Gb20x,
-    /// AMD, 2020: Instinct MI100 to MI300.
+    /// AMD, 2020: Instinct MI100 to MI355X.
     Cdna,
     /// AMD, 2019: Radeon RX 5000 and later.
     Rdna,
     /// Intel, 2022: Gaudi 2, Gaudi 3.
     Gaudi,
+    /// Google, 2021: TPU v4 to v7.
+    Tpu,
+    /// Amazon, 2024: Trainium 2.
+    Trainium,
 }
 
 plain!(Generation, "name");
@@ -53,9 +57,14 @@ impl Generation {
         matches!(self, Self::Cdna | Self::Rdna)
     }
 
+    /// Whether systolic arrays compute products, and vector units beside them everything else.
+    pub fn is_systolic(self) -> bool {
+        matches!(self, Self::Gaudi | Self::Tpu | Self::Trainium)
+    }
+
     /// Board power of its full-power board for each TFLOP/s of its ordinary units in FP32, in watts: data sheets of
     /// K80, Titan X, GTX 1080 Ti, V100 SXM2, RTX 2080 Ti, A100 SXM4, RTX 3090, RTX 4090, RTX 5090, H100 SXM5, B200,
-    /// MI100, RX 7800 XT, as research/priors/devices.py rounds them, and Gaudi 3.
+    /// MI100, RX 7800 XT, as research/priors/devices.py rounds them, Gaudi 3 and TPU v4.
     fn full_power(self) -> f64 {
         match self {
             Self::Kepler => 30.0,
@@ -69,6 +78,7 @@ impl Generation {
             Self::Blackwell | Self::Cdna => 13.0,
             Self::Rdna => 7.0,
             Self::Gaudi => 62.0,
+            Self::Tpu | Self::Trainium => 22.0,
         }
     }
 }
@@ -76,10 +86,10 @@ impl Generation {
 impl Device {
     /// Rate of 64 multiply-adds per cycle and multiprocessor, for which registers and shared memory are built in every
     /// generation: the FP32 peak, or half of it where FP32 units are doubled (dual units, the matrix units of CDNA,
-    /// the dual issue of RDNA 3). Gaudi's matrix engines have no such units beside them: the ratio of the A100 is assumed,
-    /// a sixteenth of the 16-bit rate.
+    /// the dual issue of RDNA 3). Systolic arrays have no such units beside them: the ratio of the A100 is assumed, a
+    /// sixteenth of the 16-bit rate.
     pub fn lane_rate(&self) -> FlopsPerSec {
-        if let (Some(Generation::Gaudi), Some(matrix)) = (self.generation, self.bf16) {
+        if let Some(matrix) = self.bf16.filter(|_| self.generation.is_some_and(Generation::is_systolic)) {
             return matrix * (1.0 / 16.0);
         }
         let doubled = self.generation.is_some_and(|own| own.is_dual() || own == Generation::Cdna);
@@ -102,12 +112,17 @@ impl Device {
     }
 
     /// The same for tensor units of rate `peak`. Those of Blackwell reach their peak at no board's power: more of it makes
-    /// them faster than on the B200, whose 1000 W are for 2250 TFLOP/s.
+    /// them faster than on the B200, whose 1000 W are for 2250 TFLOP/s. Hopper's board of full power is the H100 SXM5 with
+    /// 700 W for 989 TFLOP/s: the H20, with a sixth of its tensor units, is never slowed. Systolic arrays hold their clock.
     pub fn tensor_throttle(&self, peak: FlopsPerSec) -> f64 {
         match (self.generation, self.power) {
             (Some(Generation::Blackwell), Some(power)) => {
                 power.get() / (peak.get() / 1e12) / (1000.0 / 2250.0)
             }
+            (Some(Generation::Hopper), Some(power)) => {
+                (power.get() / (peak.get() / 1e12) / (700.0 / 989.4)).min(1.0)
+            }
+            (Some(own), _) if own.is_systolic() => 1.0,
             _ => self.throttle(),
         }
     }

@@ -14,4 +14,4 @@ pub use cluster::{
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;
-pub use network::{Network, NetworkSection, Transport};
+pub use network::{FabricLevel, MAX_LEVELS, Network, NetworkSection, Transport};

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// Default network.
 pub(super) const DEFAULT_NETWORK: &str = "10gbe";
 
+/// Most levels of switches that carry less than those below them.
+pub const MAX_LEVELS: usize = 3;
+
 /// How software moves data over a link; it decides how much of the nominal rate is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -41,6 +44,17 @@ impl Transport {
 }
 
 plain!(Transport, "string");
+plain!(Vec<FabricLevel>, "list of tables");
+
+/// Switches of a network that carry less than the machines below them can send.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FabricLevel {
+    /// Machines that reach each other without these switches.
+    pub machines: u32,
+    /// What these machines can send together against what leads upwards from them.
+    pub ratio: f64,
+}
 
 keys! {
     /// One kind of link, the same in both directions.
@@ -78,6 +92,14 @@ keys! {
         /// Whether the machines are rented: virtual machines reach less over TCP than machines of one's own.
         #[serde(skip_serializing_if = "Option::is_none")]
         rented: bool => bool, optional("either"), Check::Any, Exchange;
+        /// Dimensions of a torus of links with wrap-around, as TPUs have it: a group of workers uses the links of the axes that
+        /// it spans, not all of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        torus: u32 => u32, optional("every worker reaches every other through switches"), Check::Between(1, 3, "2 or 3"), Resolved;
+        /// Levels of switches that carry less than the machines below them can send, such as
+        /// `[{ machines = 32, ratio = 2 }]`: above 32 machines, half of their rate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        oversubscription: Vec<FabricLevel> => Vec<FabricLevel>, optional("none"), Check::Any, Resolved;
         /// Rate that was measured, per machine and direction, in place of what the transport usually reaches.
         #[serde(skip_serializing_if = "Option::is_none")]
         reached: Uncertain<BytesPerSec> => BytesPerSec, optional("what the transport usually reaches"), Check::Positive("a rate such as \"2.3 GB/s\""), Transfer;
@@ -97,6 +119,19 @@ impl Network {
         let name = Some(format!("{} at {rate}", self.name));
         let bandwidth = Some(Uncertain::exactly(rate));
         NetworkSection { name, bandwidth, ..NetworkSection::default() }.fill(Some(self), &NoFiles)
+    }
+
+    /// Whether its levels of switches are numbers of machines that grow, and ratios of 1 or more; three at most.
+    pub(crate) fn check_levels(&self) -> Result<(), Fault> {
+        let levels = self.oversubscription.as_deref().unwrap_or_default();
+        let grows = levels.windows(2).all(|pair| pair[0].machines < pair[1].machines);
+        let valid = |level: &FabricLevel| level.machines > 0 && level.ratio >= 1.0 && level.ratio.is_finite();
+        if grows && levels.len() <= MAX_LEVELS && levels.iter().all(valid) {
+            return Ok(());
+        }
+        let reason = "levels of switches join more and more machines, with a ratio of 1 or more each";
+        let remedy = format!("write up to {MAX_LEVELS}, such as `[{{ machines = 32, ratio = 2 }}]`");
+        Err(Fault::in_key("oversubscription", reason, remedy))
     }
 
     /// Rate of payload through a port: framing takes its share of the wire, and hosts copy every byte in series with it.

@@ -113,6 +113,7 @@ pub fn machine(machine: &Machine) -> Table {
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("devices", format!("{} × {}", machine.gpus, machine.device));
     row("joined by", machine.within.clone());
+    machine.domain.iter().for_each(|domain| row("joined in all", format!("{domain} devices")));
     row("network", format!("{} × {}", machine.ports, machine.network));
     row("source", machine.source.clone());
     table

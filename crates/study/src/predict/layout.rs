@@ -152,7 +152,7 @@ impl Layout {
 
 fn groups(run: &Run<'_>, plan: &Plan) -> Vec<RankGroups> {
     let world = run.split().world();
-    let of = |role, Seats { size, per_node, nodes }| RankGroups {
+    let of = |role, Seats { size, per_node, nodes, .. }| RankGroups {
         role,
         size,
         groups: world / size,

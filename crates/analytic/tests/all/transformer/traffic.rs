@@ -5,8 +5,9 @@ use super::{near, number, of_kind, shape, truth, word};
 use proptest::prelude::*;
 use serde_json::Value;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::placement::{Group, Links, Route, Seats};
+use stepcast_analytic::transformer::placement::{FULL, Group, Links, Route, Seats, Torus};
 use stepcast_analytic::transformer::traffic::{self, Collective, Message, Phase, Reduction, Widths};
+use stepcast_core::machine::{FabricLevel, MAX_LEVELS};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::strategy::Sharding;
 
@@ -224,12 +225,14 @@ fn groups_sit_where_the_golden_cases_have_them() {
     for case in cases {
         for (key, group) in GROUPS {
             let expect = &case["expect"][key];
+            let found = group.seats(&split(&case), number(&case, "node"));
             let seats = Seats {
                 size: number(expect, "size"),
                 per_node: number(expect, "ranks_per_node"),
                 nodes: number(expect, "nodes"),
+                ..found
             };
-            assert_eq!(group.seats(&split(&case), number(&case, "node")), seats, "{key} of {case}");
+            assert_eq!(found, seats, "{key} of {case}");
         }
     }
 }
@@ -247,9 +250,11 @@ fn collectives_take_the_golden_times() {
             between_latency: Seconds::new(real("latency_nic")),
             within_start: Seconds::ZERO,
             between_start: Seconds::ZERO,
+            torus: None,
+            levels: [FULL; MAX_LEVELS],
         };
         let (size, per_node) = (number(&case, "ranks"), number(&case, "ranks_per_node"));
-        let seats = Seats { size, per_node, nodes: size / per_node };
+        let seats = Seats { size, per_node, nodes: size / per_node, apart: 1 };
         let route = if case["algorithm"] == "flat" { Route::Flat } else { Route::Hierarchical };
         let of = collective(case["collective"].as_str().unwrap());
         let time = links.time(of, seats, Bytes::new(real("bytes")), route);
@@ -257,11 +262,66 @@ fn collectives_take_the_golden_times() {
     }
 }
 
+fn some_links() -> Links {
+    Links {
+        within: BytesPerSec::new(2e11),
+        within_latency: Seconds::new(3e-6),
+        between: BytesPerSec::new(1.25e10),
+        between_latency: Seconds::new(12e-6),
+        within_start: Seconds::ZERO,
+        between_start: Seconds::ZERO,
+        torus: None,
+        levels: [FULL; MAX_LEVELS],
+    }
+}
+
+/// 512 chips are 8 along each of three axes: a group of 8 has a third of the links, of 64 two thirds, of all chips all. An
+/// all-to-all of 8 along one axis travels two of eight hops on average: bisection, 4·4 messages of S/8 over two links.
+#[test]
+fn a_torus_offers_the_links_of_the_axes_that_a_group_spans() {
+    let mut links = some_links();
+    links.within_latency = Seconds::ZERO;
+    let torus = Links { torus: Some(Torus { dimensions: 3.0, chips: 512.0 }), ..links };
+    let seats = |size| Seats { size, per_node: size, nodes: 1, apart: 1 };
+    let slower = |of, size| {
+        let time = |links: &Links| links.time(of, seats(size), Bytes::new(1e9), Route::Flat).get();
+        time(&torus) / time(&links)
+    };
+    for (size, axes) in [(8, 1.0), (64, 2.0), (512, 3.0)] {
+        assert!((slower(Collective::AllReduce, size) - 3.0 / axes).abs() < 1e-9, "{size}");
+    }
+    let bisected = 16.0 * 1e9 / 8.0 / (2.0 * 2e11 / 6.0);
+    let found = torus.time(Collective::AllToAll, seats(8), Bytes::new(1e9), Route::Flat).get();
+    assert!((found / (bisected * 7.0 / 8.0) - 1.0).abs() < 1e-9, "{found}");
+}
+
+/// Above four machines, a quarter of their rate: a ring leaves four by one port, which has it all; with eight machines from one
+/// to the next every port wants to leave; an all-to-all of eight machines sends half upwards.
+#[test]
+fn switches_that_carry_less_slow_what_leaves_them() {
+    let mut links = some_links();
+    links.between_latency = Seconds::ZERO;
+    let mut levels = links.levels;
+    levels[0] = FabricLevel { machines: 4, ratio: 4.0 };
+    let narrow = Links { levels, ..links };
+    let slower = |of, apart| {
+        let seats = Seats { size: 8, per_node: 1, nodes: 8, apart };
+        let time = |links: &Links| links.time(of, seats, Bytes::new(1e9), Route::Flat).get();
+        time(&narrow) / time(&links)
+    };
+    assert!((slower(Collective::AllGather, 1) - 1.0).abs() < 1e-9);
+    assert!((slower(Collective::AllGather, 8) - 4.0).abs() < 1e-9);
+    assert!((slower(Collective::Send, 1) - 1.0).abs() < 1e-9);
+    assert!((slower(Collective::Send, 2) - 2.0).abs() < 1e-9);
+    assert!((slower(Collective::AllToAll, 1) - 4.0 * 4.0 / 7.0).abs() < 1e-9);
+}
+
 /// Every group, its nodes listed one by one.
 fn seats_by_listing(group: Group, split: &Split, node: u64) -> Seats {
     let Split { tensor, context, data, pipeline, .. } = *split;
     let rank = |[t, c, d, p]: [u64; 4]| t + tensor * (c + context * (d + data * p));
-    let mut seats = Seats { size: 0, per_node: 0, nodes: 0 };
+    let apart = group.seats(split, node).apart;
+    let mut seats = Seats { size: 0, per_node: 0, nodes: 0, apart };
     let mut all: std::collections::BTreeMap<[u64; 4], Vec<u64>> = std::collections::BTreeMap::new();
     for t in 0..tensor {
         for c in 0..context {
@@ -306,17 +366,10 @@ proptest! {
     /// With one node, or with one rank on each, both routes are one ring.
     #[test]
     fn both_routes_agree_on_one_level(ranks in 2_u64..40, bytes in 1.0..1e10_f64, alone: bool) {
-        let links = Links {
-            within: BytesPerSec::new(2e11),
-            within_latency: Seconds::new(3e-6),
-            between: BytesPerSec::new(1.25e10),
-            between_latency: Seconds::new(12e-6),
-            within_start: Seconds::ZERO,
-            between_start: Seconds::ZERO,
-        };
+        let links = some_links();
         let seats = match alone {
-            true => Seats { size: ranks, per_node: 1, nodes: ranks },
-            false => Seats { size: ranks, per_node: ranks, nodes: 1 },
+            true => Seats { size: ranks, per_node: 1, nodes: ranks, apart: 1 },
+            false => Seats { size: ranks, per_node: ranks, nodes: 1, apart: 1 },
         };
         for of in [Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter] {
             let time = |route| links.time(of, seats, Bytes::new(bytes), route).get();

@@ -126,8 +126,13 @@ fn a_mistyped_name_gets_the_nearest_one() {
     let error = device("Quadro RTX5000").unwrap_err();
     assert_eq!(error.key, crate::fault::KeyPath::root());
     assert_eq!(error.reason, "\"Quadro RTX5000\" is not a device of the catalog");
-    assert_eq!(error.remedy.to_string(), "did you mean \"quadro-rtx-8000\"? see the list of devices");
-    assert_eq!(device("abacus").unwrap_err().remedy.to_string(), "see the list of devices");
+    assert_eq!(
+        error.remedy.to_string(),
+        "did you mean \"quadro-rtx-8000\"? see the list of devices, or describe it in a `device` table with `base`, \
+         from the template of \"Quadro RTX5000\""
+    );
+    assert_eq!(device_like("tpu-v8").unwrap().0, "tpu-v7");
+    assert_eq!(device_like("abacus").unwrap().0, "h100-sxm5");
 
     let error = network("10-GbBE").unwrap_err();
     assert_eq!(error.reason, "\"10-GbBE\" is not a network of the catalog");

@@ -53,7 +53,8 @@ pub(in crate::scenario) fn cluster(
         (None, Some(each), Some(usual)) => {
             let whole = section.network.is_none() && each == Some(usual.gpus);
             let ports = whole.then_some(usual.ports);
-            (Some(Nodes { ports, ..usual.nodes()? }), Some(usual.clone()).filter(|_| whole))
+            let domain = usual.domain.filter(|_| each == Some(usual.gpus));
+            (Some(Nodes { ports, domain, ..usual.nodes()? }), Some(usual.clone()).filter(|_| whole))
         }
         (None, None, Some(usual))
             if layout == Layout::Usual && !described && usual.holds(count, section.network.is_some()) =>
@@ -68,13 +69,29 @@ pub(in crate::scenario) fn cluster(
         (None, base) => base,
         (Some(nodes), base) => Some(nodes.fill(base.as_ref(), files).map_err(below("nodes"))?),
     };
+    let network = network(section.network, joined, files).map_err(below("network"))?;
+    network.check_levels().map_err(below("network"))?;
+    nodes.as_ref().map_or(Ok(()), check_domain).map_err(below("nodes"))?;
     Ok(Cluster {
         groups,
-        network: network(section.network, joined, files).map_err(below("network"))?,
+        network,
         servers: section.servers.unwrap_or_default().fill(None, files).map_err(below("servers"))?,
         // One worker on a machine with one port has nothing to share.
         nodes: nodes.filter(|nodes| nodes.workers > 1 || nodes.ports.is_some_and(|ports| ports > 1)),
     })
+}
+
+/// Links that reach beyond a machine join whole machines.
+fn check_domain(nodes: &Nodes) -> Result<(), Fault> {
+    match nodes.domain {
+        Some(domain) if !domain.is_multiple_of(nodes.workers) => {
+            let reason =
+                format!("links that join {domain} workers join no whole machines of {}", nodes.workers);
+            let remedy = format!("use a multiple of {}, or leave it out", nodes.workers);
+            Err(Fault::in_key("domain", reason, remedy))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first machine of the catalog with the device of all workers, if it joins several.

@@ -199,7 +199,7 @@ impl<'a> PlanQuestion<'a> {
             base,
             bounds: &self.bounds,
             workers: scenario.cluster.workers(),
-            node: u64::from(scenario.cluster.workers_per_node()),
+            node: u64::from(scenario.cluster.workers_per_domain()),
             global_batch: self.global_batch,
         }
     }
@@ -402,7 +402,7 @@ impl<'a> PlanQuestion<'a> {
             }
         };
         let property = dimension.map_or_else(|| MACHINES[place].to_owned(), Dimension::key);
-        if property == "tensor" && family.code > u64::from(self.on(&setup)?.cluster.workers_per_node()) {
+        if property == "tensor" && family.code > u64::from(self.on(&setup)?.cluster.workers_per_domain()) {
             phrase += ", across machines";
         }
         Ok(Some(FamilyReport {
