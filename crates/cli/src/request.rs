@@ -18,6 +18,7 @@ use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::predict::calibrate::{self, Calibration};
+use stepcast_study::request::launch::IGNORE_UNKNOWN;
 use stepcast_study::request::{is_launch, is_onnx};
 use stepcast_study::{Forecast, ForecastOptions, MethodChoice, Observer, Progress, forecast};
 
@@ -75,6 +76,10 @@ pub(crate) struct ScenarioFlags {
     /// Methods of papers compute what these print: nominal rates, counted operations, and nothing else
     #[arg(long, help_heading = "Scenario from flags")]
     as_published: bool,
+
+    /// Read a launch file although what is not understood of it changes the answer
+    #[arg(long, help_heading = "Scenario from flags")]
+    ignore_unknown: bool,
 
     /// Set a value of the scenario, such as batch=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -134,6 +139,7 @@ impl ScenarioFlags {
         set("cluster.network", self.network.as_deref());
         set("strategy.precision", self.dtype.as_deref());
         edits.extend(self.as_published.then(|| Edit::set("as-published", true)));
+        edits.extend(self.ignore_unknown.then(|| Edit::set(IGNORE_UNKNOWN, true)));
         let mut count = |key: &str, value: Option<u64>| {
             edits
                 .extend(value.and_then(|value| i64::try_from(value).ok()).map(|value| Edit::set(key, value)));

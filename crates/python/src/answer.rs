@@ -98,6 +98,7 @@ impl Answer {
                 let mut tables = vec![plan::best(report)];
                 tables.extend(plan::stages(report));
                 tables.extend(training);
+                tables.extend(plan::endless(report).into_iter().chain(plan::close(report)));
                 tables.extend([plan::front(report), plan::families(report)]);
                 tables
             }

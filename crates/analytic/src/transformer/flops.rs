@@ -121,6 +121,7 @@ impl LayerFlops {
         match (recompute, attention) {
             (Recompute::None, _) | (Recompute::Attention, Attention::Flash | Attention::Cudnn) => 0,
             (Recompute::Attention, Attention::Unfused) => self.core(),
+            (Recompute::Mlp, _) => self.mlp + self.router + self.experts + self.shared,
             (Recompute::Operators, _) => self.alternate,
             (Recompute::Layer, _) => self.forward(),
         }

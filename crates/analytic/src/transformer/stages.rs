@@ -189,6 +189,7 @@ impl Run<'_> {
         let (again, checkpoint) = match (recompute, self.plan.attention_kind()) {
             (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
             (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
+            (Recompute::Mlp, _) => (computed.mlp, self.compute.checkpoint()),
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
             _ => (compute::Work::default(), Seconds::ZERO),
         };
@@ -284,6 +285,7 @@ impl Run<'_> {
             weight: work(linear),
             core: [work(core), work(2.0 * core + in_kernel)],
             alternate: work(flops.alternate as f64 / inner),
+            mlp: work((flops.mlp + flops.shared) as f64 / inner + routed),
         }
     }
 

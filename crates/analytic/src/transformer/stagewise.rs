@@ -11,7 +11,7 @@
 //! is computed backward over stages. Divisions are then tried in the order of these bounds until none is left whose bound
 //! is below the shortest step found.
 //!
-//! With several chunks on a stage layers stay even, and all chunks of a stage recompute the same number.
+//! With several chunks on a stage layers stay as they are, and all chunks of a stage recompute the same number.
 
 use super::memory::MemoryInputs;
 use super::schedules;
@@ -20,7 +20,7 @@ use super::stages::Run;
 use super::step::LayerPasses;
 use std::collections::HashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Plan, Sends};
+use stepcast_core::strategy::{Plan, Sends, stage_share};
 
 /// Divisions whose steps are computed at most: so many, and so many passes of micro-batches through stages in all of them.
 const MOST_STEPS: u64 = 256;
@@ -50,10 +50,11 @@ pub struct Stagewise {
 impl Stagewise {
     /// The plan that has these stages and is otherwise as given.
     pub fn plan(&self, plan: &Plan) -> Plan {
-        let even = self.layers.windows(2).all(|pair| pair[0] == pair[1]);
+        let (all, places) = (self.layers.iter().sum(), self.layers.len() as u64);
+        let usual = (0..).zip(&self.layers).all(|(place, own)| *own == stage_share(all, places, place));
         let none = self.again.iter().all(|again| *again == 0);
         Plan {
-            stage_layers: (!even).then(|| self.layers.clone()),
+            stage_layers: (!usual).then(|| self.layers.clone()),
             recompute: if none { Vec::new() } else { plan.recompute.clone() },
             recompute_layers: None,
             stage_recompute: (!none).then(|| self.again.clone()),
@@ -87,11 +88,12 @@ pub fn stagewise(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool, limit: Seconds) ->
     }
 }
 
-/// Even layers, and of every stage the fewest that have to be computed again.
+/// The usual layers, and of every stage the fewest that have to be computed again.
 fn chunked(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool) -> Option<Stagewise> {
     let Plan { pipeline, virtual_stages, .. } = *run.plan;
     let places = pipeline * virtual_stages;
-    let each = run.shape.layers / places;
+    let layers: Vec<u64> = (0..places).map(|place| stage_share(run.shape.layers, places, place)).collect();
+    let each = layers.iter().copied().max().unwrap_or(0);
     let stage_of = |place: u64| schedules::stage_of(run.plan.schedule_kind(), pipeline, place);
     let mut again = vec![0; places as usize];
     let mut memory = Bytes::ZERO;
@@ -104,15 +106,11 @@ fn chunked(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool) -> Option<Stagewise> {
         };
         let (count, own) = (0..=each).map(|count| (count, with(count))).find(|(_, total)| fits(*total))?;
         memory = memory.max(own);
-        (0..places).filter(|place| stage_of(*place) == stage).for_each(|place| again[place as usize] = count);
+        for place in (0..places).filter(|place| stage_of(*place) == stage) {
+            again[place as usize] = count.min(layers[place as usize]);
+        }
     }
-    let mut found = Stagewise {
-        layers: vec![each; places as usize],
-        again,
-        step: Seconds::ZERO,
-        memory,
-        least: Seconds::ZERO,
-    };
+    let mut found = Stagewise { layers, again, step: Seconds::ZERO, memory, least: Seconds::ZERO };
     let plan = found.plan(run.plan);
     found.step = Run { plan: &plan, ..*run }.step().ok()?.time;
     found.least = found.step;

@@ -67,7 +67,7 @@ impl TailWork {
             if all <= 0.0 {
                 return 0.0;
             }
-            let begin = arrived.unwrap_or(pass.time / (pass.share * buckets));
+            let begin = arrived.unwrap_or_else(|| pass.first_bucket(buckets));
             let now = begin + (1.0 - 1.0 / buckets) * (all * pass.share + pass.busy);
             arrived = Some(now);
             now
@@ -87,7 +87,7 @@ impl TailWork {
         for pass in last {
             // The first bucket is there.
             let begin =
-                sent.map_or(pass.start + pass.time / (pass.share * buckets), |sent| sent.max(pass.start));
+                sent.map_or_else(|| pass.start + pass.first_bucket(buckets), |sent| sent.max(pass.start));
             sent = Some(begin + hidden * (all * pass.share + pass.busy));
         }
         sent.map_or(end, |sent| sent.max(end)) + all / buckets
@@ -125,6 +125,13 @@ pub(super) struct EndPass {
     pub(super) share: f64,
     /// How long its own traffic keeps the link of weights and gradients busy.
     pub(super) busy: f64,
+}
+
+impl EndPass {
+    /// The part of its time after which the first of the stage's buckets is done; without layers of its own, all of it.
+    fn first_bucket(&self, buckets: f64) -> f64 {
+        if self.share > 0.0 { self.time / (self.share * buckets) } else { self.time }
+    }
 }
 
 /// Both ends of a pipeline wait for each other before they sum the gradients of a tied embedding.

@@ -92,7 +92,12 @@ pub fn tensor_layer(
         None => 2,
     };
     let bytes = hidden_states(shape, split, micro_batch);
-    let again = if recompute == Recompute::Layer { halves } else { 0 };
+    let again = match recompute {
+        Recompute::Layer => halves,
+        // All but attention.
+        Recompute::Mlp => halves - 1,
+        Recompute::None | Recompute::Attention | Recompute::Operators => 0,
+    };
     let (plain, divided) = if split.sequence_parallel { (0, halves) } else { (halves, 0) };
     let (again_plain, again_divided) = if split.sequence_parallel { (0, again) } else { (again, 0) };
     let ranks = split.tensor;
@@ -249,7 +254,7 @@ pub fn data_step(
 }
 
 /// Expert-parallel exchange of one layer with experts and one micro-batch: dispatch and combine, forward and backward,
-/// and again with full recomputation. `bytes` is what one rank holds: k copies of each of its tokens.
+/// and again where experts are computed again. `bytes` is what one rank holds: k copies of each of its tokens.
 pub fn expert_layer(
     shape: &Transformer,
     split: &Split,
@@ -258,7 +263,7 @@ pub fn expert_layer(
 ) -> Option<Message> {
     let experts = shape.experts?;
     let held = tokens(shape, split, micro_batch) / split.token_ranks() * experts.active;
-    let count = if recompute == Recompute::Layer { 6 } else { 4 };
+    let count = if matches!(recompute, Recompute::Layer | Recompute::Mlp) { 6 } else { 4 };
     Some(Message {
         phase: Phase::Step,
         collective: Collective::AllToAll,

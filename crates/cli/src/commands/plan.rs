@@ -23,6 +23,7 @@ Examples:
   stepcast plan examples/plan-175b.toml                      every valid plan on its machines
   stepcast plan job.toml --nodes 64,128,256 --minimize cost --deadline '30 d'
   stepcast plan --model llama3-8b --offers dgx-a100,dgx-h100 --nodes 2,4,8 --global-batch 512 --tokens 100e9
+  stepcast plan job.toml --for any                           the best that a framework runs, and what each costs
   stepcast plan job.toml --global-batch 1536 --tokens 300e9 --emit megatron
   stepcast plan job.toml --set 'plan.sharding=[\"zero-1\"]' --set plan.tensor-across-nodes=true
   stepcast plan job.toml --json                              the front and all families, for programs
@@ -63,6 +64,11 @@ pub(crate) struct Plan {
     #[arg(long)]
     may_fit: bool,
 
+    /// Only plans that a framework runs, with its kernels, states and overlap: megatron, nemo, torchtitan, deepspeed, fsdp or
+    /// any
+    #[arg(long = "for", value_name = "FRAMEWORK", value_parser = frameworks)]
+    launched_by: Option<Frameworks>,
+
     /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp
     #[arg(long, value_name = "FRAMEWORK")]
     emit: Option<Framework>,
@@ -70,6 +76,19 @@ pub(crate) struct Plan {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+}
+
+/// Frameworks to choose from; all if empty.
+#[derive(Debug, Clone)]
+struct Frameworks(Vec<Framework>);
+
+fn frameworks(text: &str) -> Result<Frameworks, String> {
+    match text {
+        "any" => Ok(Frameworks(Vec::new())),
+        // NeMo and Megatron-Bridge run its core.
+        "nemo" => Ok(Frameworks(vec![Framework::Megatron])),
+        name => name.parse().map(|framework| Frameworks(vec![framework])),
+    }
 }
 
 impl Plan {
@@ -106,6 +125,10 @@ impl Plan {
         let restriction = Restriction {
             offers: self.offers.clone(),
             nodes: self.nodes.as_ref().map(|nodes| nodes.0.clone()),
+            frameworks: match (&self.launched_by, self.emit) {
+                (Some(Frameworks(list)), _) => Some(list.clone()),
+                (None, emitted) => emitted.map(|framework| vec![framework]),
+            },
             global_batch: self.about.global_batch,
             tokens: self.tokens,
             deadline: self.deadline.clone(),

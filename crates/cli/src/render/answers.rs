@@ -311,6 +311,8 @@ pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
         .tables([&tables::best(report)])
         .tables(&tables::stages(report))
         .tables(&report.training.as_ref().map(|training| tables::training(training, &report.currency)))
+        .tables(&tables::endless(report))
+        .tables(&tables::close(report))
         .tables(&(report.front.len() > 1).then(|| tables::front(report)))
         .tables([&tables::families(report)])
         .titled("Plan", &written(&report.toml))

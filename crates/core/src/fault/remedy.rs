@@ -125,6 +125,7 @@ names! {
         Force = "force",
         From = "from",
         How = "how",
+        IgnoreUnknown = "ignore-unknown",
         Machine = "machine",
         MaxMemory = "max-memory",
         Model = "model",

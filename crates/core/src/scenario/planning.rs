@@ -4,7 +4,7 @@ use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
 use crate::quantity::{BytesPerSec, Seconds, Watts};
-use crate::strategy::{Coded, Loss, Offload, Recompute, ScheduleKind, Sharding, plan_dimensions};
+use crate::strategy::{Coded, Framework, Loss, Offload, Recompute, ScheduleKind, Sharding, plan_dimensions};
 
 plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");
@@ -58,6 +58,8 @@ macro_rules! declare_planning {
                 offers: Vec<OfferSection> => Vec<Offer>, optional("the cluster's"), Check::Any, Resolved;
                 /// Numbers of machines to try.
                 nodes: Vec<u64> => Vec<u64>, optional("that of the cluster"), Check::Any, Resolved;
+                /// Frameworks to choose from: only plans that they run, with their kernels, states and overlap; `[]` for all.
+                frameworks: Vec<Framework> => Vec<Framework>, optional("any plan, as `strategy.plan` says"), Check::Any, Resolved;
                 /// Sequences of a step.
                 global_batch: u64 => u64, optional("`strategy.plan`'s"), Check::Between(1, 1_000_000_000, "a number such as 1536"), Resolved;
                 $(

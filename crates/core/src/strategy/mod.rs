@@ -17,7 +17,7 @@ pub use plan::{
     Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Division,
     Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps, Plan,
     PlanChoice, PlanSection, Recomputation, Recompute, ScheduleKind, Sends, Setting, SettingForm, Sharding,
-    States,
+    States, has_layers, stage_share,
 };
 
 use crate::fault::Fault;

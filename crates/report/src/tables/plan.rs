@@ -8,6 +8,7 @@ use crate::plots::rank_grid::role_name;
 use crate::table::Table;
 use crate::words::Hint;
 use stepcast_core::prediction::Verdict;
+use stepcast_core::quantity::Seconds;
 use stepcast_study::explore::plan::{
     Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
 };
@@ -34,7 +35,17 @@ pub fn summary(report: &PlanReport) -> String {
         gap if report.interrupted => {
             format!("The search was stopped: another plan could be {} {aim} at most.", percent(gap))
         }
-        0.0 => format!("No valid plan is {aim}."),
+        0.0 => {
+            let plans =
+                if report.framework.is_some() { "plan that the framework runs" } else { "valid plan" };
+            match report.forgone {
+                0.0 => format!("No {plans} is {aim}."),
+                forgone => format!(
+                    "No {plans} is more than {} {aim}, which more kinds of parallelism are not worth.",
+                    percent_with_decimal(forgone)
+                ),
+            }
+        }
         gap => {
             format!(
                 "There are more plans than were tried: one of them could be {} {aim} at most.",
@@ -75,11 +86,28 @@ pub fn best(report: &PlanReport) -> Table {
     row("memory", best.memory.human(), memory);
     let (value, more) = confirmed(&report.confirmation);
     row("event engine", value, more);
+    launched(report, &mut row);
     if let (None, Some(cost)) = (best.training, best.cost) {
         row("cost", format!("{} {}", money(cost), report.currency), "of a step".to_owned());
     }
     table.note = format!("{}.", best.words);
     table
+}
+
+/// Which frameworks run the plan, and the best that one runs.
+fn launched(report: &PlanReport, row: &mut impl FnMut(&str, String, String)) {
+    let titles = report.launches.iter().map(|own| own.title()).collect::<Vec<_>>().join(", ");
+    match (report.framework, &report.launchable) {
+        (Some(own), _) => {
+            row("framework", own.title().to_owned(), "with its kernels, states and overlap".to_owned())
+        }
+        (None, Some(entry)) => {
+            row("framework", "none runs it".to_owned(), String::new());
+            row("launchable", entry.step.human(), entry.words.clone());
+        }
+        (None, None) if titles.is_empty() => row("framework", "none runs it".to_owned(), String::new()),
+        (None, None) => row("framework", titles, "each in its own way".to_owned()),
+    }
 }
 
 /// What the event engine says of a step.
@@ -144,7 +172,8 @@ pub fn training(training: &Training, currency: &str) -> Table {
         several(training.steps as u64, "step"),
         duration(training.without_interruptions)
     );
-    row("time", duration(training.time), steps);
+    let between = |[low, high]: [Seconds; 2]| format!("{} to {}; ", duration(low), duration(high));
+    row("time", duration(training.time), training.time_range.map_or(String::new(), between) + &steps);
     let lost = match training.between_interruptions {
         Some(between) => format!("one interruption in {}, {}", duration(between), interruptions(training)),
         None => "no interruptions".to_owned(),
@@ -181,16 +210,67 @@ pub fn training(training: &Training, currency: &str) -> Table {
         row("spares", several(spares.into(), "machine"), format!("{own} for 99 % of the time{suffice}"));
     }
     if let Some(cost) = training.cost {
-        row("cost", format!("{} {currency}", money(cost)), "all machines, spares included".to_owned());
+        let between = |[low, high]: [f64; 2]| format!("{} to {}; ", money(low), money(high));
+        let more = training.cost_range.map_or(String::new(), between) + "all machines, spares included";
+        row("cost", format!("{} {currency}", money(cost)), more);
     }
     if let Some(energy) = &training.energy {
         let carbon = energy
             .carbon_kg
             .map_or(String::new(), |kg| format!(", {} t of CO2", count((kg / 1000.0).round() as u64)));
-        let more = format!("power of the devices × {} of the building{carbon}", energy.pue);
+        let between = |[low, high]: [f64; 2]| {
+            grouped(format!("{:.0}", low / 1000.0))
+                + " to "
+                + &grouped(format!("{:.0}", high / 1000.0))
+                + "; "
+        };
+        let between = energy.kwh_range.map_or(String::new(), between);
+        let more = format!("{between}power of the devices × {} of the building{carbon}", energy.pue);
         row("energy", grouped(format!("{:.0} MWh", energy.kwh / 1000.0)), more);
     }
     table
+}
+
+/// Why training never ends, and what would end it.
+pub fn endless(report: &PlanReport) -> Option<Table> {
+    let endless = report.endless?;
+    let mut table = Table::of_figures("Training never ends");
+    let mut row = |name: &str, value: String, more: &str| {
+        table.row([name.to_owned(), value, more.to_owned()]);
+    };
+    row("interruptions", duration(endless.between_interruptions), "apart on average");
+    row("restart", duration(endless.restart), "until work goes on");
+    if let Some(spares) = endless.enough_spares {
+        let now = format!("would suffice for 99 % of the time; there are {}", endless.spares);
+        row("spares", several(spares.into(), "machine"), &now);
+    }
+    if let Some(machines) = endless.machines {
+        row("machines", count(machines), "on which at least half of the time would be progress");
+    }
+    table.note = "Fewer machines, more spares, or shorter restarts would end it.".to_owned();
+    Some(table)
+}
+
+/// Plans that cannot be told apart from the best, and which of them to take for another reason.
+pub fn close(report: &PlanReport) -> Option<Table> {
+    let close = report.close.as_ref()?;
+    let mut table = Table::new("Plans that cannot be told apart", ["", "#step time", "#memory", "plan"]);
+    let all = [("simplest", &close.simplest), ("least memory", &close.smallest), ("robust", &close.robust)];
+    for (name, entry) in all {
+        if let Some(entry) = entry {
+            let cells = [name.to_owned(), entry.step.human(), entry.memory.human(), entry.words.clone()];
+            table.row(cells);
+        }
+    }
+    let measured = close
+        .separated_by
+        .as_ref()
+        .map_or(String::new(), |name| format!(" Measure the {name} to tell the best two apart."));
+    table.note = format!(
+        "{} plans are as likely the fastest as the best one, by what is known of machines and software.{measured}",
+        count(close.plans)
+    );
+    Some(table)
 }
 
 /// Their number on average, or the range that the source of their rate leaves open.

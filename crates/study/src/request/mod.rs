@@ -186,6 +186,10 @@ impl Request {
         if let Some(request) = Self::from_launch(path, &text, &edits)? {
             return Ok(request);
         }
+        if [".sh", ".yaml", ".yml", ".py"].iter().any(|end| path.ends_with(end)) {
+            let reason = "no launch file of Megatron-LM, NeMo, torchtitan, DeepSpeed or Accelerate";
+            return Err(Fault::in_file(path, reason, "name one of these, or a scenario (.toml)"));
+        }
         let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
         Ok(Self::new(Document::new(path, text), Folder::new(folder), edits))
     }

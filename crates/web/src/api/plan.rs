@@ -57,6 +57,7 @@ impl Study for PlanRequest {
         let own = Restriction {
             offers: self.offers.as_deref().map(listed),
             nodes: several(self.nodes.as_deref(), "nodes")?,
+            frameworks: None,
             global_batch: self.global_batch,
             tokens: self.tokens,
             deadline: self.deadline.clone(),

@@ -250,6 +250,8 @@ pub struct Computed {
     pub core: [Work; 2],
     /// What recomputation of operators repeats: every other product, and all that lies between.
     pub alternate: Work,
+    /// The MLP or the experts alone, forward, as part of it.
+    pub mlp: Work,
 }
 
 impl Computed {
@@ -262,6 +264,7 @@ impl Computed {
             weight: self.weight.and(other.weight),
             core: [self.core[0].and(other.core[0]), self.core[1].and(other.core[1])],
             alternate: self.alternate.and(other.alternate),
+            mlp: self.mlp.and(other.mlp),
         }
     }
 
@@ -274,6 +277,7 @@ impl Computed {
             weight: times(self.weight),
             core: self.core.map(times),
             alternate: times(self.alternate),
+            mlp: times(self.mlp),
         }
     }
 
@@ -286,6 +290,7 @@ impl Computed {
             weight: slower(self.weight),
             core: self.core.map(slower),
             alternate: slower(self.alternate),
+            mlp: slower(self.mlp),
         }
     }
 
@@ -305,7 +310,7 @@ impl Parts {
             Some(experts) => self.experts(shard, experts),
             None => self.linear(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp)),
         };
-        let mut all = own.and(mlp);
+        let mut all = own.and(Computed { mlp: mlp.forward, ..mlp });
         if shard.experts.is_some() {
             all = all.slower(self.constants.stack_experts);
         }
@@ -389,6 +394,7 @@ impl Parts {
             weight: pace(all.weight),
             core: all.core.map(pace),
             alternate: pace(all.alternate),
+            mlp: pace(all.mlp),
         }
     }
 }

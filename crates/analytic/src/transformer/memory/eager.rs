@@ -149,15 +149,21 @@ impl Layer {
                 let attention = self.queries + self.values + self.attended + self.core;
                 self.stream + attention + self.inner + self.hidden
             }
+            Recompute::Mlp => self.whole() - self.within_mlp(),
             Recompute::Layer => self.stream,
         }
+    }
+
+    /// What the MLP keeps beside its input.
+    fn within_mlp(&self) -> f64 {
+        self.inner * if self.gated { 4.0 } else { 2.0 }
     }
 
     /// What the backward pass needs, with the 16-bit copies of matrices under autocast.
     pub(super) fn whole(&self) -> f64 {
         let rotated = if self.rotated { self.queries + self.keys + self.attended } else { 0.0 };
         let projected = self.queries + self.keys + self.values;
-        let inner = self.inner * if self.gated { 4.0 } else { 2.0 };
+        let inner = self.within_mlp();
         let streams = 2.0 * self.stream + 2.0 * self.hidden;
         streams + projected + rotated + self.attended + self.core + inner + self.beside + self.copies()
     }

@@ -17,6 +17,7 @@ use stepcast_core::model::transformer::{Parameters, Transformer};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recomputation, Recompute, ScheduleKind, Sharding, States,
+    stage_share,
 };
 
 /// Workspaces of cuBLAS, of the thread that goes forward and of the one that goes backward: 32 MiB each on Hopper and
@@ -282,7 +283,7 @@ impl MemoryInputs<'_> {
     /// Layers of a virtual stage: as given, or an equal share.
     fn layers_at(&self, place: u64, places: u64) -> u64 {
         let given = usize::try_from(place).ok().and_then(|place| self.stage_layers.get(place));
-        given.copied().unwrap_or(self.shape.layers / places)
+        given.copied().unwrap_or_else(|| stage_share(self.shape.layers, places, place))
     }
 
     fn stage_of(&self, place: u64) -> u64 {

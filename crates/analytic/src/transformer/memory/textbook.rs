@@ -42,7 +42,7 @@ impl MemoryInputs<'_> {
             activations,
             recomputed: match self.recompute.what {
                 // What a layer keeps is part of what it computes again: together no more than if all were kept.
-                Recompute::Layer | Recompute::Operators => {
+                Recompute::Layer | Recompute::Operators | Recompute::Mlp => {
                     recomputed.min((all - activations).max(Bytes::ZERO))
                 }
                 Recompute::None | Recompute::Attention => Bytes::ZERO,
@@ -130,6 +130,8 @@ impl MemoryInputs<'_> {
             Mlp::Swiglu => 6 * width,
         };
         let (divided, routed) = match shape.experts.filter(|_| with_experts) {
+            // The input of the MLP is kept, and nothing within it.
+            _ if recompute == Recompute::Mlp => (heads + core, 0),
             Some(experts) => {
                 let routed = experts.active * (4 * h + mlp(experts.width)) + 8 * experts.count;
                 (heads + core + mlp(experts.shared_width), routed)

@@ -3,7 +3,7 @@
 use crate::transformer::kinds;
 use crate::transformer::schedules::{place_of, stage_of};
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::strategy::{Recomputation, ScheduleKind};
+use stepcast_core::strategy::{Recomputation, ScheduleKind, stage_share};
 
 /// Virtual stages with the same layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) struct EqualStages {
     pub(super) sends: u32,
 }
 
-/// Equal shares of the layers on p·v virtual stages.
+/// The shares of the layers of p·v virtual stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     /// p.
@@ -76,13 +76,14 @@ impl Layout {
         recompute: Recomputation,
     ) -> Self {
         let places = pipeline * chunks;
-        let each = shape.layers / places;
         let mut classes: Vec<Class> = Vec::new();
+        let mut from = 0;
         let class_of: Vec<usize> = (0..places)
             .map(|place| {
-                let (from, to) = (place * each, (place + 1) * each);
-                let first = from + recompute.among(each);
+                let each = stage_share(shape.layers, places, place);
+                let (first, to) = (from + recompute.among(each), from + each);
                 let layers = [from..first, first..to].map(|range| kinds::count(shape, &range));
+                from = to;
                 let class = Class { layers, first: place == 0, last: place + 1 == places };
                 let known = classes.iter().position(|known| *known == class);
                 known.unwrap_or_else(|| {

@@ -235,7 +235,8 @@ impl<'a> Table<'a> {
         let once = &self.states.values[found.states].once;
         let m = choice.micro_batches as f64;
         let (mut there, mut back, mut least, mut first_tail) = (0.0, 0.0, self.host, 0.0);
-        for (index, alike) in self.layouts.values[found.layout].alike.iter().enumerate() {
+        let layout = &self.layouts.values[found.layout];
+        for (index, alike) in layout.alike.iter().enumerate() {
             let sum = self.sum(alike);
             let [forward, backward, weight] = sum.times();
             // With several chunks, their last passes need not follow each other.
@@ -251,7 +252,7 @@ impl<'a> Table<'a> {
             // The last of stages that are alike waits longest for the first micro-batch.
             let before = (alike.count - 1) as f64;
             let [first_forward, first_backward, _] = self.classes[alike.classes[0]].times();
-            let share = 1.0 / alike.classes.len() as f64;
+            let share = layout.classes[alike.classes[0]].count() as f64 / alike.layers as f64;
             let first = EndPass { start: 0.0, time: first_forward, share, busy: 0.0 };
             let mut weights = once[index].arrivals(&overlaps, alike.layers, std::iter::once(first));
             let there_now = there + (first_forward + send) * before;

@@ -9,7 +9,9 @@ use stepcast_analytic::transformer::stages::Run;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Division, PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{
+    Division, PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding, has_layers,
+};
 
 const MODELS: [&str; 5] = ["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
 const KINDS: [ScheduleKind; 7] = [
@@ -43,17 +45,21 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
     let tensor = pick(&divisors(shape.heads).into_iter().filter(fits).collect::<Vec<_>>(), at[0]);
     let context = if (workers / tensor).is_multiple_of(2) { pick(&[1, 1, 2], at[1]) } else { 1 };
     let rest = workers / tensor / context;
-    let stages: Vec<u64> = divisors(rest).into_iter().filter(|p| shape.layers.is_multiple_of(*p)).collect();
+    let fits = |p: &u64| has_layers(shape.layers, [*p, 1], ScheduleKind::OneFOneB);
+    let stages: Vec<u64> = divisors(rest).into_iter().filter(fits).collect();
     let pipeline = pick(&stages, at[2]);
     let data = rest / pipeline;
     let schedule = pick(&KINDS, at[3]);
     let chunks = match schedule {
-        ScheduleKind::Zbv if !shape.layers.is_multiple_of(2 * pipeline) => return None,
         ScheduleKind::Zbv => 2,
-        _ if has_chunks(schedule) => pick(&divisors(shape.layers / pipeline), at[4]),
+        _ if has_chunks(schedule) => {
+            // As many as there are layers, so that the ends have none.
+            let most = (shape.layers + 2) / pipeline;
+            pick(&[most, 2, 3, 4, most], at[4]).clamp(1, most)
+        }
         _ => 1,
     };
-    if pipeline == 1 && chunks > 1 {
+    if (pipeline == 1 && chunks > 1) || !has_layers(shape.layers, [pipeline, chunks], schedule) {
         return None;
     }
     let micro_batch = pick(&[1, 2], at[5]);
@@ -72,10 +78,12 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
         Sharding::Hsdp => Some(pick(&groups, at[8])),
         _ => None,
     };
-    let layers = (at[9] % 5 > 2).then(|| 1 + at[9] as u64 % (shape.layers / pipeline / chunks));
+    let layers = (at[9] % 5 > 2).then(|| 1 + at[9] as u64 % (shape.layers / pipeline / chunks).max(1));
     let recompute = match layers {
         Some(_) => Recomputation { what: pick(&[Recompute::Operators, Recompute::Layer], at[9]), layers },
-        None => pick(&[Recompute::None, Recompute::Attention, Recompute::Layer], at[9]).into(),
+        None => {
+            pick(&[Recompute::None, Recompute::Attention, Recompute::Layer, Recompute::Mlp], at[9]).into()
+        }
     };
     Some(PlanChoice {
         tensor,

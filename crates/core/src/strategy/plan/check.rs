@@ -1,6 +1,8 @@
 //! Whether a plan divides a transformer over a number of ranks. Keys of faults are relative to the plan.
 
-use super::{ContextExchange, MODEL_CHECKS, Plan, REPLICA_CHECKS, Recompute, ScheduleKind, Sharding};
+use super::{
+    ContextExchange, MODEL_CHECKS, Plan, REPLICA_CHECKS, Recompute, ScheduleKind, Sharding, stage_share,
+};
 use crate::fault::Fault;
 use crate::model::transformer::Transformer;
 
@@ -77,13 +79,11 @@ impl Plan {
                 let reason = format!("they make up {sum} layers, and the model has {layers}");
                 return Err(Fault::in_key("stage-layers", reason, "give numbers that add up"));
             }
-        } else if !layers.is_multiple_of(places) {
+        } else if !has_layers(layers, [p, v], kind) {
             let what = if v > 1 { "virtual stages" } else { "stages" };
-            let fits = |p: &u64| layers.is_multiple_of(p.saturating_mul(v)) && (*p > 1 || v == 1);
-            let reason = format!("{places} {what} do not divide {layers} layers");
-            let list = choices((1..=layers).filter(fits));
-            let remedy = format!("use {list}, or give the layers of every stage in `stage-layers`");
-            return Err(Fault::in_key("pipeline", reason, remedy));
+            let most = (1..=layers).rev().find(|p| has_layers(layers, [*p, v], kind)).unwrap_or(1);
+            let reason = format!("{layers} layers are too few for {places} {what}");
+            return Err(Fault::in_key("pipeline", reason, format!("use {most} or less")));
         }
         Ok(())
     }
@@ -246,6 +246,15 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Whether every stage has a layer, `chunks` of them being on each of `pipeline` ranks. Of the virtual stages, only the first
+/// and the last may have none.
+pub fn has_layers(layers: u64, [pipeline, chunks]: [u64; 2], kind: ScheduleKind) -> bool {
+    let places = pipeline.saturating_mul(chunks);
+    let apart = chunks > 1 && kind != ScheduleKind::Zbv;
+    let ends = || [0, places - 1].iter().all(|place| stage_share(layers, places, *place) > 0);
+    places <= layers.saturating_add(2) && (apart || ends())
 }
 
 /// The divisors of a number that are small enough to be of use.

@@ -6,6 +6,7 @@ use crate::model::transformer::Transformer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// Declares an enumeration whose variants have names in files.
 macro_rules! choice {
@@ -128,6 +129,8 @@ choice! {
         None = "none",
         /// Scores, softmax and weighted values (Korthikanti 2022: selective).
         Attention = "attention",
+        /// The MLP, or the experts with their exchange (Megatron-LM: modules `mlp` and `moe`).
+        Mlp = "mlp",
         /// Every other matrix product and all that lies between; attention is kept (torchtitan: selective).
         Operators = "operators",
         /// Whole layers.
@@ -347,6 +350,42 @@ choice! {
         Deepspeed = "deepspeed",
         /// PyTorch's FSDP2 alone.
         Fsdp2 = "fsdp2",
+    }
+}
+
+choice! {
+    /// A training framework with launch files that are read and written.
+    Framework, "string" {
+        /// Megatron-LM: flags of `pretrain_gpt.py`.
+        Megatron = "megatron",
+        /// torchtitan: flags of `torchtitan.train`, or the TOML files of its earlier versions.
+        Torchtitan = "torchtitan",
+        /// DeepSpeed: a JSON file.
+        Deepspeed = "deepspeed",
+        /// PyTorch's FSDP by Hugging Face Accelerate: a YAML file.
+        Fsdp = "fsdp",
+    }
+}
+
+impl Framework {
+    /// Its name and the version whose options are written.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Megatron => "Megatron-LM (core 0.16)",
+            Self::Torchtitan => "torchtitan 0.3",
+            Self::Deepspeed => "DeepSpeed 0.19",
+            Self::Fsdp => "FSDP (Accelerate 1.15)",
+        }
+    }
+}
+
+impl FromStr for Framework {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().copied().find(|known| known.to_string() == text);
+        known
+            .ok_or_else(|| format!("\"{text}\" is no framework; use megatron, torchtitan, deepspeed or fsdp"))
     }
 }
 

@@ -57,7 +57,7 @@ macro_rules! plan_dimensions {
             /// Stages of layers.
             pipeline: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 4"),
                 model { check_stages },
-                each { u64, u64, "Pipeline stages to try.", "all that divide", words("without a pipeline", "pipeline {}") },
+                each { u64, u64, "Pipeline stages to try.", "all that leave each a layer", words("without a pipeline", "pipeline {}") },
                 launch {
                     number(Megatron, "--pipeline-model-parallel-size").always(),
                     number(Torchtitan, "parallelism.pipeline_parallel_degree").always(),
@@ -66,14 +66,14 @@ macro_rules! plan_dimensions {
                 };
             /// Chunks of layers on each stage.
             virtual_stages: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
-                each { u64, u64, "Chunks on each stage to try.", "all that divide",
+                each { u64, u64, "Chunks on each stage to try.", "all that divide, 2 and 4",
                     words("one chunk on a stage", "{} chunks on a stage") },
                 launch {
                     number(Megatron, "--num-virtual-stages-per-pipeline-rank"),
                     refused(Deepspeed, "several chunks on a stage")
                 };
             /// Layers of every virtual stage, in order.
-            stage_layers: Vec<u64> => Vec<u64>, optional("equal shares"), Check::Any,
+            stage_layers: Vec<u64> => Vec<u64>, optional("equal shares; where these do not divide, embedding and output layer count as a layer each"), Check::Any,
                 launch {
                     refused(Deepspeed, "stages with different numbers of layers").without("plan.per-stage=false"),
                     refused(Fsdp, "stages with different numbers of layers").without("plan.per-stage=false")
@@ -126,10 +126,10 @@ macro_rules! plan_dimensions {
                     number(Torchtitan, "training.global_batch_size").always(),
                     number(Deepspeed, "train_batch_size").always()
                 };
-            /// What is computed again instead of being kept: `"attention"`, `"operators"`, `"layer"`.
+            /// What is computed again instead of being kept: `"attention"`, `"mlp"`, `"operators"`, `"layer"`.
             recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any,
                 model { check_recompute },
-                each { Recomputation, Recompute, "Recomputation to try.", "all",
+                each { Recomputation, Recompute, "Recomputation to try.", "all; `\"attention\"` where it keeps scores",
                     words("without recomputation", "recomputing {}") };
             /// Layers of every virtual stage, from its first, to which `recompute` applies.
             recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
@@ -221,7 +221,7 @@ macro_rules! plan_dimensions {
                 listed { Loss, "Ways to compute the loss to try.", words("", "{} loss") },
                 launch {
                     switch(Megatron, "--cross-entropy-loss-fusion", ["compiled", "eager"]),
-                    item(Torchtitan, "compile.components", &[("loss", "compiled"), ("", "eager"), ("model", "")]),
+                    item(Torchtitan, "compile.components", &[("loss", "compiled"), ("", "eager"), ("", "chunked"), ("model", "")]),
                     names(Deepspeed, "", &[("", "eager")]),
                     names(Fsdp, "", &[("", "eager")])
                 };
@@ -237,49 +237,9 @@ macro_rules! plan_dimensions {
 
 pub(crate) use plan_dimensions;
 
-use super::{Offload, Plan, Recomputation};
+use super::{Framework, Offload, Plan, Recomputation};
 use crate::fault::Fault;
 use crate::keys::kebab;
-use std::fmt;
-use std::str::FromStr;
-
-/// A training framework with launch files that are read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framework {
-    /// Megatron-LM: flags of `pretrain_gpt.py`.
-    Megatron,
-    /// torchtitan: a TOML file.
-    Torchtitan,
-    /// DeepSpeed: a JSON file.
-    Deepspeed,
-    /// PyTorch's FSDP by Hugging Face Accelerate: a YAML file.
-    Fsdp,
-}
-
-impl FromStr for Framework {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "megatron" => Ok(Self::Megatron),
-            "torchtitan" => Ok(Self::Torchtitan),
-            "deepspeed" => Ok(Self::Deepspeed),
-            "fsdp" => Ok(Self::Fsdp),
-            _ => Err(format!("\"{text}\" is no framework; use megatron, torchtitan, deepspeed or fsdp")),
-        }
-    }
-}
-
-impl fmt::Display for Framework {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Megatron => "Megatron-LM",
-            Self::Torchtitan => "torchtitan",
-            Self::Deepspeed => "DeepSpeed",
-            Self::Fsdp => "FSDP",
-        })
-    }
-}
 
 /// A plan dimension: what the rest of a row says beside its key.
 #[derive(Debug, Clone, Copy)]

@@ -10,13 +10,13 @@ mod dimensions;
 #[cfg(test)]
 mod tests;
 
-pub use check::Division;
+pub use check::{Division, has_layers};
 pub use choices::{
-    Attention, ContextExchange, Implementation, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
-    Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
+    Attention, ContextExchange, Framework, Implementation, Loss, Mask, Offload, Offloaded, OverlapPreset,
+    Overlaps, Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
 };
 pub(crate) use dimensions::plan_dimensions;
-pub use dimensions::{Coded, Dimension, Framework, ListedValue, Setting, SettingForm};
+pub use dimensions::{Coded, Dimension, ListedValue, Setting, SettingForm};
 
 use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;
@@ -77,7 +77,7 @@ macro_rules! declare_plan {
             made {}
         }
 
-        /// What a search varies of a plan; the layers are divided evenly.
+        /// What a search varies of a plan; the layers are divided as [`stage_share`] says.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub struct PlanChoice {
             $($(#[doc = $each_doc] pub $field: $chosen,)?)*
@@ -176,7 +176,38 @@ impl PlanChoice {
     }
 }
 
+/// Layers of the virtual stage at `place` of `places`: equal shares where these divide. Otherwise the embedding and the output
+/// layer count as a layer each, and what is left over goes to the first stages (Megatron-LM's
+/// `account_for_embedding_in_pipeline_split` and `account_for_loss_in_pipeline_split`; `pipeline_module_split` of torchtitan).
+pub const fn stage_share(layers: u64, places: u64, place: u64) -> u64 {
+    if layers.is_multiple_of(places) {
+        return layers / places;
+    }
+    let weighed = layers + 2;
+    let share = weighed / places + (place < weighed % places) as u64;
+    share.saturating_sub((place == 0) as u64 + (place + 1 == places) as u64)
+}
+
 impl Plan {
+    /// What a search would vary of it; stages by themselves are left out.
+    pub fn choice(&self, division: &Division) -> PlanChoice {
+        PlanChoice {
+            tensor: self.tensor,
+            sequence_parallel: self.sequence_parallel,
+            context: self.context,
+            pipeline: self.pipeline,
+            virtual_stages: self.virtual_stages,
+            schedule: self.schedule_kind(),
+            expert: self.expert,
+            data: division.data,
+            sharding: self.sharding,
+            sharding_group: self.sharding_group,
+            micro_batch: self.micro_batch,
+            micro_batches: division.micro_batches,
+            recompute: self.recomputation(),
+        }
+    }
+
     /// The order of operations of a stage.
     pub fn schedule_kind(&self) -> ScheduleKind {
         self.schedule.unwrap_or(match self.virtual_stages {
@@ -300,7 +331,7 @@ impl Plan {
         let mut from = 0;
         (0..places).map(move |place| {
             let given = usize::try_from(place).ok().and_then(|place| given.get(place));
-            let to = from + given.copied().unwrap_or(layers / places);
+            let to = from + given.copied().unwrap_or_else(|| stage_share(layers, places, place));
             std::mem::replace(&mut from, to)..to
         })
     }

@@ -28,7 +28,7 @@ fn refusals_name_the_key_and_what_would_be_valid() {
     let cases = [
         ("gpt2", 8, "tensor = 8", "tensor", "use 1, 2, 3, 4, 6 or 12"),
         ("qwen2.5-7b", 28, "tensor = 14", "tensor", "use 1, 2, 4 or 28"),
-        ("llama3-8b", 12, "pipeline = 12", "pipeline", "use 1, 2, 4, 8, 16 or 32, or give"),
+        ("llama3-8b", 33, "pipeline = 33", "pipeline", "use 32 or less"),
         ("llama3-8b", 4, "pipeline = 4\nstage-layers = [8, 8, 16]", "stage-layers", "one for each"),
         ("llama3-8b", 2, "pipeline = 2\nstage-layers = [8, 8]", "stage-layers", "add up"),
         (

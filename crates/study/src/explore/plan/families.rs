@@ -4,12 +4,14 @@
 
 use super::setup::Setup;
 use serde::{Deserialize, Serialize};
-use stepcast_core::strategy::{COMPARED_EACH, COMPARED_LISTED, DIMENSIONS, Dimension, PlanChoice};
+use stepcast_core::strategy::{COMPARED_EACH, COMPARED_LISTED, Coded, DIMENSIONS, Dimension, PlanChoice};
 
-/// Dimensions of machines: their kind, and their number.
-pub(super) const MACHINES: [&str; 2] = ["machine", "nodes"];
+/// Dimensions of machines: their kind, their number, and the framework that runs there.
+pub(super) const MACHINES: [&str; 3] = ["machine", "nodes", "framework"];
 
 const NODES: usize = 1;
+
+const FRAMEWORK: usize = 2;
 
 /// Dimensions that reports compare: those of machines, then those of plans.
 const COMPARED: usize = MACHINES.len() + COMPARED_EACH + COMPARED_LISTED;
@@ -30,6 +32,7 @@ pub(super) fn codes(setup: &Setup, choice: &PlanChoice) -> [u64; COMPARED] {
     let mut codes = [0; COMPARED];
     codes[0] = setup.offer.map_or(0, |place| place as u64 + 1);
     codes[NODES] = setup.nodes;
+    codes[FRAMEWORK] = setup.framework.code();
     codes[MACHINES.len()..][..COMPARED_EACH].copy_from_slice(&choice.codes());
     codes[MACHINES.len() + COMPARED_EACH..].copy_from_slice(&setup.codes);
     codes

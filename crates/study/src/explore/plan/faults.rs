@@ -50,7 +50,7 @@ impl PlanQuestion<'_> {
         let mut plans = 0;
         for setup in &self.setups {
             let (scenario, base) = (self.on(setup)?, self.base(setup));
-            plans += self.space(&scenario, &base).count(most - plans);
+            plans += self.space(&scenario, &base, setup.framework).count(most - plans);
             if plans >= most {
                 let reason = format!("there are more than {most} plans to judge on these machines");
                 let remedy = "name fewer numbers of machines, such as [8, 16, 32], or restrict `[plan]`: `tensor`, \
@@ -63,7 +63,7 @@ impl PlanQuestion<'_> {
 
     fn is_empty(&self, setup: &Setup, bounds: &Planning) -> Result<bool, Fault> {
         let base = self.base(setup);
-        Ok(super::PlanSpace { bounds, ..self.space(&self.on(setup)?, &base) }.is_empty())
+        Ok(super::PlanSpace { bounds, ..self.space(&self.on(setup)?, &base, setup.framework) }.is_empty())
     }
 
     /// Why there is no valid plan at all.
@@ -71,7 +71,7 @@ impl PlanQuestion<'_> {
         let first = &self.setups[0];
         let (scenario, base) = (self.on(first)?, self.base(first));
         let workers = scenario.cluster.workers();
-        let open = super::PlanSpace { global_batch: 0, ..self.space(&scenario, &base) };
+        let open = super::PlanSpace { global_batch: 0, ..self.space(&scenario, &base, None) };
         let replicas: Vec<u64> = open.ranks().into_iter().map(|[t, c, p]| workers / t / c / p).collect();
         let divides = |replicas: &u64| self.global_batch.is_multiple_of(*replicas);
         if let Some(fewest) = replicas.iter().min()
@@ -142,12 +142,13 @@ impl PlanQuestion<'_> {
         let best = self.with(free, aim);
         let words = match &best {
             Ok(best) => {
-                let time = best.training.unwrap_or(Seconds::ZERO);
-                let days = time.get() / 86_400.0;
+                let takes = best.training.map_or("never ends".to_owned(), |time: Seconds| {
+                    format!("takes {:.1} days", time.get() / 86_400.0)
+                });
                 let cost = best.cost.map_or(String::new(), |cost| {
                     format!(" and costs {cost:.0} {}", self.scenario.currency())
                 });
-                format!("the nearest ({}, {}) takes {days:.1} days{cost}", best.machines, best.words)
+                format!("the nearest ({}, {}) {takes}{cost}", best.machines, best.words)
             }
             Err(fault) => fault.reason.clone(),
         };

@@ -3,8 +3,12 @@
 //! [`plan`] is exact: it leaves out a plan only where a lower bound proves that it cannot win. Where there are more plans
 //! than it may cost to try, it says how much better one of them could be.
 
+mod answer;
+mod close;
 mod families;
 mod faults;
+#[cfg(test)]
+mod judged;
 mod report;
 mod search;
 mod setup;
@@ -16,19 +20,19 @@ mod training;
 mod usual;
 
 pub use report::{
-    CONFIRMED, Checkpoints, Confirmation, Counts, Energy, Entry, FamilyReport, PlanReport, Restriction,
-    StagesReport, Training,
+    CONFIRMED, Checkpoints, ClosePlans, Confirmation, Counts, EndlessTraining, Energy, Entry, FamilyReport,
+    PlanReport, Restriction, StagesReport, Training,
 };
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use crate::cost;
-use families::{BestPlan, Families, Family, MACHINES, codes, compared};
+use crate::request::launch::adopted;
+use families::{BestPlan, Families};
 use schemars::JsonSchema;
 use search::{MemoryLimit, PartResult, Search};
 use serde::{Deserialize, Serialize};
-use setup::{Setup, machines, section, words};
+use setup::Setup;
 use space::PlanSpace;
-use stagewise::Stages;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_analytic::transformer::flops::{self, Work};
@@ -36,19 +40,13 @@ use stepcast_analytic::transformer::{Transformer as Method, on_machines};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
-use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::prediction::Verdict;
-use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::{Offer, Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::{Dimension, Division, Mask, Plan, PlanChoice, PlanSection, Recompute};
+use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
+use stepcast_core::strategy::{Division, Framework, Mask, Plan, PlanSection, Recompute};
 use training::TrainingRates;
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
 pub const SHARED: u64 = 100_000_000;
-
-/// A smaller gain is not worth stages of their own.
-const WORTH: f64 = 0.0005;
 
 /// Plans that the engine runs at most where it does not confirm the best one.
 const FINALISTS: usize = 8;
@@ -193,13 +191,20 @@ impl<'a> PlanQuestion<'a> {
         Ok(usual_global_batch(&self.shape, workers.into_iter().max().unwrap_or(1)))
     }
 
-    fn space<'b>(&'b self, scenario: &Scenario, base: &'b Plan) -> PlanSpace<'b> {
+    fn space<'b>(
+        &'b self,
+        scenario: &Scenario,
+        base: &'b Plan,
+        framework: Option<Framework>,
+    ) -> PlanSpace<'b> {
         PlanSpace {
+            framework,
             shape: &self.shape,
             base,
             bounds: &self.bounds,
             workers: scenario.cluster.workers(),
             node: u64::from(scenario.cluster.workers_per_domain()),
+            machine: u64::from(scenario.cluster.workers_per_node()),
             global_batch: self.global_batch,
         }
     }
@@ -231,9 +236,14 @@ impl<'a> PlanQuestion<'a> {
         let rates = self.rates(&scenario)?;
         let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
         let run = on_machines(&scenario, &self.shape, &base, any);
-        let space = self.space(&scenario, &base);
+        let space = self.space(&scenario, &base, setup.framework);
+        let as_predicted = |own: &Framework| adopted(*own, &base) == base;
         let search = Search {
             space,
+            launchers: match setup.framework {
+                Some(_) => Vec::new(),
+                None => Framework::ALL.iter().copied().filter(as_predicted).collect(),
+            },
             setup: *setup,
             run,
             rates: &rates,
@@ -292,7 +302,10 @@ impl<'a> PlanQuestion<'a> {
             choice: stages.choice,
         });
         let Some(best) = uniform.or(apart) else { return Err(self.nothing(found, interrupted)) };
-        let (best, ranked) = self.ranked(&found.families, best)?;
+        let (mut best, ranked) = self.ranked(&found.families, best)?;
+        if ranked.is_none() && uniform.is_some() {
+            best = close::simplest(&found.families, best);
+        }
         self.report(found, (&best, ranked), interrupted)
     }
 
@@ -324,161 +337,5 @@ impl<'a> PlanQuestion<'a> {
             }
         }
         Ok((chosen, Some(run)))
-    }
-
-    fn report(
-        &self,
-        found: PartResult,
-        (best, ranked): (&BestPlan, Option<u64>),
-        interrupted: bool,
-    ) -> Result<PlanReport, Fault> {
-        let PartResult { families, front, counts, stagewise, left_out } = found;
-        let left_out = if interrupted { Some(self.least_value()?) } else { left_out };
-        let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
-        let apart = stagewise.as_ref().filter(|_| families.best().is_none());
-        let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
-        chosen.strategy.plan = Some(plan.clone());
-        let prediction = Method.predict(&chosen)?;
-        let confirmation = Confirmation { ranked, ..report::by_engine(&chosen, best.step) };
-        let training = self.rates(&chosen)?.report(&chosen, best.step)?;
-        let front = front.sorted().into_iter().map(|point| {
-            let memory = Bytes::new(point.memory);
-            self.entry(&point.setup, &point.choice, point.step, memory)
-        });
-        let front: Vec<Entry> = front.collect::<Result<_, _>>()?;
-        let of_best = prediction.transformer.as_ref().map(|report| report.memory.most);
-        let entry = self.entry(&best.setup, &best.choice, best.step, of_best.unwrap_or(Bytes::ZERO))?;
-        let entry = match apart {
-            Some(stages) => self.differing(stages, entry),
-            None => entry,
-        };
-        let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
-        let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
-        let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
-        let families = families.by_value();
-        let families =
-            families.iter().filter_map(|(place, family)| self.family(*place, family, best).transpose());
-        Ok(PlanReport {
-            model: self.scenario.name().to_owned(),
-            objective: self.aim,
-            counts,
-            best: entry,
-            prediction,
-            confirmation,
-            stages,
-            training,
-            front,
-            families: families.collect::<Result<_, _>>()?,
-            toml: self.section(&best.setup, &plan)?,
-            currency: self.scenario.currency().to_owned(),
-            gap: left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0)),
-            interrupted,
-        })
-    }
-
-    /// A family in the dimension at `place`.
-    fn family(&self, place: usize, family: &Family, best: &BestPlan) -> Result<Option<FamilyReport>, Fault> {
-        let (least, setup, choice) = family.least;
-        let (setup, choice) = family.best.map_or((setup, choice), |best| (best.setup, best.choice));
-        let base = self.base(&setup);
-        let dimension = place.checked_sub(MACHINES.len()).and_then(|place| compared().nth(place));
-        let (value, mut phrase) = match dimension {
-            Some(dimension) => {
-                let value = match dimension.listed {
-                    None => choice.written()[place - MACHINES.len()].clone(),
-                    Some(value) => (value.written)(&base),
-                };
-                let phrase = dimension.phrase(family.code, &value);
-                // The base leaves the value open.
-                if phrase.is_empty() {
-                    return Ok(None);
-                }
-                (value, phrase)
-            }
-            None if MACHINES[place] == "nodes" => (setup.nodes.to_string(), machines(setup.nodes)),
-            None => {
-                let label = self.offer(&setup).map_or("", Offer::label).to_owned();
-                (label.clone(), label)
-            }
-        };
-        let property = dimension.map_or_else(|| MACHINES[place].to_owned(), Dimension::key);
-        if property == "tensor" && family.code > u64::from(self.on(&setup)?.cluster.workers_per_domain()) {
-            phrase += ", across machines";
-        }
-        Ok(Some(FamilyReport {
-            property,
-            value,
-            words: phrase,
-            plans: family.plans,
-            fitting: family.fitting,
-            chosen: family.code == codes(&best.setup, &best.choice)[place],
-            more: family.best.map(|own| own.value / best.value - 1.0),
-            plan: words(&setup, &base, &choice),
-            memory: Bytes::new(least),
-        }))
-    }
-
-    /// A plan as a section of a scenario, below its machines where these are chosen too.
-    fn section(&self, setup: &Setup, plan: &Plan) -> Result<String, Fault> {
-        let plan = section(plan)?;
-        let Some(offer) = self.offer(setup) else { return Ok(plan) };
-        let text = |value: &str| toml::Value::from(value);
-        let network = offer.network.as_deref();
-        let network = network.map_or(String::new(), |name| format!("network = {}\n", text(name)));
-        let machine = text(&offer.machine);
-        Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}\n{plan}", setup.nodes))
-    }
-
-    /// The gain of stages of their own over the best plan with equal ones.
-    fn stages_report(&self, stages: &Stages, best: &BestPlan) -> Result<StagesReport, Fault> {
-        let entry = self.entry(&stages.setup, &stages.choice, stages.step, Bytes::new(stages.memory))?;
-        let mut chosen = self.on(&stages.setup)?;
-        let plan = stages.plan(&self.base(&stages.setup));
-        chosen.strategy.plan = Some(plan.clone());
-        Ok(StagesReport {
-            entry: self.differing(stages, entry),
-            gain: 1.0 - stages.value / best.value,
-            least: Seconds::new(stages.least),
-            confirmation: report::by_engine(&chosen, stages.step),
-            toml: self.section(&stages.setup, &plan)?,
-        })
-    }
-
-    /// A plan with equal stages as one with its own.
-    fn differing(&self, stages: &Stages, entry: Entry) -> Entry {
-        let whole = PlanChoice { recompute: Recompute::None.into(), ..stages.choice };
-        let mut words = vec![words(&stages.setup, &self.base(&stages.setup), &whole)];
-        let listed = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
-        let plan = stages.plan(&self.base(&stages.setup));
-        words.extend(plan.stage_layers.as_ref().map(|layers| format!("layers {}", listed(layers))));
-        words.extend(
-            plan.stage_recompute.as_ref().map(|again| format!("recomputing {} of them", listed(again))),
-        );
-        Entry { plan: plan.section(), words: words.join(", "), ..entry }
-    }
-
-    fn entry(&self, setup: &Setup, choice: &PlanChoice, step: f64, memory: Bytes) -> Result<Entry, Fault> {
-        let scenario = self.on(setup)?;
-        let rates = self.rates(&scenario)?;
-        let (time, cost) = rates.training(step);
-        let tokens = (self.global_batch * self.shape.sequence) as f64;
-        let fits = memory <= scenario.cluster.smallest_memory();
-        let base = self.base(setup);
-        Ok(Entry {
-            machine: self.offer(setup).map(|offer| offer.label().to_owned()),
-            machines: self.machines(setup),
-            nodes: setup.nodes,
-            workers: scenario.cluster.workers(),
-            data: choice.data,
-            micro_batches: choice.micro_batches,
-            plan: choice.plan(&base).section(),
-            words: words(setup, &base, choice),
-            step: Seconds::new(step),
-            tokens_per_s: tokens / step,
-            memory,
-            verdict: if fits { Verdict::Fits } else { Verdict::MayNotFit },
-            training: rates.steps.map(|_| Seconds::new(time)),
-            cost,
-        })
     }
 }

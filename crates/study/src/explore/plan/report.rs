@@ -8,7 +8,7 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::PlanSection;
+use stepcast_core::strategy::{Framework, PlanSection};
 
 /// The best plan, its alternatives, and the cost of every value of a dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -21,6 +21,14 @@ pub struct PlanReport {
     pub counts: Counts,
     /// The best plan.
     pub best: Entry,
+    /// The framework for which it was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub framework: Option<Framework>,
+    /// Frameworks that run it, each in its own way.
+    pub launches: Vec<Framework>,
+    /// The best plan that a framework runs as predicted, if none runs the best of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launchable: Option<Entry>,
     /// Its prediction.
     pub prediction: Prediction,
     /// The event engine on it.
@@ -31,6 +39,14 @@ pub struct PlanReport {
     /// Its training, if tokens are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
+    /// Why training would never end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endless: Option<EndlessTraining>,
+    /// Plans that cannot be told apart from the best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub close: Option<ClosePlans>,
+    /// By how much a plan with more kinds of parallelism is better, as a share; that little is not worth them.
+    pub forgone: f64,
     /// Plans of which none is better in time, cost and memory at once, the fastest first.
     pub front: Vec<Entry>,
     /// What every property costs.
@@ -61,6 +77,47 @@ pub struct StagesReport {
     pub confirmation: Confirmation,
     /// The plan as a section of a scenario.
     pub toml: String,
+}
+
+/// Plans that the figures cannot tell apart, with 90 %.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ClosePlans {
+    /// How many, of those that are best with some value of a property, the best one included.
+    pub plans: u64,
+    /// The one with the fewest kinds of parallelism, unless that is the best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simplest: Option<Entry>,
+    /// The one that needs least memory, unless that is the best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<Entry>,
+    /// The best in the worst case of its interval, unless that is the best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robust: Option<Entry>,
+    /// What to measure to tell the first two apart, if an assumed figure does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separated_by: Option<String>,
+}
+
+/// A run that makes no progress: interruptions leave less than a hundredth of the time.
+#[serde_as]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct EndlessTraining {
+    /// Mean time between interruptions.
+    #[serde(rename = "between_interruptions_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub between_interruptions: Seconds,
+    /// From an interruption until work goes on.
+    #[serde(rename = "restart_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub restart: Seconds,
+    /// Machines that wait for others to fail.
+    pub spares: u32,
+    /// Spares with which it would end, if they are what is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enough_spares: Option<u32>,
+    /// Machines on which at least half of the time would be progress, with all else as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<u64>,
 }
 
 /// How many plans were looked at.
@@ -180,7 +237,7 @@ pub struct Training {
     /// The same over the range that the source of their rate leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interruptions_range: Option<[f64; 2]>,
-    /// Time over that range.
+    /// Time over that range, and with the interval of a step.
     #[serde(rename = "time_range_s", skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub time_range: Option<[Seconds; 2]>,
@@ -212,6 +269,9 @@ pub struct Training {
     /// Cost of all machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Cost over the range of the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_range: Option<[f64; 2]>,
     /// Energy, if the power of the devices is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
@@ -251,6 +311,9 @@ pub struct Checkpoints {
 pub struct Energy {
     /// Kilowatt-hours of the building.
     pub kwh: f64,
+    /// The same over the range of the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kwh_range: Option<[f64; 2]>,
     /// Energy of the building against that of its machines.
     pub pue: f64,
     /// Kilograms of carbon dioxide.
@@ -311,6 +374,8 @@ pub struct Restriction {
     pub offers: Option<Vec<String>>,
     /// Numbers of machines.
     pub nodes: Option<Vec<u32>>,
+    /// Frameworks to choose from; all if empty.
+    pub frameworks: Option<Vec<Framework>>,
     /// Sequences of a step.
     pub global_batch: Option<u64>,
     /// Tokens to train on.
@@ -333,6 +398,13 @@ impl Restriction {
         let all = [
             named("offers", offers.map(|offers| format!("[{offers}]"))),
             named("nodes", self.nodes.as_ref().map(|nodes| format!("{nodes:?}"))),
+            named(
+                "frameworks",
+                self.frameworks.as_ref().map(|list| {
+                    let names: Vec<String> = list.iter().map(|own| format!("\"{own}\"")).collect();
+                    format!("[{}]", names.join(", "))
+                }),
+            ),
             named("global-batch", self.global_batch.map(|batch| batch.to_string())),
             named("tokens", self.tokens.map(|tokens| format!("{tokens:e}"))),
             named("deadline", self.deadline.clone()),

@@ -26,7 +26,7 @@ use stepcast_analytic::transformer::stages::Run;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
-use stepcast_core::strategy::{Plan, PlanChoice, Recomputation, Recompute};
+use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recomputation, Recompute};
 
 /// Plans of a round.
 const ROUND: usize = 1024;
@@ -80,6 +80,8 @@ pub(super) struct PartResult {
     pub(super) front: Front,
     pub(super) counts: Counts,
     pub(super) stagewise: Option<Stages>,
+    /// The best plan that a framework runs as predicted, where the search is for none of them.
+    pub(super) launchable: Option<BestPlan>,
     /// A lower bound of the plans that the budget left out; none if it left out none.
     pub(super) left_out: Option<f64>,
 }
@@ -91,6 +93,8 @@ impl PartResult {
         self.front.merge(other.front);
         self.counts.add(&other.counts);
         self.stagewise = Stages::better(self.stagewise.take(), other.stagewise);
+        let both = [self.launchable, other.launchable].into_iter().flatten();
+        self.launchable = both.reduce(|one, other| if other.value < one.value { other } else { one });
         self.leave_out(other.left_out);
     }
 
@@ -128,6 +132,8 @@ pub(super) struct Search<'a> {
     pub(super) aim: Aim,
     /// Whether plans are left out by their bounds.
     pub(super) pruned: bool,
+    /// Frameworks that do what the plans leave open as these say it.
+    pub(super) launchers: Vec<Framework>,
     /// What it may cost.
     pub(super) budget: u64,
     /// No step is shorter: all devices compute at their peak rates.
@@ -255,7 +261,7 @@ impl Search<'_> {
     /// A plan that fits if all layers are computed again, with the fewest layers of every chunk with which it fits: more of
     /// them need less memory and more time. None if it fits without, or with no fewer.
     fn fewest(&self, choice: &PlanChoice, table: &mut Table<'_>) -> Option<PlanChoice> {
-        let each = self.space.shape.layers / (choice.pipeline * choice.virtual_stages);
+        let each = self.space.shape.layers.div_ceil(choice.pipeline * choice.virtual_stages);
         let with = |layers: u64| PlanChoice {
             recompute: match layers {
                 0 => Recompute::None.into(),
@@ -301,10 +307,17 @@ impl Search<'_> {
             return false;
         }
         let value = self.aim.value(time, cost);
+        let launched = || found.launchable.is_some_and(|best| best.value <= value);
         let beaten = found.families.beat(&self.setup, &candidate.choice, value)
+            && (launched() || !self.launches(&candidate.choice))
             && found.front.dominates([time, cost.unwrap_or(0.0), candidate.memory]);
         found.counts.bounded += u64::from(beaten);
         !beaten
+    }
+
+    /// Whether a framework runs a plan as it is predicted.
+    fn launches(&self, choice: &PlanChoice) -> bool {
+        self.launchers.iter().any(|own| self.space.runs_on(*own, choice))
     }
 
     fn offer(&self, candidate: &Candidate, step: f64, found: &mut PartResult) {
@@ -315,6 +328,9 @@ impl Search<'_> {
         let (setup, choice, memory) = (self.setup, candidate.choice, candidate.memory);
         let best = BestPlan { value: self.aim.value(time, cost), step, setup, choice };
         found.families.offer(&best, memory);
+        if found.launchable.is_none_or(|own| best.value < own.value) && self.launches(&choice) {
+            found.launchable = Some(best);
+        }
         found.front.offer(FrontPoint { time, cost: cost.unwrap_or(0.0), memory, step, setup, choice });
     }
 }

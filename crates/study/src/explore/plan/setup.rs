@@ -2,13 +2,14 @@
 
 use super::PlanQuestion;
 use super::families::listed;
+use crate::request::launch::adopted;
 use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::scenario::{MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
-    COMPARED_LISTED, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
+    COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
 };
 
 /// Most parts of one search.
@@ -21,6 +22,8 @@ pub(super) struct Setup {
     pub(super) offer: Option<usize>,
     /// Machines.
     pub(super) nodes: u64,
+    /// The framework whose plans these are; none for any plan.
+    pub(super) framework: Option<Framework>,
     /// Values of the dimensions that are tried as listed.
     pub(super) codes: [u64; COMPARED_LISTED],
 }
@@ -43,8 +46,21 @@ impl Setup {
             }
         };
         let mut all: Vec<Self> = Vec::new();
+        let frameworks = match bounds.frameworks.as_deref() {
+            None => vec![None],
+            Some([]) => Framework::ALL.iter().copied().map(Some).collect(),
+            Some(list) => list.iter().copied().map(Some).collect(),
+        };
         for (offer, nodes) in machines {
-            all.extend(nodes.into_iter().map(|nodes| Self { offer, nodes, codes: [0; COMPARED_LISTED] }));
+            for nodes in nodes {
+                let with = |framework: &Option<Framework>| Self {
+                    offer,
+                    nodes,
+                    framework: *framework,
+                    codes: [0; COMPARED_LISTED],
+                };
+                all.extend(frameworks.iter().map(with));
+            }
         }
         let own = listed().filter_map(|dimension| dimension.listed).map(|value| (value.code)(base));
         for (place, (listed, own)) in lists(bounds).zip(own).enumerate() {
@@ -85,7 +101,10 @@ impl PlanQuestion<'_> {
 
     /// The plan of which a part of the search varies what it tries in full.
     pub(super) fn base(&self, setup: &Setup) -> Plan {
-        let mut plan = self.base.clone();
+        let mut plan = match setup.framework {
+            Some(framework) => adopted(framework, &self.base),
+            None => self.base.clone(),
+        };
         for ((dimension, listed), code) in listed().zip(lists(&self.bounds)).zip(setup.codes) {
             if let (Some(value), Some(_)) = (dimension.listed, listed) {
                 (value.set)(&mut plan, code);

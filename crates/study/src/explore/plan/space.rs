@@ -1,8 +1,11 @@
 //! All valid plans of a transformer on a number of workers.
 
+use crate::request::launch::Proposal;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::Planning;
-use stepcast_core::strategy::{ContextExchange, Plan, PlanChoice, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{
+    ContextExchange, Framework, Plan, PlanChoice, Recompute, ScheduleKind, Sharding, has_layers,
+};
 
 /// Shardings that are tried unless the scenario lists others.
 const SHARDINGS: [Sharding; 5] =
@@ -15,7 +18,8 @@ const WHOLE: [ScheduleKind; 3] = [ScheduleKind::OneFOneB, ScheduleKind::Gpipe, S
 const CHUNKED: [ScheduleKind; 3] =
     [ScheduleKind::Interleaved, ScheduleKind::LoopedBfs, ScheduleKind::InterleavedZeroBubble];
 
-const RECOMPUTE: [Recompute; 3] = [Recompute::None, Recompute::Attention, Recompute::Layer];
+/// Chunks on each stage that are tried even if they do not divide the layers.
+const UNEVEN: [u64; 2] = [2, 4];
 
 /// The choices on one number of workers.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +30,11 @@ pub(super) struct PlanSpace<'a> {
     pub(super) workers: u64,
     /// Workers of a machine.
     pub(super) node: u64,
+    /// Workers of a machine, which frameworks start together.
+    pub(super) machine: u64,
     pub(super) global_batch: u64,
+    /// The framework that has to run the plans.
+    pub(super) framework: Option<Framework>,
 }
 
 /// Tensor, context and pipeline ranks.
@@ -51,7 +59,7 @@ impl PlanSpace<'_> {
         for tensor in self.tensor() {
             for context in self.context(tensor) {
                 for pipeline in divisors(self.workers / tensor / context) {
-                    let divides = self.shape.layers.is_multiple_of(pipeline);
+                    let divides = has_layers(self.shape.layers, [pipeline, 1], ScheduleKind::OneFOneB);
                     let data = self.workers / tensor / context / pipeline;
                     let whole = self.global_batch.is_multiple_of(data);
                     if divides && whole && listed(self.bounds.pipeline.as_ref(), &pipeline) {
@@ -88,6 +96,7 @@ impl PlanSpace<'_> {
 
     /// Schedules with their chunks. Without a pipeline there is nothing to schedule.
     fn schedules(&self, pipeline: u64) -> Vec<(ScheduleKind, u64)> {
+        let layers = self.shape.layers;
         let allowed = |&(kind, chunks): &(ScheduleKind, u64)| {
             listed(self.bounds.schedule.as_ref(), &kind)
                 && listed(self.bounds.virtual_stages.as_ref(), &chunks)
@@ -96,19 +105,25 @@ impl PlanSpace<'_> {
             return [(ScheduleKind::OneFOneB, 1)].into_iter().filter(allowed).collect();
         }
         let mut all: Vec<(ScheduleKind, u64)> = WHOLE.map(|kind| (kind, 1)).to_vec();
-        for chunks in divisors(self.shape.layers / pipeline).into_iter().filter(|chunks| *chunks > 1) {
-            all.extend(CHUNKED.map(|kind| (kind, chunks)));
-            all.extend((chunks == 2).then_some((ScheduleKind::Zbv, 2)));
+        for chunks in 2..=(layers + 2) / pipeline {
+            let places = pipeline * chunks;
+            if [layers, layers + 2].iter().any(|all| all.is_multiple_of(places)) || UNEVEN.contains(&chunks) {
+                all.extend(CHUNKED.map(|kind| (kind, chunks)));
+                all.extend((chunks == 2).then_some((ScheduleKind::Zbv, 2)));
+            }
         }
-        all.retain(allowed);
+        all.retain(|own| allowed(own) && has_layers(layers, [pipeline, own.1], own.0));
         all
     }
 
     /// What `replicas` ranks with the same weights may hold only a part of. A single one holds everything.
     fn shardings(&self, replicas: u64) -> Vec<(Sharding, Option<u64>)> {
-        let given = self.bounds.sharding.as_deref().unwrap_or(&SHARDINGS);
+        // What torchtitan does by itself with a pipeline.
+        let keep = [Sharding::Keep].into_iter().filter(|_| self.framework == Some(Framework::Torchtitan));
+        let usual = || SHARDINGS.into_iter().chain(keep).collect();
+        let given = self.bounds.sharding.clone().unwrap_or_else(usual);
         let mut all = Vec::new();
-        for &sharding in given {
+        for sharding in given {
             match sharding {
                 Sharding::None if replicas > 1 && self.base.offloaded().optimiser => {}
                 Sharding::None => all.push((sharding, None)),
@@ -125,6 +140,16 @@ impl PlanSpace<'_> {
         all
     }
 
+    /// What may be computed again. Attention that keeps no scores has nothing to compute again by itself.
+    fn recompute(&self) -> Vec<Recompute> {
+        let scores = self.base.attention_kind().keeps_scores();
+        let tried = |what: &Recompute| match &self.bounds.recompute {
+            Some(list) => list.contains(what),
+            None => scores || *what != Recompute::Attention,
+        };
+        Recompute::ALL.iter().copied().filter(tried).collect()
+    }
+
     fn experts(&self, ranks: u64) -> Vec<u64> {
         let count = self.shape.experts.map_or(1, |experts| experts.count);
         let fits = |x: &u64| ranks.is_multiple_of(*x) && listed(self.bounds.expert.as_ref(), x);
@@ -135,8 +160,7 @@ impl PlanSpace<'_> {
     pub(super) fn each(&self, [tensor, context, pipeline]: Ranks, mut visit: impl FnMut(PlanChoice)) {
         let data = self.workers / tensor / context / pipeline;
         let shardings = self.shardings(data * context);
-        let recompute: Vec<Recompute> =
-            RECOMPUTE.into_iter().filter(|what| listed(self.bounds.recompute.as_ref(), what)).collect();
+        let recompute = self.recompute();
         let both: &[bool] = if tensor > 1 { &[true, false] } else { &[false] };
         let sequence_parallel: Vec<bool> =
             both.iter().copied().filter(|on| listed(self.bounds.sequence_parallel.as_ref(), on)).collect();
@@ -157,7 +181,7 @@ impl PlanSpace<'_> {
                     for &sequence_parallel in &sequence_parallel {
                         for &recompute in &recompute {
                             for &(sharding, sharding_group) in &shardings {
-                                visit(PlanChoice {
+                                let choice = PlanChoice {
                                     tensor,
                                     sequence_parallel,
                                     context,
@@ -171,13 +195,22 @@ impl PlanSpace<'_> {
                                     micro_batch,
                                     micro_batches,
                                     recompute: recompute.into(),
-                                });
+                                };
+                                if self.framework.is_none_or(|own| self.runs_on(own, &choice)) {
+                                    visit(choice);
+                                }
                             }
                         }
                     }
                 }
             }
         }
+    }
+
+    /// Whether a framework runs a plan.
+    pub(super) fn runs_on(&self, framework: Framework, choice: &PlanChoice) -> bool {
+        let Self { shape, base, machine: node, .. } = *self;
+        Proposal { shape, base, choice, node }.runs_on(framework)
     }
 
     /// How many plans there are, up to `most`.

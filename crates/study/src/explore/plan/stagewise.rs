@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::stagewise::Stagewise;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Plan, PlanChoice, Recompute};
+use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recompute};
 
 /// Plans whose stages are chosen one by one, the most promising by a bound.
 const MOST: usize = 32;
@@ -60,8 +60,15 @@ impl Search<'_> {
     /// Chooses the stages of plans by themselves where it may help; `fitting` are all plans with equal stages that fit.
     pub(super) fn stagewise(&self, fitting: &[PlanChoice], pool: &TablePool<'_>, found: &mut PartResult) {
         let uniform = found.families.best();
+        // Of the frameworks, one divides layers in any way, and none recomputes stage by stage.
+        match (self.setup.framework, uniform) {
+            (None, _) => {}
+            (Some(Framework::Megatron), Some(best)) if best.choice.recompute == Recompute::None.into() => {}
+            (Some(_), _) => return,
+        }
         let mut limit = uniform.map_or(f64::INFINITY, |best| best.step);
         let mut open: Vec<(f64, PlanChoice)> = match uniform {
+            Some(_) if self.setup.framework.is_some() => Vec::new(),
             Some(_) => self.recomputing(fitting, pool, limit),
             None => found.families.smallest().into_iter().map(|choice| (0.0, choice)).collect(),
         };
@@ -124,7 +131,11 @@ impl Search<'_> {
         pool: &TablePool<'_>,
         limit: f64,
     ) -> Option<(PlanChoice, Stagewise)> {
-        let choice = PlanChoice { recompute: Recompute::Layer.into(), ..*choice };
+        let recompute = match self.setup.framework {
+            Some(_) => choice.recompute,
+            None => Recompute::Layer.into(),
+        };
+        let choice = PlanChoice { recompute, ..*choice };
         let fits = |total: Bytes| self.room.admits(MemoryLimit::needed(self.run.plan, total));
         let stages = pool.with(|table| table.stagewise(&choice, &fits, Seconds::new(limit)))?;
         Some((choice, stages))

@@ -4,7 +4,10 @@ use super::*;
 use crate::explore::sweep::on_threads;
 use std::collections::HashSet;
 use stepcast_core::fault::KeyPath;
+use stepcast_core::method::Method as _;
+use stepcast_core::prediction::Verdict;
 use stepcast_core::scenario::{Document, Edit};
+use stepcast_core::strategy::PlanChoice;
 use stepcast_core::strategy::{ScheduleKind, Sharding};
 
 const SMALL: &str = r#"
@@ -52,7 +55,7 @@ fn the_space_is_what_the_checks_accept() {
         let global = format!("plan.global-batch={batch}");
         let scenario = scenario(&[&zoo, &global, "plan.tensor-across-nodes=true"]);
         let question = PlanQuestion::of(&scenario, Aim::Time).unwrap();
-        let space = PlanSpace { workers, ..question.space(&scenario, &question.base) };
+        let space = PlanSpace { workers, ..question.space(&scenario, &question.base, None) };
         let mut found = HashSet::new();
         for ranks in space.ranks() {
             space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
@@ -80,7 +83,9 @@ fn the_space_is_what_the_checks_accept() {
                     // A single chunk is no interleaving, and a single stage no schedule.
                     let odd = (schedule == ScheduleKind::Interleaved && v == 1)
                         || (p == 1 && (v > 1 || schedule != ScheduleKind::OneFOneB));
-                    if odd || !batch.is_multiple_of(data * b) {
+                    // Others are too many to try.
+                    let even = [layers, layers + 2].iter().any(|all| all.is_multiple_of(p * v));
+                    if odd || !(even || [1, 2, 4].contains(&v)) || !batch.is_multiple_of(data * b) {
                         continue;
                     }
                     for x in 1..=experts {
@@ -456,7 +461,8 @@ fn a_search_within_a_budget_says_how_much_better_a_plan_could_be() {
         let gap = some.gap;
         let [best, found] = [&all, &some].map(|report| report.best.training.unwrap().get());
         assert!(
-            found * (1.0 - gap) <= best * (1.0 + 1e-9) && best <= found,
+            // A simpler plan may be up to half a percent slower.
+            found * (1.0 - gap) <= best * (1.0 + 1e-9) && best <= found * 1.005,
             "{budget}: {best} {found} {gap}"
         );
         let counts = some.counts;

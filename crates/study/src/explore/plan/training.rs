@@ -1,6 +1,6 @@
 //! From a step to training: days, interruptions, money and energy, for a number of machines.
 
-use super::report::{Checkpoints, Energy as EnergyReport, Training};
+use super::report::{Checkpoints, EndlessTraining, Energy as EnergyReport, Training};
 use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, held_back, spares_for, young};
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::Reliability;
@@ -9,8 +9,15 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::{Planning, Scenario};
 use stepcast_core::strategy::Plan;
 
+/// Goodput below which a run is said never to end, and that at which it is said to make progress.
+const LEAST_GOODPUT: f64 = 0.01;
+const PROGRESS: f64 = 0.5;
+
 /// Share of the time in which spare machines are to suffice, for the number that is recommended.
 const SPARES_SUFFICE: f64 = 0.99;
+
+/// Beyond this all runs are alike; infinite ones could not be compared.
+const MOST_SLOWDOWN: f64 = 1e9;
 
 /// Time and cost of a run on some machines, for each second of its steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +104,9 @@ impl TrainingRates {
         let available = under_repair.map_or(1.0, |mean| enough_spares(mean, spares));
         let slow = given.map_or(1.0, |it| held_back(it.slow_share, it.slow_factor, nodes));
         let lost = slow / available;
-        let of = |run: Interrupted| interval.map_or(1.0, |interval| run.slowdown(interval)) * lost;
+        let of = |run: Interrupted| {
+            (interval.map_or(1.0, |interval| run.slowdown(interval)) * lost).min(MOST_SLOWDOWN)
+        };
         let slowdown = of(interrupted);
         let range = ends.map(|ends| ends.map(|between| Interrupted { between, ..interrupted }));
         let range = range.map(|runs| runs.map(|run| (run.between, of(run))));
@@ -128,9 +137,38 @@ impl TrainingRates {
         (time, self.cost.map(|cost| cost * time))
     }
 
-    /// All figures of training with steps of this length.
-    pub(super) fn report(&self, scenario: &Scenario, step: f64) -> Result<Option<Training>, Fault> {
-        let Some(steps) = self.steps else { return Ok(None) };
+    /// Whether training ends, if the tokens are known.
+    pub(super) fn ends(&self) -> bool {
+        self.steps.is_none() || self.slowdown * LEAST_GOODPUT <= 1.0
+    }
+
+    /// Whether at least half of the time is progress.
+    pub(super) fn progresses(&self) -> bool {
+        self.slowdown * PROGRESS <= 1.0
+    }
+
+    /// Why training never ends; `machines` is the number on which it would.
+    pub(super) fn endless(&self, machines: Option<u64>) -> Option<EndlessTraining> {
+        let TrainingInputs { interrupted, under_repair, available, spares, .. } = &self.run;
+        (!self.ends()).then(|| EndlessTraining {
+            between_interruptions: Seconds::new(interrupted.between),
+            restart: Seconds::new(interrupted.restart),
+            spares: *spares,
+            enough_spares: under_repair
+                .filter(|_| *available < PROGRESS)
+                .map(|mean| spares_for(mean, SPARES_SUFFICE)),
+            machines,
+        })
+    }
+
+    /// All figures of training with steps of this length, whose interval is wide by e^±`half_width`.
+    pub(super) fn report(
+        &self,
+        scenario: &Scenario,
+        step: f64,
+        half_width: f64,
+    ) -> Result<Option<Training>, Fault> {
+        let Some(steps) = self.steps.filter(|_| self.ends()) else { return Ok(None) };
         let (time, cost) = self.training(step);
         let TrainingInputs {
             interrupted,
@@ -156,6 +194,11 @@ impl TrainingRates {
             writing: Seconds::new(interrupted.lag.max(interrupted.stall)),
         });
         let whole = step * steps;
+        // Independent causes, as logarithms.
+        let ends = range.map_or([self.slowdown; 2], |ends| ends.map(|(_, slowdown)| slowdown));
+        let widths = ends.map(|slowdown| (slowdown / self.slowdown).ln().hypot(half_width));
+        let factors = [(-widths[0]).exp(), widths[1].exp()];
+        let ranged = (widths[0] + widths[1] > 0.0).then_some(factors);
         Ok(Some(Training {
             steps: steps.ceil(),
             without_interruptions: Seconds::new(step * steps),
@@ -163,7 +206,7 @@ impl TrainingRates {
             goodput: 1.0 / self.slowdown,
             interruptions,
             interruptions_range: range.map(|ends| ends.map(|(between, slowdown)| whole * slowdown / between)),
-            time_range: range.map(|ends| ends.map(|(_, slowdown)| Seconds::new(whole * slowdown))),
+            time_range: ranged.map(|factors| factors.map(|factor| Seconds::new(time * factor))),
             goodput_range: range.map(|[few, many]| [1.0 / many.1, 1.0 / few.1]),
             slow_machines: Some(*slow).filter(|slow| *slow > 1.0),
             between_interruptions: between.map(Seconds::new),
@@ -173,13 +216,14 @@ impl TrainingRates {
             spares_suffice: under_repair.map(|_| *available),
             recommended_spares: under_repair.map(|mean| spares_for(mean, SPARES_SUFFICE)),
             cost,
-            energy: energy(scenario, time)?,
+            cost_range: cost.zip(ranged).map(|(cost, factors)| factors.map(|factor| cost * factor)),
+            energy: energy(scenario, time, ranged)?,
         }))
     }
 }
 
 /// Energy of all workers over a time, if their power is known.
-fn energy(scenario: &Scenario, time: f64) -> Result<Option<EnergyReport>, Fault> {
+fn energy(scenario: &Scenario, time: f64, ranged: Option<[f64; 2]>) -> Result<Option<EnergyReport>, Fault> {
     let given = scenario.energy;
     let own = given.and_then(|it| it.power);
     let mut watts = 0.0;
@@ -194,6 +238,7 @@ fn energy(scenario: &Scenario, time: f64) -> Result<Option<EnergyReport>, Fault>
     let kwh = watts * pue * time / 3.6e6;
     Ok(Some(EnergyReport {
         kwh,
+        kwh_range: ranged.map(|factors| factors.map(|factor| kwh * factor)),
         pue,
         carbon_kg: given.and_then(|it| it.carbon).map(|grams| kwh * grams / 1000.0),
     }))

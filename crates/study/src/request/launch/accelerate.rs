@@ -3,7 +3,7 @@
 
 use super::emit::Launch;
 use super::keys::Keys;
-use super::settings::cannot;
+use super::runs::{Proposal, Refusal, first};
 use super::{Framework, Group, Launched};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
@@ -142,39 +142,49 @@ fn deepspeed(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What FSDP by Accelerate does not run.
+pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
+    let Proposal { base, choice, node, .. } = *asked;
+    let recompute = choice.recompute.what;
+    let scores = base.attention_kind().keeps_scores() && recompute == Recompute::Attention;
+    let groups = choice.sharding == Sharding::Hsdp && choice.sharding_group != Some(node);
+    let sharding = "plan.sharding=[\"none\", \"zero-2\", \"zero-3\"]";
+    first([
+        (choice.tensor > 1, ("tensor parallelism", "plan.tensor=[1]")),
+        (choice.context > 1, ("context parallelism", "plan.context=[1]")),
+        (choice.pipeline > 1, ("a pipeline", "plan.pipeline=[1]")),
+        (choice.expert > 1, ("expert parallelism", "plan.expert=[1]")),
+        (groups, ("groups that are not machines", sharding)),
+        (choice.sharding == Sharding::Zero1, ("`zero-1`", sharding)),
+        (choice.sharding == Sharding::Keep, ("`fsdp-keep`", sharding)),
+        (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
+        (
+            scores || matches!(recompute, Recompute::Mlp | Recompute::Operators),
+            ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
+        ),
+    ])
+}
+
 /// The configuration of a plan for FSDP.
-pub(super) fn write(launch: &Launch<'_>) -> Result<String, Fault> {
+pub(super) fn write(launch: &Launch<'_>) -> String {
     let plan = launch.plan;
     let strategy = match plan.sharding {
         Sharding::None => "NO_SHARD",
         Sharding::Zero2 => "SHARD_GRAD_OP",
-        Sharding::Zero3 => "FULL_SHARD",
-        Sharding::Hsdp if plan.sharding_group == Some(launch.workers_per_node) => "HYBRID_SHARD",
-        Sharding::Hsdp => {
-            let set = format!("plan.sharding-group=[{}]", launch.workers_per_node);
-            return Err(cannot("FSDP by Accelerate", "groups that are not machines", &set));
-        }
-        Sharding::Zero1 | Sharding::Keep => {
-            let set = "plan.sharding=[\"none\", \"zero-2\", \"zero-3\", \"hsdp\"]";
-            return Err(cannot("FSDP", &format!("`{}`", plan.sharding), set));
-        }
+        Sharding::Hsdp => "HYBRID_SHARD",
+        Sharding::Zero1 | Sharding::Zero3 | Sharding::Keep => "FULL_SHARD",
     };
-    let recompute = plan.recomputation().what;
-    let kept = plan.attention_kind().keeps_scores() && recompute == Recompute::Attention;
-    if kept || recompute == Recompute::Operators {
-        let set = "plan.recompute=[\"none\", \"layer\"]";
-        return Err(cannot("FSDP by Accelerate", "recomputation within a layer", set));
-    }
-    Ok(format!(
-        "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: {}\nnum_processes: {}\n\
-         fsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: {strategy}\n\
+    format!(
+        "# {}\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_machines: {}\nnum_processes: {}\n\
+         fsdp_config:\n  fsdp_version: 1\n  fsdp_reshard_after_forward: {strategy}\n\
          \x20 fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_backward_prefetch: BACKWARD_PRE\n\
          \x20 fsdp_forward_prefetch: true\n  fsdp_activation_checkpointing: {}\n\
          # in the trainer: per_device_train_batch_size={}, gradient_accumulation_steps={}\n",
+        Framework::Fsdp.title(),
         launch.nodes,
         launch.nodes * launch.workers_per_node,
-        recompute == Recompute::Layer,
+        plan.recomputation().what == Recompute::Layer,
         plan.micro_batch,
         launch.micro_batches,
-    ))
+    )
 }

@@ -2,7 +2,8 @@
 
 use super::emit::Launch;
 use super::keys::Keys;
-use super::settings::{Settings, cannot, insert};
+use super::runs::{Proposal, Refusal, first};
+use super::settings::{Settings, insert};
 use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
@@ -96,7 +97,6 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
 /// The configuration of a plan.
 pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<String, Fault> {
     let plan = launch.plan;
-    refuse(launch)?;
     let stage = plan.sharding.stage();
     let mut file = Map::new();
     let mut set = |(key, value): (&str, Value)| insert(&mut file, key, value);
@@ -136,41 +136,39 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
 }
 
 /// What DeepSpeed does not run.
-fn refuse(launch: &Launch<'_>) -> Result<(), Fault> {
-    let plan = launch.plan;
-    let recompute = plan.recomputation().what;
-    let kept = plan.attention_kind().keeps_scores() && recompute == Recompute::Attention;
-    let sharded = format!("`{}` with a pipeline", plan.sharding);
-    let cases = [
+pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
+    let Proposal { base, choice, .. } = *asked;
+    let recompute = choice.recompute.what;
+    let staged = choice.pipeline > 1;
+    let scores = base.attention_kind().keeps_scores() && recompute == Recompute::Attention;
+    first([
         (
-            plan.pipeline > 1 && plan.sharding.stage() > 1,
-            sharded.as_str(),
-            "plan.sharding=[\"none\", \"zero-1\"]",
+            choice.tensor > 1 && choice.sequence_parallel,
+            ("sequence parallelism", "plan.sequence-parallel=[false]"),
+        ),
+        (choice.virtual_stages > 1, ("several chunks on a stage", "plan.virtual-stages=[1]")),
+        (
+            staged && choice.schedule != ScheduleKind::OneFOneB,
+            ("a schedule other than `1f1b`", "plan.schedule=[\"1f1b\"]"),
+        ),
+        (choice.expert > 1, ("expert parallelism by its file", "plan.expert=[1]")),
+        (
+            staged && choice.sharding.stage() > 1,
+            ("gradients or weights in parts with a pipeline", "plan.sharding=[\"none\", \"zero-1\"]"),
         ),
         (
-            plan.context > 1 && plan.context_exchange != ContextExchange::AllToAll,
-            "a ring of context-parallel ranks",
-            "strategy.plan.context-exchange=all-to-all",
+            choice.context > 1 && base.context_exchange != ContextExchange::AllToAll,
+            ("a ring of context-parallel ranks", "strategy.plan.context-exchange=all-to-all"),
         ),
+        (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
         (
-            plan.pipeline > 1 && plan.schedule_kind() != ScheduleKind::OneFOneB,
-            "a schedule other than `1f1b`",
-            "plan.schedule=[\"1f1b\"]",
+            scores || matches!(recompute, Recompute::Mlp | Recompute::Operators),
+            ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
         ),
+        (choice.sharding == Sharding::Keep, ("`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]")),
         (
-            kept || recompute == Recompute::Operators,
-            "recomputation within a layer",
-            "plan.recompute=[\"none\", \"layer\"]",
+            base.offloaded().activations && recompute != Recompute::Layer,
+            ("offloading of activations without recomputation", "strategy.plan.offload=[\"optimiser\"]"),
         ),
-        (plan.sharding == Sharding::Keep, "`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]"),
-        (
-            plan.offloaded().activations && recompute != Recompute::Layer,
-            "offloading of activations without recomputation",
-            "strategy.plan.offload=[\"optimiser\"]",
-        ),
-    ];
-    match cases.into_iter().find(|(found, ..)| *found) {
-        Some((_, what, change)) => Err(cannot("DeepSpeed", what, change)),
-        None => Ok(()),
-    }
+    ])
 }

@@ -2,19 +2,35 @@
 //!
 //! A plan that a framework cannot run is refused, with what to exclude from the search.
 
-use super::settings::Settings;
+use super::runs::Proposal;
+use super::settings::{Settings, cannot};
 use super::{accelerate, deepspeed, megatron, torchtitan};
-use crate::explore::plan::{Entry, PlanReport, applied};
+use crate::explore::plan::{Entry, PlanReport, applied, plan};
+use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{ContextExchange, Framework, Plan};
+use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
+use stepcast_core::strategy::{ContextExchange, Division, Framework, Plan};
 
 /// The best plan of a search in the words of a framework: with stages of their own where these are better and the framework
-/// has words for them.
+/// has words for them. A search that was not for this framework is made again, because another plan may be best there.
 pub fn emit(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Result<String, Fault> {
+    if report.framework != Some(framework) {
+        let bounds = match &scenario.planning {
+            Some(bounds) => bounds.clone(),
+            None => PlanningSection::default().resolve(&NoFiles)?,
+        };
+        let mut own = scenario.clone();
+        own.planning = Some(Planning { frameworks: Some(vec![framework]), ..bounds });
+        let found = plan(&own, report.objective, &mut |_| ControlFlow::Continue(()))?;
+        return written(&own, &found, framework);
+    }
+    written(scenario, report, framework)
+}
+
+fn written(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Result<String, Fault> {
     let Some(stages) = &report.stages else { return entry(scenario, &report.best, framework) };
     entry(scenario, &stages.entry, framework).or_else(|refused| {
         let text = entry(scenario, &report.best, framework)?;
@@ -73,13 +89,26 @@ impl Launch<'_> {
         if plan.context == 1 {
             plan.context_exchange = ContextExchange::Ring;
         }
-        let settings = Settings::new(&plan, framework)?;
-        match framework {
-            Framework::Megatron => megatron::write(self, settings),
-            Framework::Torchtitan => torchtitan::write(self, settings),
-            Framework::Deepspeed => deepspeed::write(self, settings),
-            Framework::Fsdp => accelerate::write(self),
+        let (data, micro_batches) = (self.data, self.micro_batches);
+        let global_batch = data * micro_batches * plan.micro_batch;
+        let choice = plan.choice(&Division { data, micro_batches, global_batch });
+        let asked = Proposal { shape: self.shape, base: &plan, choice: &choice, node: self.workers_per_node };
+        if let Some((what, change)) = asked.refusal(framework) {
+            return Err(cannot(framework, what, change));
         }
+        let settings = Settings::new(&plan, framework)?;
+        Ok(match framework {
+            Framework::Megatron => megatron::write(self, settings),
+            Framework::Torchtitan => {
+                if !torchtitan::divides(self) {
+                    let what = "stages with different numbers of layers, but for fewer of them at the ends,";
+                    return Err(cannot(framework, what, "plan.per-stage=false"));
+                }
+                torchtitan::write(self, settings, &choice)
+            }
+            Framework::Deepspeed => deepspeed::write(self, settings)?,
+            Framework::Fsdp => accelerate::write(self),
+        })
     }
 
     /// Layers of the first stage, of all between, and of the last, where those between are alike.

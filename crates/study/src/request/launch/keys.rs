@@ -41,6 +41,11 @@ impl Keys {
         self.left.insert(key.into(), value);
     }
 
+    /// All keys with their values.
+    pub(super) fn all(self) -> impl Iterator<Item = (String, Value)> {
+        self.left.into_iter()
+    }
+
     /// Whether a key is given.
     pub(super) fn has(&self, key: &str) -> bool {
         self.left.contains_key(key)
@@ -89,10 +94,17 @@ impl Keys {
         }
     }
 
-    /// The words of a list.
+    /// The words of a list, or of a text that commas separate.
     pub(super) fn words(&mut self, key: &str) -> Vec<String> {
-        let entries = self.take(key).and_then(|value| value.as_array().cloned()).unwrap_or_default();
-        entries.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        match self.take(key) {
+            Some(Value::Array(entries)) => {
+                entries.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            Some(Value::String(text)) => {
+                text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Whether a switch is given that has no value.

@@ -9,6 +9,13 @@ mod deepspeed;
 mod emit;
 mod keys;
 mod megatron;
+mod nemo;
+#[cfg(test)]
+mod options;
+mod python;
+mod runs;
+#[cfg(test)]
+mod same;
 mod settings;
 mod shell;
 #[cfg(test)]
@@ -17,6 +24,7 @@ mod torchtitan;
 mod yaml;
 
 pub use emit::{Launch, emit};
+pub(crate) use runs::{Proposal, adopted};
 pub use stepcast_core::strategy::Framework;
 
 use super::{Folder, Request};
@@ -38,6 +46,19 @@ const MODELS: [&str; 6] =
 
 /// How many of the names that were not understood a note lists.
 const LISTED: usize = 12;
+
+/// The key that lets a file be read although what is not understood of it changes the answer.
+pub const IGNORE_UNKNOWN: &str = "launch.ignore-unknown";
+
+/// Beginnings of what changes the time of a step or the memory, and is not understood.
+const WITH_EFFECT: &str = "\
+    --tp-comm-overlap --recompute-modules --recompute-num-layers --expert-tensor-parallel-size --optimizer-cpu-offload \
+    --cpu-offloading --cuda-graph-impl --enable-cuda-graph --external-cuda-graph --fp4-format --mtp-num-layers \
+    --overlap-moe --num-distributed-optimizer-instances --use-precision-aware-optimizer --main-grads-dtype \
+    --main-params-dtype --exp-avg --distribute-saved-activations --fp8-param-gather --window-size model.converters \
+    training.enable_cpu_offload activation_checkpoint.mode zero_optimization.offload_param \
+    zero_optimization.zero_quantized zero_optimization.zero_hpz fsdp_config.fsdp_offload_params \
+    deepspeed_config.offload mixed_precision";
 
 /// What a launch file says.
 #[derive(Debug, Default)]
@@ -104,8 +125,10 @@ enum Group {
 enum LaunchKind {
     Megatron,
     Torchtitan(toml::Table),
+    Python,
     Deepspeed(Value),
     Accelerate,
+    Nemo,
 }
 
 fn kind(content: &str) -> Option<LaunchKind> {
@@ -115,8 +138,14 @@ fn kind(content: &str) -> Option<LaunchKind> {
     if let Ok(table) = text::parse::<toml::Table>(content) {
         return torchtitan::recognises(&table).then_some(LaunchKind::Torchtitan(table));
     }
+    if python::recognises(content) {
+        return Some(LaunchKind::Python);
+    }
     if accelerate::recognises(content) {
         return Some(LaunchKind::Accelerate);
+    }
+    if nemo::recognises(content) {
+        return Some(LaunchKind::Nemo);
     }
     megatron::recognises(content).then_some(LaunchKind::Megatron)
 }
@@ -140,6 +169,17 @@ impl Request {
         let files = Folder::new(Path::new("").to_owned());
         for note in &launched.notes {
             files.note(format!("{name}: {note}."));
+        }
+        let ignored = overrides.iter().any(|change| change.key() == IGNORE_UNKNOWN);
+        let overrides: Vec<Edit> =
+            overrides.iter().filter(|change| change.key() != IGNORE_UNKNOWN).cloned().collect();
+        let overrides = overrides.as_slice();
+        let changes = |name: &&String| WITH_EFFECT.split_whitespace().any(|known| name.starts_with(known));
+        let matter: Vec<String> = launched.unknown.iter().filter(changes).cloned().collect();
+        if !matter.is_empty() && !ignored {
+            let reason = format!("not understood, although it changes the answer: {}", list(&matter));
+            let ignore = Remedy::option_to(RequestOption::IgnoreUnknown, "to leave it out");
+            return Err(Fault::in_file(name, reason, [Remedy::advice("remove it from the file"), ignore]));
         }
         if !launched.unknown.is_empty() {
             files.note(format!("{name}: not understood and left out: {}.", list(&launched.unknown)));
@@ -165,8 +205,10 @@ fn printable(name: &str) -> String {
 fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
     match kind {
         LaunchKind::Megatron => megatron::read(shell::flags(content)),
+        LaunchKind::Nemo => megatron::read(nemo::keys(content)?),
         LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
         LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
+        LaunchKind::Python => torchtitan::read(python::keys(content), layers(overrides)),
         LaunchKind::Torchtitan(table) => {
             let tree = serde_json::to_value(table)
                 .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;

@@ -84,7 +84,7 @@ impl Settings {
             let (own, usual) = (own.get(&key), usual.get(&key));
             let differs = own != usual;
             let refuse = |what: &str| {
-                let reason = format!("{framework} has no setting here for {what}");
+                let reason = format!("{} has no setting here for {what}", framework.title());
                 Err(match (setting.without, usual) {
                     (Some(change), _) => Fault::new(reason, excluding(change)),
                     (None, Some(usual)) if dimension.each => {
@@ -167,6 +167,6 @@ fn excluding(change: &str) -> Remedy {
 }
 
 /// A plan that a framework cannot run; `change` of a scenario excludes such plans.
-pub(super) fn cannot(framework: &str, what: &str, change: &str) -> Fault {
-    Fault::new(format!("{framework} does not run {what}"), excluding(change))
+pub(super) fn cannot(framework: Framework, what: &str, change: &str) -> Fault {
+    Fault::new(format!("{} does not run {what}", framework.title()), excluding(change))
 }

@@ -135,6 +135,10 @@ impl Lexer {
                 }
                 self.variables.insert(name.trim_end_matches('+').to_owned(), value.to_owned());
             }
+            // An element of a list may have a flag and its value.
+            None if word.starts_with("--") => {
+                self.words.extend(word.split_whitespace().map(|word| Some(word.to_owned())));
+            }
             None if !word.is_empty() => self.words.push(Some(word)),
             None => {}
         }
@@ -271,6 +275,7 @@ mod tests {
             # --num-layers 99
             GPT_ARGS=(
                 --num-layers 12   # a comment
+                "--vocab-size 128256"
                 --hidden_size "768"
                 --bf16
             )
@@ -284,6 +289,7 @@ mod tests {
             ("--nodes", 4),
             ("--gpus-per-node", 8),
             ("--num-layers", 12),
+            ("--vocab-size", 128_256),
             ("--hidden-size", 768),
             ("--micro-batch-size", 8),
             ("--global-batch-size", 65),

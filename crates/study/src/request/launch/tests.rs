@@ -15,7 +15,9 @@ const MACHINE: u64 = 4;
 const BATCH: u64 = 32;
 
 fn changes(texts: &[&str]) -> Vec<Edit> {
-    texts.iter().map(|text| Edit::parse(text).unwrap()).collect()
+    let ignored = |text: &&&str| text.starts_with(IGNORE_UNKNOWN);
+    let own = texts.iter().filter(|text| !ignored(text)).map(|text| Edit::parse(text).unwrap());
+    own.chain(texts.iter().filter(ignored).map(|_| Edit::set(IGNORE_UNKNOWN, true))).collect()
 }
 
 fn request(content: &str, texts: &[&str]) -> Result<Request, Fault> {
@@ -44,14 +46,16 @@ fn whole(plan: &Plan, framework: Framework) -> Plan {
 }
 
 /// Plans of a transformer that its checks accept, in the manner of a framework.
-fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
+pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     let (overlap, states, exchange) = match framework {
         Framework::Megatron => (OverlapPreset::Megatron, States::MegatronBf16, ContextExchange::Ring),
         Framework::Torchtitan => (OverlapPreset::Torchtitan, States::Fp32, ContextExchange::AllGather),
         Framework::Deepspeed => (OverlapPreset::Deepspeed, States::MixedFp16, ContextExchange::AllToAll),
         Framework::Fsdp => (OverlapPreset::Fsdp2, States::Fp32, ContextExchange::Ring),
     };
-    let base = Plan { overlap, states, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
+    let loss = Some(Loss::Chunked).filter(|_| framework == Framework::Torchtitan);
+    let base =
+        Plan { overlap, states, loss, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
     let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
     let with_buckets = matches!(framework, Framework::Megatron | Framework::Deepspeed);
     let mut all = Vec::new();
@@ -93,7 +97,9 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             recompute: vec![recompute],
                             float8: with_float8 && micro_batch == 2,
                             bucket: with_buckets.then_some(40_000_000 * micro_batch),
-                            loss: Some(Loss::Compiled).filter(|_| with_float8 && micro_batch == 2),
+                            loss: Some(Loss::Compiled)
+                                .filter(|_| with_float8 && micro_batch == 2)
+                                .or(base.loss),
                             expert: shape.experts.map_or(1, |_| 2),
                             ..base.clone()
                         });
@@ -116,7 +122,7 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
 }
 
 /// A plan on machines of four workers.
-fn launch<'a>(name: &'a str, shape: &'a Transformer, plan: &'a Plan) -> Launch<'a> {
+pub(super) fn launch<'a>(name: &'a str, shape: &'a Transformer, plan: &'a Plan) -> Launch<'a> {
     let division = plan.divide(shape, WORKERS).unwrap();
     Launch {
         name,
@@ -262,7 +268,7 @@ fn layouts_of_megatron_are_read() {
     let read = |layout: &str| scenario(&flags(layout), &texts).strategy.plan.unwrap();
     assert_eq!(read("Et*3|(tttt|)*2,t*5,L").stage_layers, Some(vec![3, 4, 4, 5]));
     let chunks = read("E(tt|)*7ttL");
-    assert_eq!((chunks.virtual_stages, chunks.stage_layers), (2, Some(vec![2; 8])));
+    assert_eq!((chunks.virtual_stages, chunks.stage_layers), (2, None));
     for wrong in ["Et*3|x", "((t|)*2)", "(t|", "t*|t", "t*99999999999", "Et|tL|t"] {
         let refused = request(&flags(wrong), &texts).unwrap_err().to_string();
         assert!(refused.contains("--pipeline-model-parallel-layout"), "{wrong}: {refused}");
@@ -308,7 +314,9 @@ fn torchtitan_fills_ranks_and_stages_in_its_own_way() {
 fn accelerate_asks_for_the_batch_of_the_trainer() {
     let text = "distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\nmixed_precision: 'bf16'\nfsdp_config:\n\
                 \x20 fsdp_version: 2\n  fsdp_reshard_after_forward: true\n  fsdp_offload_params: true\n";
-    let texts = ["cluster.workers.device=h100-sxm5", "model.zoo=llama3-8b"];
+    let texts = ["cluster.workers.device=h100-sxm5", "model.zoo=llama3-8b", "launch.ignore-unknown=true"];
+    let refused = request(text, &texts[..2]).unwrap_err().to_string();
+    assert!(refused.contains("fsdp_offload_params") && refused.contains("ignore-unknown"), "{refused}");
     let request = request(text, &texts).unwrap();
     let read = request.scenario().unwrap();
     assert_eq!(read.cluster.workers_per_node(), 8);
@@ -326,8 +334,15 @@ fn deepspeed_leaves_what_is_open_to_flags() {
     let text = r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto",
         "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}, "reduce_bucket_size": 5e8,
         "stage3_prefetch_bucket_size": "5e7"}, "fp16": {"enabled": true}}"#;
-    let request =
-        request(text, &["cluster.workers.device=a100", "cluster.workers.count=8", "model.zoo=llama3-8b"]);
+    let request = request(
+        text,
+        &[
+            "cluster.workers.device=a100",
+            "cluster.workers.count=8",
+            "model.zoo=llama3-8b",
+            "launch.ignore-unknown=true",
+        ],
+    );
     let request = request.unwrap();
     let read = request.scenario().unwrap();
     let plan = read.strategy.plan.as_ref().unwrap();
@@ -369,5 +384,39 @@ fn scenarios_are_no_launch_files() {
         .unwrap()
         .attention,
         Some(unfused)
+    );
+}
+
+/// NVIDIA's way to write elements of lists, 16-bit gradients, names of earlier versions, and configurations in YAML.
+#[test]
+fn other_forms_of_arguments_are_read() {
+    let script = "ARGS=(\"--num-layers 32\" \"--hidden-size 4096\" \"--num-attention-heads 32\" \"--seq-length 8192\" \
+                  \"--vocab-size 128256\" \"--fp8-format hybrid\" --bf16 --grad-reduce-in-bf16 \
+                  \"--activations-checkpoint-method uniform\" \"--tensor-model-parallel-size 2\")\n\
+                  torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py ${ARGS[@]}";
+    let read = scenario(script, &["cluster.machine=dgx-h100"]);
+    let plan = read.strategy.plan.as_ref().unwrap();
+    assert_eq!((plan.float8, plan.states, plan.tensor), (true, States::MixedFp16, 2));
+    assert_eq!(plan.recompute, [Recompute::Layer]);
+    assert_eq!(read.source.transformer().unwrap().vocabulary, 128_256);
+    let yaml = "trainer:\n  num_nodes: 2\n  devices: 8\n  precision: bf16-mixed\nmodel:\n  num_layers: 32\n  hidden_size: 4096\n  \
+                num_attention_heads: 32\n  num_query_groups: 8\n  ffn_hidden_size: 14336\n  encoder_seq_length: 8192\n  \
+                tensor_model_parallel_size: 4\n  pipeline_model_parallel_size: 2\n  sequence_parallel: true\n  \
+                micro_batch_size: 1\n  global_batch_size: 128\n  activation: fast-swiglu\n  bias: false\n";
+    let read = scenario(yaml, &["cluster.machine=dgx-h100"]);
+    let plan = read.strategy.plan.as_ref().unwrap();
+    assert_eq!(
+        (read.cluster.workers(), plan.tensor, plan.pipeline, plan.sequence_parallel),
+        (16, 4, 2, true)
+    );
+    let shape = read.source.transformer().unwrap();
+    assert_eq!(
+        (shape.kv_heads, shape.mlp, shape.bias),
+        (8, stepcast_core::model::transformer::Mlp::Swiglu, false)
+    );
+    let text =
+        "[training]\nseq_len = 4096\n[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = \"float8\"";
+    assert!(
+        scenario(text, &["cluster.machine=dgx-h100", "cluster.machines=1"]).strategy.plan.unwrap().float8
     );
 }

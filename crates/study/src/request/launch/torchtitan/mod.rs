@@ -1,14 +1,16 @@
-//! A file of torchtitan (`torchtitan/config/job_config.py`).
+//! Configurations of torchtitan: Python since 0.3 (`torchtitan/config/configs.py`), TOML before
+//! (`torchtitan/config/job_config.py`).
 
-use super::emit::Launch;
+mod write;
+
+pub(super) use write::{divides, refusal, write};
+
 use super::keys::Keys;
-use super::settings::{Settings, cannot, insert};
 use super::{Framework, Group, Launched};
-use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::zoo;
 use stepcast_core::strategy::{
-    ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+    ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States, stage_share,
 };
 
 /// Keys that say nothing about the time of a step.
@@ -19,7 +21,7 @@ const WITHOUT_EFFECT: &str = "\
     training.mixed_precision_param training.debug_moe_force_load_balance parallelism.disable_loss_parallel \
     activation_checkpoint.debug activation_checkpoint.determinism_check \
     activation_checkpoint.preserve_rng_state activation_checkpoint.early_stop activation_checkpoint.per_op \
-    compile.backend";
+    compile.backend training.disable_cuda_graphs hf_assets_path parallelism.spmd_backend";
 
 /// Schedules with one stage on each rank have no chunks.
 const SCHEDULES: [(&str, ScheduleKind); 6] = [
@@ -51,13 +53,16 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
         (true, true) => {}
     }
     let mut launched = Launched::read("torchtitan", &mut keys, Framework::Torchtitan)?;
+    if let Some(loss) = keys.word("loss") {
+        let usual = launched.plan.loss.unwrap_or(Loss::Eager);
+        launched.plan.loss = Some(if loss.contains("Chunked") { Loss::Chunked } else { usual });
+    }
     launched.unknown.extend(compiled.then(|| "compile.enable".to_owned()));
     launched.exchange(ContextExchange::AllGather);
     let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
     if let (Some(name), Some(flavor)) = (name, flavor) {
-        let known = format!("{name}-{flavor}").to_lowercase().replace('_', "-");
-        match zoo::transformer(&known) {
-            Some(_) => launched.zoo = Some(known),
+        match write::in_zoo(&name, &flavor) {
+            Some(known) => launched.zoo = Some(known),
             None => launched.named = Some(format!("{name} {flavor}")),
         }
     }
@@ -70,7 +75,9 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
         Some("bfloat16") => States::Bf16,
         _ => States::Fp32,
     });
-    plan.sequence_parallel = plan.tensor.filter(|ranks| *ranks > 1).map(|_| true);
+    let divided = keys.truth("parallelism.enable_sequence_parallel")?.unwrap_or(true);
+    plan.sequence_parallel = plan.tensor.filter(|ranks| *ranks > 1 && divided).map(|_| true);
+    launched.per_machine = keys.number("nproc")?;
     sharding(&mut keys, &mut launched)?;
     batches(&mut keys, &mut launched)?;
     stages(&mut keys, &mut launched, layers)?;
@@ -182,118 +189,9 @@ fn stages(keys: &mut Keys, launched: &mut Launched, layers: Option<u64>) -> Resu
         less.fold(share + u64::from(place < more), u64::saturating_sub)
     };
     let counts: Vec<u64> = (0..places).map(count).collect();
-    if counts.windows(2).any(|pair| pair[0] != pair[1]) {
+    let usual = |(place, own): (u64, &u64)| *own == stage_share(layers, places, place);
+    if !(0..).zip(&counts).all(usual) {
         plan.stage_layers = Some(counts);
     }
     Ok(())
-}
-
-/// The file of a plan.
-pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<String, Fault> {
-    let Launch { shape, plan, .. } = *launch;
-    let kind = plan.schedule_kind();
-    let schedule = SCHEDULES.iter().find(|(_, known)| *known == kind).map(|(name, _)| *name);
-    let schedule = schedule.ok_or_else(|| {
-        cannot("torchtitan", &format!("`{kind}`"), "plan.schedule=[\"1f1b\", \"interleaved\", \"zbv\"]")
-    })?;
-    if plan.tensor > 1 && !plan.sequence_parallel {
-        let what = "tensor parallelism without sequence parallelism";
-        return Err(cannot("torchtitan", what, "plan.sequence-parallel=[true, false]"));
-    }
-    let [replicate, shard] = degrees(launch)?;
-    let reshard = match plan.sharding {
-        Sharding::None => "default",
-        Sharding::Zero2 | Sharding::Keep => "never",
-        _ => "always",
-    };
-    let recompute = match plan.recomputation().what {
-        Recompute::None => "none",
-        // Flash attention keeps nothing that this would compute again.
-        Recompute::Attention if !plan.attention_kind().keeps_scores() => "none",
-        Recompute::Attention => {
-            let set = "plan.recompute=[\"none\", \"operators\", \"layer\"]";
-            return Err(cannot("torchtitan", "recomputation of attention alone", set));
-        }
-        Recompute::Operators => "selective",
-        Recompute::Layer => "full",
-    };
-    let mut file = Map::new();
-    let mut set = |(key, value): (&str, Value)| insert(&mut file, key, value);
-    if let Some((family, size)) = known_model(launch.name) {
-        set(("model.name", family.into()));
-        set(("model.flavor", size.into()));
-    }
-    settings.take(&["float8"]).into_iter().for_each(&mut set);
-    let local = plan.micro_batch * if plan.pipeline > 1 { launch.micro_batches } else { 1 };
-    set(("training.local_batch_size", local.into()));
-    settings.take(&["global-batch"]).into_iter().for_each(&mut set);
-    set(("training.seq_len", shape.sequence.into()));
-    set(("parallelism.data_parallel_replicate_degree", replicate.into()));
-    set(("parallelism.data_parallel_shard_degree", shard.into()));
-    set(("parallelism.fsdp_reshard_after_forward", reshard.into()));
-    settings.take(&["tensor", "context", "pipeline"]).into_iter().for_each(&mut set);
-    settings.take_if("context-exchange", plan.context > 1).into_iter().for_each(&mut set);
-    if plan.pipeline > 1 {
-        let each = shape.layers / (plan.pipeline * plan.virtual_stages);
-        let [first, each, last] = match &plan.stage_layers {
-            None => [each; 3],
-            Some(_) => launch.ends().filter(|[first, each, last]| first <= each && last <= each).ok_or_else(
-                || {
-                    let what = "stages with different numbers of layers, but for fewer of them at the ends,";
-                    cannot("torchtitan", what, "plan.per-stage=false")
-                },
-            )?,
-        };
-        set(("parallelism.pipeline_parallel_schedule", schedule.into()));
-        set(("parallelism.pipeline_parallel_microbatch_size", plan.micro_batch.into()));
-        set(("parallelism.pipeline_parallel_layers_per_stage", each.into()));
-        set(("parallelism.pipeline_parallel_first_stage_less_layers", (each - first).into()));
-        set(("parallelism.pipeline_parallel_last_stage_less_layers", (each - last).into()));
-    }
-    settings.take(&["expert"]).into_iter().for_each(&mut set);
-    set(("activation_checkpoint.mode", recompute.into()));
-    if recompute == "selective" {
-        set(("activation_checkpoint.selective_ac_option", "op".into()));
-    }
-    if plan.loss == Some(Loss::Compiled) {
-        set(("compile.enable", true.into()));
-    }
-    settings.rest().for_each(&mut set);
-    toml::to_string(&file).map_err(|error| Fault::new(error.to_string(), "choose another framework"))
-}
-
-/// Replicas of the weights, and ranks that each divides its own over.
-fn degrees(launch: &Launch<'_>) -> Result<[u64; 2], Fault> {
-    let Launch { plan, data, .. } = *launch;
-    let refused = |what: &str, shardings: &str| {
-        Err(cannot("torchtitan", what, &format!("plan.sharding=[{shardings}]")))
-    };
-    match (plan.sharding, plan.sharding_group) {
-        // Ranks that divide a sequence also divide the weights.
-        (Sharding::None, _) if plan.context > 1 => {
-            refused("context parallelism with whole weights", "\"zero-3\", \"hsdp\"")
-        }
-        (Sharding::None, _) => Ok([data, 1]),
-        (Sharding::Zero2, _) if plan.pipeline > 1 => {
-            refused("`zero-2` with a pipeline", "\"none\", \"fsdp-keep\", \"zero-3\", \"hsdp\"")
-        }
-        (Sharding::Keep, _) if plan.pipeline == 1 => {
-            refused("`fsdp-keep` without a pipeline", "\"none\", \"zero-2\", \"zero-3\", \"hsdp\"")
-        }
-        (Sharding::Zero2 | Sharding::Keep | Sharding::Zero3, _) => Ok([1, data]),
-        (Sharding::Hsdp, Some(group)) if group.is_multiple_of(plan.context) => {
-            let shard = group / plan.context;
-            Ok([data / shard, shard])
-        }
-        (Sharding::Hsdp, _) => refused("groups that divide a sequence", "\"none\", \"zero-3\""),
-        (Sharding::Zero1, _) => refused("`zero-1`", "\"none\", \"zero-2\", \"zero-3\", \"hsdp\""),
-    }
-}
-
-/// The family and size of a model, if torchtitan has one of this name.
-fn known_model(name: &str) -> Option<(&'static str, String)> {
-    ["llama3", "qwen3"].into_iter().find_map(|family| {
-        let size = name.strip_prefix(family)?.strip_prefix('-')?;
-        zoo::transformer(name).map(|_| (family, size.to_uppercase()))
-    })
 }

@@ -1,0 +1,238 @@
+//! The answer of a search: the best plan with its figures, its alternatives and their cost.
+
+use super::families::{BestPlan, Family, MACHINES, codes, compared};
+use super::report;
+use super::search::PartResult;
+use super::setup::{Setup, machines, section, words};
+use super::stagewise::Stages;
+use super::{Confirmation, Entry, FamilyReport, Method, PlanQuestion, PlanReport, StagesReport};
+use crate::predict::interval::Intervals;
+use crate::request::launch::{Proposal, adopted};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method as _;
+use stepcast_core::prediction::Verdict;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::{Offer, Scenario};
+use stepcast_core::strategy::{Dimension, Framework, Plan, PlanChoice, Recompute};
+
+/// A smaller gain is not worth stages of their own.
+const WORTH: f64 = 0.0005;
+
+impl PlanQuestion<'_> {
+    pub(super) fn report(
+        &self,
+        found: PartResult,
+        (best, ranked): (&BestPlan, Option<u64>),
+        interrupted: bool,
+    ) -> Result<PlanReport, Fault> {
+        let PartResult { families, front, counts, stagewise, left_out, launchable } = found;
+        let left_out = if interrupted { Some(self.least_value()?) } else { left_out };
+        let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
+        let apart = stagewise.as_ref().filter(|_| families.best().is_none());
+        let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
+        chosen.strategy.plan = Some(plan.clone());
+        let prediction = Method.predict(&chosen)?;
+        let confirmation = Confirmation { ranked, ..report::by_engine(&chosen, best.step) };
+        let rates = self.rates(&chosen)?;
+        let interval =
+            Intervals::new(&chosen, &Method).interval(&chosen, &prediction, &Clone::clone, false)?;
+        let half_width = interval.map_or(0.0, |(it, _)| it.inputs[0].max(it.inputs[1]).hypot(it.model));
+        let training = rates.report(&chosen, best.step, half_width)?;
+        let endless = rates.endless(self.progressing(&chosen)?);
+        let close = match apart {
+            Some(_) => None,
+            None => self.close(&families, best)?,
+        };
+        // The engine knows why what it ranks first is not the fastest of the closed form.
+        let fastest = families.best().filter(|_| ranked.is_none());
+        let fastest = fastest.map_or(best.value, |fastest| fastest.value);
+        let front = front.sorted().into_iter().map(|point| {
+            let memory = Bytes::new(point.memory);
+            self.entry(&point.setup, &point.choice, point.step, memory)
+        });
+        let front: Vec<Entry> = front.collect::<Result<_, _>>()?;
+        let of_best = prediction.transformer.as_ref().map(|report| report.memory.most);
+        let entry = self.entry(&best.setup, &best.choice, best.step, of_best.unwrap_or(Bytes::ZERO))?;
+        let entry = match apart {
+            Some(stages) => self.differing(stages, entry),
+            None => entry,
+        };
+        let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
+        let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
+        let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
+        let launches: Vec<Framework> =
+            Framework::ALL.iter().copied().filter(|own| self.runs_on(*own, best, &chosen)).collect();
+        let launchable = launchable.filter(|own| launches.is_empty() && own.choice != best.choice);
+        let launchable = launchable.map(|own| self.launchable(&own)).transpose()?;
+        let families = families.by_value();
+        let families =
+            families.iter().filter_map(|(place, family)| self.family(*place, family, best).transpose());
+        Ok(PlanReport {
+            model: self.scenario.name().to_owned(),
+            objective: self.aim,
+            counts,
+            best: entry,
+            framework: best.setup.framework,
+            launches: if apart.is_some() { Vec::new() } else { launches },
+            launchable,
+            prediction,
+            confirmation,
+            stages,
+            training,
+            endless,
+            close,
+            forgone: (1.0 - fastest / best.value).max(0.0),
+            front,
+            families: families.collect::<Result<_, _>>()?,
+            toml: self.section(&best.setup, &plan)?,
+            currency: self.scenario.currency().to_owned(),
+            gap: left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0)),
+            interrupted,
+        })
+    }
+
+    /// Machines, half of them each time, on which training makes progress.
+    fn progressing(&self, scenario: &Scenario) -> Result<Option<u64>, Fault> {
+        let node = u64::from(scenario.cluster.workers_per_node());
+        let mut machines = scenario.cluster.workers() / node / 2;
+        while machines > 0 {
+            let workers = u32::try_from(machines * node).unwrap_or(u32::MAX);
+            if self.rates(&scenario.on(scenario.cluster.resized(workers)))?.progresses() {
+                return Ok(Some(machines));
+            }
+            machines /= 2;
+        }
+        Ok(None)
+    }
+
+    /// Whether a framework runs a plan, in its own way.
+    fn runs_on(&self, framework: Framework, plan: &BestPlan, scenario: &Scenario) -> bool {
+        let base = adopted(framework, &self.base(&plan.setup));
+        let node = scenario.cluster.workers_per_node().into();
+        Proposal { shape: &self.shape, base: &base, choice: &plan.choice, node }.runs_on(framework)
+    }
+
+    /// The best plan that a framework runs as predicted.
+    fn launchable(&self, plan: &BestPlan) -> Result<Entry, Fault> {
+        let mut scenario = self.on(&plan.setup)?;
+        scenario.strategy.plan = Some(plan.choice.plan(&self.base(&plan.setup)));
+        let memory = Method.predict(&scenario)?.transformer.map_or(Bytes::ZERO, |report| report.memory.most);
+        self.entry(&plan.setup, &plan.choice, plan.step, memory)
+    }
+
+    /// A family in the dimension at `place`.
+    fn family(&self, place: usize, family: &Family, best: &BestPlan) -> Result<Option<FamilyReport>, Fault> {
+        let (least, setup, choice) = family.least;
+        let (setup, choice) = family.best.map_or((setup, choice), |best| (best.setup, best.choice));
+        let base = self.base(&setup);
+        let dimension = place.checked_sub(MACHINES.len()).and_then(|place| compared().nth(place));
+        let (value, mut phrase) = match dimension {
+            Some(dimension) => {
+                let value = match dimension.listed {
+                    None => choice.written()[place - MACHINES.len()].clone(),
+                    Some(value) => (value.written)(&base),
+                };
+                let phrase = dimension.phrase(family.code, &value);
+                // The base leaves the value open.
+                if phrase.is_empty() {
+                    return Ok(None);
+                }
+                (value, phrase)
+            }
+            None if MACHINES[place] == "nodes" => (setup.nodes.to_string(), machines(setup.nodes)),
+            None if MACHINES[place] == "framework" => match setup.framework {
+                Some(framework) => (framework.to_string(), framework.title().to_owned()),
+                None => return Ok(None),
+            },
+            None => {
+                let label = self.offer(&setup).map_or("", Offer::label).to_owned();
+                (label.clone(), label)
+            }
+        };
+        let property = dimension.map_or_else(|| MACHINES[place].to_owned(), Dimension::key);
+        if property == "tensor" && family.code > u64::from(self.on(&setup)?.cluster.workers_per_domain()) {
+            phrase += ", across machines";
+        }
+        Ok(Some(FamilyReport {
+            property,
+            value,
+            words: phrase,
+            plans: family.plans,
+            fitting: family.fitting,
+            chosen: family.code == codes(&best.setup, &best.choice)[place],
+            more: family.best.map(|own| own.value / best.value - 1.0),
+            plan: words(&setup, &base, &choice),
+            memory: Bytes::new(least),
+        }))
+    }
+
+    /// A plan as a section of a scenario, below its machines where these are chosen too.
+    fn section(&self, setup: &Setup, plan: &Plan) -> Result<String, Fault> {
+        let plan = section(plan)?;
+        let Some(offer) = self.offer(setup) else { return Ok(plan) };
+        let text = |value: &str| toml::Value::from(value);
+        let network = offer.network.as_deref();
+        let network = network.map_or(String::new(), |name| format!("network = {}\n", text(name)));
+        let machine = text(&offer.machine);
+        Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}\n{plan}", setup.nodes))
+    }
+
+    /// The gain of stages of their own over the best plan with equal ones.
+    fn stages_report(&self, stages: &Stages, best: &BestPlan) -> Result<StagesReport, Fault> {
+        let entry = self.entry(&stages.setup, &stages.choice, stages.step, Bytes::new(stages.memory))?;
+        let mut chosen = self.on(&stages.setup)?;
+        let plan = stages.plan(&self.base(&stages.setup));
+        chosen.strategy.plan = Some(plan.clone());
+        Ok(StagesReport {
+            entry: self.differing(stages, entry),
+            gain: 1.0 - stages.value / best.value,
+            least: Seconds::new(stages.least),
+            confirmation: report::by_engine(&chosen, stages.step),
+            toml: self.section(&stages.setup, &plan)?,
+        })
+    }
+
+    /// A plan with equal stages as one with its own.
+    fn differing(&self, stages: &Stages, entry: Entry) -> Entry {
+        let whole = PlanChoice { recompute: Recompute::None.into(), ..stages.choice };
+        let mut words = vec![words(&stages.setup, &self.base(&stages.setup), &whole)];
+        let listed = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+        let plan = stages.plan(&self.base(&stages.setup));
+        words.extend(plan.stage_layers.as_ref().map(|layers| format!("layers {}", listed(layers))));
+        words.extend(
+            plan.stage_recompute.as_ref().map(|again| format!("recomputing {} of them", listed(again))),
+        );
+        Entry { plan: plan.section(), words: words.join(", "), ..entry }
+    }
+
+    pub(super) fn entry(
+        &self,
+        setup: &Setup,
+        choice: &PlanChoice,
+        step: f64,
+        memory: Bytes,
+    ) -> Result<Entry, Fault> {
+        let scenario = self.on(setup)?;
+        let rates = self.rates(&scenario)?;
+        let (time, cost) = rates.training(step);
+        let tokens = (self.global_batch * self.shape.sequence) as f64;
+        let fits = memory <= scenario.cluster.smallest_memory();
+        let base = self.base(setup);
+        Ok(Entry {
+            machine: self.offer(setup).map(|offer| offer.label().to_owned()),
+            machines: self.machines(setup),
+            nodes: setup.nodes,
+            workers: scenario.cluster.workers(),
+            data: choice.data,
+            micro_batches: choice.micro_batches,
+            plan: choice.plan(&base).section(),
+            words: words(setup, &base, choice),
+            step: Seconds::new(step),
+            tokens_per_s: tokens / step,
+            memory,
+            verdict: if fits { Verdict::Fits } else { Verdict::MayNotFit },
+            training: rates.steps.filter(|_| rates.ends()).map(|_| Seconds::new(time)),
+            cost: cost.filter(|_| rates.ends()),
+        })
+    }
+}

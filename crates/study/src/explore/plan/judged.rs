@@ -1,0 +1,48 @@
+//! What is said of plans beside the best one: runs that never end, plans that are close, stages that do not divide.
+
+use super::tests::{go, scenario};
+use super::*;
+use std::collections::HashSet;
+
+/// More machines than their failures let work: no figure of 10¹⁹ s, but what is missing.
+#[test]
+fn runs_that_never_end_say_what_would_end_them() {
+    let narrow =
+        ["plan.pipeline=[1]", "plan.recompute=[\"none\"]", "plan.nodes=[1024]", "plan.global-batch=4096"];
+    let with = |own: &[&str]| plan(&scenario(&[&narrow[..], own].concat()), Aim::Time, &mut go).unwrap();
+    let spared =
+        with(&["failures.rate=0.01", "failures.repair=10 h", "failures.spares=4", "failures.restart=1 min"]);
+    let endless = spared.endless.unwrap();
+    assert!(spared.training.is_none() && spared.best.training.is_none() && spared.best.cost.is_none());
+    assert!(endless.enough_spares.unwrap() > 4 && endless.machines.unwrap() < 1024, "{endless:?}");
+    let restarted =
+        with(&["failures.rate=0.1", "failures.restart=1 h", "failures.detection=1 h"]).endless.unwrap();
+    assert!(restarted.enough_spares.is_none() && restarted.machines.is_some(), "{restarted:?}");
+    assert!(with(&["failures.rate=0"]).endless.is_none());
+}
+
+/// Of plans that are nearly as good the simplest is taken; close ones are named with what would tell them apart.
+#[test]
+fn more_kinds_of_parallelism_must_be_worth_it() {
+    let report = plan(&scenario(&[]), Aim::Time, &mut go).unwrap();
+    assert!(report.forgone < 0.005, "{}", report.forgone);
+    assert_eq!(report.best.plan.context.unwrap_or(1), 1, "{}", report.best.words);
+    let close = report.close.unwrap();
+    assert!(close.plans > 1, "{close:?}");
+    let training = report.training.unwrap();
+    let [low, high] = training.time_range.unwrap();
+    assert!(low < training.time && training.time < high && training.cost_range.is_some());
+}
+
+/// Layers that no number of stages divides have pipelines, and what was out of reach before is found.
+#[test]
+fn stages_need_not_divide_layers() {
+    let changes =
+        ["model.zoo=deepseek-v3", "plan.nodes=[64]", "plan.global-batch=512", "plan.micro-batch=[1]"];
+    let question = scenario(&changes);
+    let question = PlanQuestion::of(&question, Aim::Time).unwrap();
+    let here = question.on(&question.setups[0]).unwrap();
+    let space = question.space(&here, &question.base, None);
+    let stages: HashSet<u64> = space.ranks().into_iter().map(|[_, _, pipeline]| pipeline).collect();
+    assert!([2, 4, 8, 16].iter().all(|count| stages.contains(count)), "{stages:?}");
+}

@@ -1,0 +1,273 @@
+//! Arguments of Megatron-LM, as a list or in a shell script (docs.nvidia.com/megatron-core, user guide;
+//! `megatron/training/arguments.py`).
+
+mod stages;
+mod write;
+
+pub(super) use write::{refusal, write};
+
+use super::keys::Keys;
+use super::{Framework, Group, Launched, shell};
+use serde_json::Value;
+use stepcast_core::fault::Fault;
+use stepcast_core::model::transformer::{ExpertsSection, MlaSection, Mlp, NormKind, TransformerSection};
+use stepcast_core::precision::Precision;
+use stepcast_core::strategy::{OverlapPreset, Recompute, Sharding, States};
+
+/// Flags that say nothing about the time of a step, and those of launchers.
+const WITHOUT_EFFECT: &str = "\
+    --accumulate- --adam- --apply-query-key-layer-scaling --async-save --attention-softmax \
+    --auto-detect-ckpt --calculate-per-token-loss --check- --ckpt- --clip-grad --config-logger \
+    --create-attention-mask --cross-entropy- --data- --dataloader-type --decoupled-lr --deterministic \
+    --dist-ckpt --distributed-backend --distributed-timeout --enable-one-logger --end-weight-decay \
+    --eod-mask --eval- --exit- --finetune --full-validation --gres --init-method --initial-loss --job-name \
+    --load --log- --loss-scale --lr --manual-gc --master- --max-restarts --mem --merge-file --min- \
+    --mmap-bin --mock-data --moe-aux-loss --moe-router- --moe-z-loss --moe-grouped-gemm \
+    --moe-token-dispatcher --moe-permute-fusion --no-async-tensor --no-check- --no-create- \
+    --no-gradient-accumulation-fusion --no-load --no-masked-softmax-fusion --no-mmap --no-one-logger \
+    --no-persist --no-rope-fusion --no-save --node-rank --non-persistent --norm-epsilon --num-dataset \
+    --num-workers --output --override-opt --partition --per-split-data --profile --qos --rdzv- --rerun- \
+    --reset- --rotary- --save --seed --sgd- --split --start-weight-decay --swiglu- --tee --tensorboard \
+    --test-data --time --timing- --tokenizer- --train-data --transformer-impl --use-checkpoint \
+    --use-cpu-init --use-dist-ckpt --use-flash-attn --use-legacy --use-mcore --use-mp-args --use-rope \
+    --use-torch-fsdp2-reshard --valid-data --vocab-file --wandb --weight-decay --error --exclusive --account \
+    --cpus-per-task --ntasks --num-gpus --use-pytorch-profiler --extra-vocab-size --iterations-to-skip --ft-";
+
+/// Rows of the vocabulary are padded to a multiple of this for each tensor-parallel rank.
+const PADDED: u64 = 128;
+
+/// The vocabulary of GPT-2, if none is given.
+const GPT2: u64 = 50_257;
+
+/// Whether a text has arguments of Megatron-LM.
+pub(super) fn recognises(text: &str) -> bool {
+    let known = |word: &str| {
+        [
+            "--num-layers",
+            "--tensor-model-parallel-size",
+            "--micro-batch-size",
+            "--pipeline-model-parallel-size",
+        ]
+        .iter()
+        .any(|flag| word.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
+    };
+    text.split([' ', '\t', '\n', '\r', '"', '\'', '(']).any(known)
+}
+
+pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
+    let mut launched = Launched::read("Megatron-LM", &mut keys, Framework::Megatron)?;
+    launched.plan.overlap = Some(OverlapPreset::Megatron);
+    let nodes = either(&mut keys, ["--nnodes", "--nodes", "-N"])?;
+    let each = either(&mut keys, ["--nproc-per-node", "--gpus-per-node", "--ntasks-per-node"])?;
+    launched.per_machine = each;
+    launched.workers = nodes.zip(each).map(|(nodes, each)| nodes.saturating_mul(each));
+    sharding(&mut keys, &mut launched)?;
+    recomputation(&mut keys, &mut launched)?;
+    formats(&mut keys, &mut launched)?;
+    launched.sequence = keys.number("--seq-length")?;
+    model(&mut keys, &mut launched)?;
+    stages::read(&mut keys, &mut launched)?;
+    launched.replica_batch = launched.plan.micro_batch;
+    launched.steps = keys.number("--train-iters")?;
+    launched.samples = keys.number("--train-samples")?;
+    keys.word("--optimizer");
+    keys.forget(WITHOUT_EFFECT);
+    launched.unknown.extend(keys.rest());
+    Ok(launched)
+}
+
+fn either(keys: &mut Keys, names: [&str; 3]) -> Result<Option<u64>, Fault> {
+    let mut found = None;
+    for name in names {
+        // A variable of the scheduler says nothing here.
+        let known = keys.word(name).filter(|value| !shell::is_unknown(value));
+        if let (None, Some(value)) = (found, known) {
+            keys.set(name, Value::String(value));
+            found = keys.number(name)?;
+        }
+    }
+    Ok(found)
+}
+
+fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let distributed = keys.switch("--use-distributed-optimizer");
+    let own = keys.switch("--use-megatron-fsdp") | keys.switch("--use-custom-fsdp");
+    let torch = keys.switch("--use-torch-fsdp2");
+    let groups = keys.number("--num-distributed-optimizer-instances")?.filter(|groups| *groups > 1);
+    let strategy = keys.word("--data-parallel-sharding-strategy");
+    let sharding = match (own, strategy.as_deref()) {
+        (true, Some("no_shard") | None) => Sharding::None,
+        (true, Some("optim")) => Sharding::Zero1,
+        (true, Some("optim_grads")) => Sharding::Zero2,
+        (true, Some("optim_grads_params")) if groups.is_some() => Sharding::Hsdp,
+        (true, Some("optim_grads_params")) => Sharding::Zero3,
+        (true, Some(other)) => {
+            let remedy = "use no_shard, optim, optim_grads or optim_grads_params";
+            return Err(Fault::new(format!("`--data-parallel-sharding-strategy` is {other}"), remedy));
+        }
+        (false, _) if torch => Sharding::Zero3,
+        (false, _) if distributed => Sharding::Zero1,
+        (false, _) => Sharding::None,
+    };
+    match (sharding, groups) {
+        (Sharding::Hsdp, Some(groups)) => launched.group = Some(Group::Count(groups)),
+        (_, Some(_)) => launched.unknown.push("--num-distributed-optimizer-instances".to_owned()),
+        (_, None) => {}
+    }
+    let plan = &mut launched.plan;
+    plan.sharding = Some(sharding);
+    if !keys.switch("--overlap-grad-reduce") && !torch {
+        plan.overlap_gradients = Some(false);
+    }
+    if !keys.switch("--overlap-param-gather") && !torch && sharding != Sharding::None {
+        plan.overlap_weights = Some(false);
+        plan.overlap_prefetch = (sharding.stage() == 3).then_some(false);
+    }
+    Ok(())
+}
+
+fn recomputation(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let selective = keys.switch("--recompute-activations");
+    let modules = keys.word("--recompute-modules").unwrap_or_else(|| "core_attn".to_owned());
+    let part = match modules.as_str() {
+        "core_attn" => Recompute::Attention,
+        "mlp" | "moe" | "mlp moe" | "moe mlp" => Recompute::Mlp,
+        _ => {
+            launched.unknown.push(format!("--recompute-modules {modules}"));
+            Recompute::Attention
+        }
+    };
+    let method = keys.word("--recompute-method");
+    let layers = keys.number("--recompute-num-layers")?;
+    // Names of earlier versions.
+    let earlier = keys.switch("--checkpoint-activations");
+    let method = keys.word("--activations-checkpoint-method").or(method);
+    let layers = keys.number("--activations-checkpoint-num-layers")?.or(layers).unwrap_or(1);
+    let granularity = keys.word("--recompute-granularity");
+    let whole = earlier || (granularity.is_none() && method.is_some());
+    let granularity = if whole { Some("full".to_owned()) } else { granularity };
+    launched.plan.recompute = match granularity.as_deref() {
+        None if selective => Some(vec![part]),
+        None => None,
+        Some("selective") => Some(vec![part]),
+        Some("full") => {
+            match method.as_deref() {
+                Some("block") => launched.plan.recompute_layers = Some(layers),
+                _ if layers > 1 => launched.unknown.push(format!("--recompute-num-layers {layers}")),
+                _ => {}
+            }
+            Some(vec![Recompute::Layer])
+        }
+        Some(other) => {
+            let reason = format!("`--recompute-granularity` is {other}");
+            return Err(Fault::new(reason, "use full or selective"));
+        }
+    };
+    Ok(())
+}
+
+fn formats(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let (half, brain) = (keys.switch("--fp16"), keys.switch("--bf16"));
+    let (states, precision) = match (half, brain) {
+        (true, _) => (States::MegatronFp16, Precision::Fp16),
+        // Gradients are summed in 16 bits.
+        (false, true) if keys.switch("--grad-reduce-in-bf16") => (States::MixedFp16, Precision::Bf16),
+        (false, true) => (States::MegatronBf16, Precision::Bf16),
+        (false, false) => (States::Fp32, Precision::Fp32),
+    };
+    launched.plan.states = Some(states);
+    launched.precision = Some(precision);
+    // Both are usual there.
+    let [hidden, attention] = ["--hidden-dropout", "--attention-dropout"].map(|flag| keys.real(flag));
+    let dropout = hidden?.unwrap_or(0.1) > 0.0 || attention?.unwrap_or(0.1) > 0.0;
+    launched.plan.dropout = dropout.then_some(true);
+    Ok(())
+}
+
+fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let layers = keys.number("--num-layers")?;
+    let hidden = keys.number("--hidden-size")?;
+    let heads = keys.number("--num-attention-heads")?;
+    let grouped = keys.switch("--group-query-attention");
+    let kv_heads = keys.number("--num-query-groups")?.filter(|_| grouped);
+    let (head_width, given) = (keys.number("--kv-channels")?, keys.number("--ffn-hidden-size")?);
+    let swiglu = keys.switch("--swiglu");
+    let bias = !keys.switch("--disable-bias-linear");
+    let qkv_bias = keys.switch("--add-qkv-bias") || bias;
+    let qk_norm = keys.switch("--qk-layernorm");
+    let rms = keys.word("--normalization").is_some_and(|name| name.eq_ignore_ascii_case("rmsnorm"));
+    let rotary = keys.switch("--use-rotary-position-embeddings")
+        || keys.word("--position-embedding-type").is_some_and(|kind| kind != "learned_absolute");
+    let positions = keys.number("--max-position-embeddings")?;
+    let tied = !keys.switch("--untie-embeddings-and-output-weights");
+    // The tokeniser without words has one more, for the end of a document.
+    let end = u64::from(keys.word("--tokenizer-type").as_deref() == Some("NullTokenizer"));
+    let vocabulary = keys.number("--vocab-size")?.map(|rows| rows.saturating_add(end));
+    let padding = keys.number("--make-vocab-size-divisible-by")?.unwrap_or(PADDED);
+    let experts = experts(keys)?;
+    let expert_tensor = keys.number("--expert-tensor-parallel-size")?.or(launched.plan.tensor).unwrap_or(1);
+    if experts.is_some() && expert_tensor > 1 {
+        launched.unknown.push(format!("--expert-tensor-parallel-size {expert_tensor}"));
+    }
+    let mla = latent(keys)?;
+    let (Some(layers), Some(hidden), Some(heads)) = (layers, hidden, heads) else { return Ok(()) };
+    let padding = padding.saturating_mul(launched.plan.tensor.unwrap_or(1)).max(1);
+    if vocabulary.is_none() {
+        let what = format!("the vocabulary is that of the tokeniser: the {GPT2} tokens of GPT-2 are assumed");
+        launched.notes.push(format!("{what}; `model.transformer.vocabulary` sets another"));
+    }
+    // Two thirds of four times the width, in multiples of 64.
+    let usual = if swiglu { hidden.saturating_mul(8) / 3 / 64 * 64 } else { hidden.saturating_mul(4) };
+    launched.shape = Some(TransformerSection {
+        layers: Some(layers),
+        hidden: Some(hidden),
+        heads: Some(heads),
+        kv_heads,
+        head_width,
+        mlp_width: Some(given.unwrap_or(usual)),
+        mlp: Some(if swiglu { Mlp::Swiglu } else { Mlp::Gelu }),
+        vocabulary: Some(vocabulary.unwrap_or(GPT2).div_ceil(padding).saturating_mul(padding)),
+        sequence: launched.sequence,
+        norm: Some(if rms { NormKind::Rms } else { NormKind::Layer }),
+        bias: Some(bias),
+        qkv_bias: Some(qkv_bias),
+        qk_norm: Some(qk_norm && mla.is_none()),
+        positions: Some(if rotary { 0 } else { positions.or(launched.sequence).unwrap_or(0) }),
+        tied: Some(tied),
+        experts,
+        mla,
+        ..TransformerSection::default()
+    });
+    Ok(())
+}
+
+fn experts(keys: &mut Keys) -> Result<Option<ExpertsSection>, Fault> {
+    let Some(count) = keys.number("--num-experts")? else { return Ok(None) };
+    let layers = keys.word("--moe-layer-freq");
+    // A pattern such as ([0]*3+[1]*58): the first layers keep a dense MLP.
+    let dense = layers.and_then(|pattern| {
+        let inner = pattern.trim_matches(['(', ')', ' ']).strip_prefix("[0]*")?.to_owned();
+        inner.split('+').next()?.trim().parse().ok()
+    });
+    Ok(Some(ExpertsSection {
+        count: Some(count),
+        active: Some(keys.number("--moe-router-topk")?.unwrap_or(2)),
+        width: keys.number("--moe-ffn-hidden-size")?,
+        shared_width: keys.number("--moe-shared-expert-intermediate-size")?,
+        dense_layers: dense,
+        router_bias: keys.switch("--moe-router-enable-expert-bias").then_some(true),
+    }))
+}
+
+fn latent(keys: &mut Keys) -> Result<Option<MlaSection>, Fault> {
+    let on = keys.switch("--multi-latent-attention");
+    // What is usual there.
+    let mla = MlaSection {
+        query_rank: keys.number("--q-lora-rank")?,
+        key_value_rank: Some(keys.number("--kv-lora-rank")?.unwrap_or(32)),
+        nope: Some(keys.number("--qk-head-dim")?.unwrap_or(128)),
+        rope: Some(keys.number("--qk-pos-emb-head-dim")?.unwrap_or(64)),
+        value: Some(keys.number("--v-head-dim")?.unwrap_or(128)),
+    };
+    Ok(on.then_some(mla))
+}

@@ -1,0 +1,104 @@
+//! Which plans a framework runs, and how: its kernels, states and overlap.
+
+use super::{accelerate, deepspeed, megatron, torchtitan};
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::strategy::{ContextExchange, Framework, Loss, OverlapPreset, Plan, PlanChoice, States};
+
+/// A plan that a framework is asked to run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proposal<'a> {
+    /// The transformer.
+    pub(crate) shape: &'a Transformer,
+    /// All that a search does not vary.
+    pub(crate) base: &'a Plan,
+    /// What it varies.
+    pub(crate) choice: &'a PlanChoice,
+    /// Workers of a machine.
+    pub(crate) node: u64,
+}
+
+/// What a framework does not run, and the change of a scenario that excludes it.
+pub(super) type Refusal = (&'static str, &'static str);
+
+impl Proposal<'_> {
+    /// What of the plan a framework does not run; nothing if it runs all.
+    pub(super) fn refusal(&self, framework: Framework) -> Option<Refusal> {
+        match framework {
+            Framework::Megatron => megatron::refusal(self),
+            Framework::Torchtitan => torchtitan::refusal(self),
+            Framework::Deepspeed => deepspeed::refusal(self),
+            Framework::Fsdp => accelerate::refusal(self),
+        }
+    }
+
+    /// Whether a framework runs it.
+    pub(crate) fn runs_on(&self, framework: Framework) -> bool {
+        self.refusal(framework).is_none()
+    }
+}
+
+/// The first of some refusals that applies.
+pub(super) fn first<const N: usize>(cases: [(bool, Refusal); N]) -> Option<Refusal> {
+    cases.into_iter().find_map(|(found, refusal)| found.then_some(refusal))
+}
+
+/// A plan in the way of a framework: what it has no options for is as it does it.
+pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
+    let own = Plan {
+        sends: None,
+        implementation: None,
+        logit_bytes: None,
+        overlap_tensor: None,
+        overlap_gradients: None,
+        overlap_weights: None,
+        overlap_prefetch: None,
+        overlap_sends: None,
+        overlap_context: None,
+        stage_layers: None,
+        stage_recompute: None,
+        ..plan.clone()
+    };
+    let states = |known: &[States]| if known.contains(&plan.states) { plan.states } else { known[0] };
+    match framework {
+        Framework::Megatron => Plan {
+            overlap: OverlapPreset::Megatron,
+            states: states(&[States::MegatronBf16, States::MegatronFp16, States::MixedFp16, States::Fp32]),
+            offload: Vec::new(),
+            loss: plan.loss.filter(|loss| *loss == Loss::Compiled),
+            ..own
+        },
+        Framework::Torchtitan => Plan {
+            overlap: OverlapPreset::Torchtitan,
+            states: states(&[States::Fp32, States::Bf16]),
+            context_exchange: ContextExchange::AllGather,
+            attention: None,
+            offload: Vec::new(),
+            bucket: None,
+            dropout: false,
+            loss: plan.loss.or(Some(Loss::Chunked)),
+            ..own
+        },
+        Framework::Deepspeed => Plan {
+            overlap: OverlapPreset::Deepspeed,
+            states: states(&[States::MixedFp16, States::Fp32]),
+            context_exchange: ContextExchange::AllToAll,
+            attention: None,
+            float8: false,
+            dropout: false,
+            loss: None,
+            ..own
+        },
+        Framework::Fsdp => Plan {
+            overlap: OverlapPreset::Fsdp2,
+            states: States::Fp32,
+            context_exchange: ContextExchange::Ring,
+            attention: None,
+            offload: Vec::new(),
+            bucket: None,
+            float8: false,
+            dropout: false,
+            loss: None,
+            ..own
+        },
+    }
+}

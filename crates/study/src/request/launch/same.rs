@@ -1,0 +1,61 @@
+//! What is found for a framework is emitted, and read back as the same plan with the same step and memory.
+
+use super::{Framework, Request, emit};
+use crate::explore::plan::{Aim, plan};
+use proptest::prelude::*;
+use std::ops::ControlFlow;
+use stepcast_analytic::transformer::Transformer as Method;
+use stepcast_core::method::Method as _;
+use stepcast_core::scenario::{Document, Edit, Scenario};
+
+fn edits(texts: &[String]) -> Vec<Edit> {
+    texts.iter().map(|text| Edit::parse(text).unwrap()).collect()
+}
+
+/// Time of a step, and memory of the fullest device.
+fn figures(scenario: &Scenario) -> [f64; 2] {
+    let prediction = Method.predict(scenario).unwrap();
+    [prediction.iteration.get(), prediction.transformer.unwrap().memory.most.get()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn plans_that_are_found_for_a_framework_are_read_back(
+        model in prop::sample::select(vec!["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "llama3-70b"]),
+        machines in prop::sample::select(vec![2_u64, 3, 4, 8]),
+        batch in prop::sample::select(vec![48_u64, 64, 192]),
+        chunks in prop::sample::select(vec!["[1]", "[1, 2, 4]"]),
+        framework in prop::sample::select(Framework::ALL.to_vec()),
+    ) {
+        let cluster = [
+            "cluster.machine=dgx-h100".to_owned(),
+            format!("cluster.machines={machines}"),
+            format!("model.zoo={model}"),
+        ];
+        let text = format!(
+            "[model]\n[cluster]\n[strategy.plan]\n[plan]\nframeworks = [\"{framework}\"]\nglobal-batch = {batch}\n\
+             virtual-stages = {chunks}\nmicro-batch = [1, 2]\ncontext = [1, 2]\n"
+        );
+        let scenario = Document::new("asked", text).scenario(&edits(&cluster)).unwrap();
+        // What does not fit has no plan.
+        let Ok(report) = plan(&scenario, Aim::Time, &mut |_| ControlFlow::Continue(())) else {
+            return Ok(());
+        };
+        prop_assert_eq!(report.framework, Some(framework));
+        prop_assert!(report.launches.contains(&framework));
+        let emitted = emit(&scenario, &report, framework).unwrap();
+        let best = report.stages.as_ref().map_or(&report.best, |stages| &stages.entry);
+        let named = if framework == Framework::Megatron { &cluster[..2] } else { &cluster[..] };
+        let request = Request::from_launch("launch", &emitted, &edits(named)).unwrap().expect("a launch file");
+        let read = request.scenario().unwrap();
+        let [step, memory] = figures(&read);
+        // Rows of a vocabulary that ranks do not divide are padded.
+        let near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-5;
+        prop_assert!(near(step, best.step.get()), "{step} instead of {}: {}\n{emitted}", best.step, best.words);
+        prop_assert!(near(memory, best.memory.get()), "{memory} instead of {}: {}\n{emitted}", best.memory, best.words);
+        let notes = request.take_notes();
+        let left_out = notes.iter().any(|note| note.text.contains("left out"));
+        prop_assert!(!left_out, "{notes:?}\n{emitted}");
+    }
+}
