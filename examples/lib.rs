@@ -27,6 +27,7 @@ pub const SCENARIOS: &[(&str, &str)] = scenarios! {
     "llama3-8b-fsdp"
     "local-sgd"
     "long-context"
+    "lora"
     "mixtral-experts"
     "plan-175b"
     "plan-offers"

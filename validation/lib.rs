@@ -47,6 +47,8 @@ files! {
     "transformer-steps/h200.csv.gz"
     "transformer-steps/offloaded.csv"
     "transformer-steps/published.csv.gz"
+    "tuning/set.toml"
+    "tuning/h200.csv.gz"
     "llm-runs/set.toml"
     "llm-runs/runs.csv.gz"
     "oyama2016/set.toml"

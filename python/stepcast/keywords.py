@@ -7,6 +7,7 @@ class Keywords(TypedDict, total=False):
     """Keys of a scenario that every call takes by name."""
 
     accumulation: Any
+    adapters: Any
     all_reduce: Any
     architecture: Any
     as_published: Any
@@ -24,9 +25,11 @@ class Keywords(TypedDict, total=False):
     energy: Any
     epochs: Any
     failures: Any
+    frozen: Any
     fusion: Any
     input: Any
     interval: Any
+    lengths: Any
     machine: Any
     machines: Any
     methods: Any
@@ -37,6 +40,7 @@ class Keywords(TypedDict, total=False):
     onnx: Any
     optimiser: Any
     oyama2016: Any
+    packing: Any
     power: Any
     precision: Any
     price: Any

@@ -69,6 +69,10 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
     sequence: Option<u64>,
 
+    /// Train adapters of this rank on all matrices of a transformer's layers, which are frozen (LoRA)
+    #[arg(long, value_name = "RANK", help_heading = "Scenario from flags")]
+    lora: Option<u64>,
+
     /// Number format: fp32, tf32, fp16, bf16, amp or amp-bf16
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
     dtype: Option<String>,
@@ -148,6 +152,7 @@ impl ScenarioFlags {
         count("strategy.plan.global-batch", self.global_batch);
         count("strategy.plan.micro-batch", self.micro_batch);
         count("model.sequence", self.sequence);
+        count("model.adapters.rank", self.lora);
         if let Some(workers) = &self.workers {
             let number = workers.numbers.last().filter(|_| self.is_model());
             count("cluster.workers.count", number.map(|number| u64::from(*number)));

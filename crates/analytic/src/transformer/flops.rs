@@ -6,7 +6,7 @@
 
 use super::kinds;
 use std::ops::Range;
-use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::transformer::{Backward, Transformer};
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Mask, Recompute};
 
@@ -54,7 +54,13 @@ impl LayerFlops {
             None => hidden * key * (heads + 2 * wide(shape.kv_heads)),
         };
         // Twice the pairs of one sequence, so that half a square is whole.
-        let pairs = wide(work.batch) * heads * twice_pairs(work.sequence, work.mask, window);
+        let pairs = match shape.documents.and_then(|own| own.squares(work.sequence)) {
+            Some(squares) => {
+                twice_pairs_within(squares, work).min(twice_pairs(work.sequence, work.mask, window))
+            }
+            None => twice_pairs(work.sequence, work.mask, window),
+        };
+        let pairs = wide(work.batch) * heads * pairs;
         let mlp = |width: u64| 2 * tokens * wide(shape.mlp.matrices()) * hidden * wide(width);
         let mut flops = Self {
             qkv: 2 * tokens * qkv,
@@ -107,6 +113,16 @@ impl LayerFlops {
         self.backward_input(attention) + self.backward_weight()
     }
 
+    /// Forward and both halves of the backward pass, as far as gradients exist.
+    fn needed(&self, shape: &Transformer, backward: Backward) -> u128 {
+        let weights = if shape.trains_matrices() { self.linear() } else { 0 };
+        match backward {
+            Backward::Nothing => self.forward(),
+            Backward::Own => self.forward() + 2 * self.core() + self.linear() - self.qkv + weights,
+            Backward::All => self.forward() + 2 * self.core() + self.linear() + weights,
+        }
+    }
+
     /// What flash attention computes again.
     fn again_in_kernel(&self, attention: Attention) -> u128 {
         match attention {
@@ -154,6 +170,26 @@ fn twice_pairs(sequence: u64, mask: Mask, window: Option<u64>) -> u128 {
     }
 }
 
+/// The same if attention stays within documents, whose squared lengths have this sum.
+fn twice_pairs_within(squares: u128, work: Work) -> u128 {
+    match work.mask {
+        Mask::None => 2 * squares,
+        Mask::Half => squares,
+        Mask::Causal => squares + u128::from(work.sequence),
+    }
+}
+
+/// Forward operations of the adapters of a layer: two for each of their parameters that a token uses.
+pub fn adapters(shape: &Transformer, with_experts: bool, work: Work) -> u128 {
+    if shape.trains_matrices() {
+        return 0;
+    }
+    let own = shape.trained_layer_parameters(with_experts);
+    let routed = shape.experts.map_or(0, |experts| own.expert / experts.count * experts.active);
+    let used = own.total() - own.expert + routed;
+    2 * u128::from(work.sequence * work.batch) * u128::from(used)
+}
+
 /// Logits of one pass, with BERT's dense layer before them.
 pub fn logits(shape: &Transformer, work: Work) -> u128 {
     let tokens = u128::from(work.sequence) * u128::from(work.batch);
@@ -163,8 +199,7 @@ pub fn logits(shape: &Transformer, work: Work) -> u128 {
 
 /// Forward operations of some layers, by kind.
 pub fn layers(shape: &Transformer, work: Work, some: &Range<u64>) -> LayerFlops {
-    let of = |with_experts, window| LayerFlops::new(shape, with_experts, window, work);
-    let kinds = kinds::each(shape, of);
+    let kinds = kinds::each(shape, |kind| LayerFlops::new(shape, kind.with_experts, kind.window, work));
     let counted = kinds.iter().zip(kinds::count(shape, some));
     counted.fold(LayerFlops::default(), |sum, (layer, count)| sum.plus(layer, count))
 }
@@ -191,8 +226,8 @@ impl LayerFlops {
 /// Operations of a step of `work.batch` sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepFlops {
-    /// What the model needs, whatever is computed twice: three times the forward pass. For f = 4h and g = a this is
-    /// 72·B·L·s·h²(1 + s/(6h) + V/(12hL)) (Korthikanti 2022, eq. 7).
+    /// What the model needs, whatever is computed twice: three times the forward pass if all is trained. For f = 4h and
+    /// g = a this is 72·B·L·s·h²(1 + s/(6h) + V/(12hL)) (Korthikanti 2022, eq. 7). Frozen weights have no gradients.
     pub model: u128,
     /// What the devices compute: with recomputation, and with what flash attention computes again.
     pub hardware: u128,
@@ -206,7 +241,14 @@ pub fn step(
     attention: Attention,
 ) -> StepFlops {
     let all = layers(shape, work, &(0..shape.layers));
-    let model = 3 * (all.forward() + logits(shape, work));
+    let needed = kinds::each(shape, |kind| {
+        LayerFlops::new(shape, kind.with_experts, kind.window, work).needed(shape, kind.backward)
+            + adapters(shape, kind.with_experts, work)
+                * if kind.backward == Backward::Nothing { 1 } else { 3 }
+    });
+    let counted = needed.iter().zip(kinds::count(shape, &(0..shape.layers)));
+    let layers_needed: u128 = counted.map(|(needed, count)| needed * u128::from(count)).sum();
+    let model = layers_needed + logits(shape, work) * if shape.tuning.frozen_output { 2 } else { 3 };
     let again = |range| layers(shape, work, &range).recomputed(recompute, attention);
     let again = some.into_iter().map(again).sum::<u128>() + all.again_in_kernel(attention);
     StepFlops { model, hardware: model + again }

@@ -1,30 +1,76 @@
-//! Kinds of layers: with a dense MLP or with experts, with a window or without.
+//! Kinds of layers: with a dense MLP or with experts, with a window or without, by what goes backward.
 
 use std::ops::Range;
-use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::transformer::{Backward, Transformer};
+use stepcast_core::strategy::Recompute;
 
 /// Number of kinds.
-pub(super) const COUNT: usize = 4;
+pub(super) const COUNT: usize = 12;
 
-/// What `of` makes of every kind of layers that a shape has, by whether they have experts and by their window.
-pub(super) fn each<T: Default>(shape: &Transformer, of: impl Fn(bool, Option<u64>) -> T) -> [T; COUNT] {
-    let experts = shape.expert_layers();
-    [(false, shape.window), (false, None), (true, shape.window), (true, None)].map(
-        |(with_experts, window)| {
-            let exists = if with_experts { experts > 0 } else { experts < shape.layers };
-            if exists { of(with_experts, window) } else { T::default() }
-        },
-    )
+/// Layers that are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LayerKind {
+    /// Whether they have experts.
+    pub with_experts: bool,
+    /// Keys that a query sees.
+    pub window: Option<u64>,
+    /// What they compute in the backward pass.
+    pub backward: Backward,
 }
 
-/// Layers of a range by kind: dense layers come first, and every n-th layer has the window.
+impl LayerKind {
+    /// The same where `recompute` applies: with adapters, the input of the first layer then has a gradient, too
+    /// (PEFT's `enable_input_require_grads`).
+    #[must_use]
+    pub fn recomputing(self, shape: &Transformer, recompute: Recompute) -> Self {
+        let whole = !matches!(recompute, Recompute::None | Recompute::Attention);
+        match self.backward {
+            Backward::Own if whole && !shape.trains_matrices() => Self { backward: Backward::All, ..self },
+            _ => self,
+        }
+    }
+
+    /// What is computed again of such layers: nothing if they do not go backward.
+    pub fn recomputes(self, recompute: Recompute) -> Recompute {
+        if self.backward == Backward::Nothing { Recompute::None } else { recompute }
+    }
+}
+
+/// What `of` makes of every kind of layers that a shape has.
+pub(super) fn each<T: Default>(shape: &Transformer, of: impl Fn(LayerKind) -> T) -> [T; COUNT] {
+    let experts = shape.expert_layers();
+    let tuning = shape.tuning;
+    std::array::from_fn(|index| {
+        let with_experts = index % 4 >= 2;
+        let window = if index.is_multiple_of(2) { shape.window } else { None };
+        let (backward, any) = match index / 4 {
+            0 => (Backward::All, true),
+            1 => (Backward::Own, tuning.frozen_embedding),
+            _ => (Backward::Nothing, tuning.frozen_layers > 0),
+        };
+        let exists = if with_experts { experts > 0 } else { experts < shape.layers };
+        if any && exists { of(LayerKind { with_experts, window, backward }) } else { T::default() }
+    })
+}
+
+/// Layers of a range by kind: frozen layers come first, then the first that is trained; dense layers come before those with
+/// experts, and every n-th layer has the window.
 pub(super) fn count(shape: &Transformer, range: &Range<u64>) -> [u64; COUNT] {
     let (dense, every) = (shape.layers - shape.expert_layers(), shape.window_every.max(1));
     let by_window = |first: u64, end: u64| {
         let windowed = end.div_ceil(every) - first.div_ceil(every);
         [windowed, end - first - windowed]
     };
-    let [windowed, plain] = by_window(range.start.min(dense), range.end.min(dense));
-    let [expert_windowed, expert_plain] = by_window(range.start.max(dense), range.end.max(dense));
-    [windowed, plain, expert_windowed, expert_plain]
+    let frozen = shape.tuning.frozen_layers;
+    let first = frozen + u64::from(shape.tuning.frozen_embedding);
+    let cuts = [first, range.end, frozen, first, 0, frozen];
+    let mut counts = [0; COUNT];
+    for (index, count) in counts.chunks_exact_mut(4).enumerate() {
+        let start = range.start.max(cuts[2 * index]).min(range.end);
+        let end = range.end.min(cuts[2 * index + 1]).max(start);
+        let [windowed, plain] = by_window(start.min(dense), end.min(dense));
+        let [expert_windowed, expert_plain] = by_window(start.max(dense), end.max(dense));
+        count.copy_from_slice(&[windowed, plain, expert_windowed, expert_plain]);
+    }
+    counts
 }

@@ -146,13 +146,14 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
         Some(peak) if compute::is_by_parts(scenario, group) => {
             let software = Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers());
             let doublings = (scenario.cluster.workers() as f64 / USUAL_NODE).max(1.0).log2();
-            Compute::Parts(Parts::new(
+            let parts = Parts::new(
                 &group.device,
                 peak,
                 group.speed / (1.0 + scenario.priors.transformer.loss * doublings),
                 software,
                 &scenario.priors.transformer,
-            ))
+            );
+            Compute::Parts(if plan.graphs { parts.graphed() } else { parts })
         }
         _ => Compute::OneRate {
             rate: compute::rate(scenario, index),
@@ -251,6 +252,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
                        them; whether the host has the memory is not checked";
         warnings.push(Warning { code: "offload", message: message.to_owned() });
     }
+    warnings.extend(run.shape.documents.and_then(|own| padding(own.useful(run.shape.sequence), &report)));
     warnings.extend(memory_warning(scenario, run, &report.memory));
     Prediction {
         method: "transformer",
@@ -271,6 +273,15 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
         simulation: None,
         transformer: Some(Box::new(report)),
     }
+}
+
+/// What of the tokens is padding.
+fn padding(useful: f64, report: &SplitReport) -> Option<Warning> {
+    (useful < 1.0).then(|| {
+        let (padding, rate) = (100.0 * (1.0 - useful), report.tokens_per_s * useful);
+        let message = format!("{padding:.0} % of the tokens are padding: {rate:.0} useful tokens in a second; `packing` avoids it");
+        Warning { code: "padding", message }
+    })
 }
 
 /// The time of a step of its slowest stage, by what it is spent on; computing comes first.

@@ -33,6 +33,7 @@ pub mod tail;
 pub mod traffic;
 pub mod units;
 
+pub use kinds::LayerKind;
 pub use method::{Transformer, on_machines, planned, run};
 
 use stepcast_core::strategy::PlanChoice;

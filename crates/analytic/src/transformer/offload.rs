@@ -5,6 +5,7 @@
 //! host (Isaev 2023): what a layer keeps goes there beside the computing of the next and comes back before its own backward
 //! pass. Both directions of the link are used at once. Transfers share nothing with collectives.
 
+use super::LayerKind;
 use super::memory::MemoryInputs;
 use super::spent::uncovered;
 use super::stages::Run;
@@ -42,9 +43,9 @@ pub(super) fn exposed(
 
 impl Run<'_> {
     /// Time of the link for what one layer keeps of a micro-batch, one way.
-    pub(super) fn offloaded_activations(&self, with_experts: bool, recompute: Recompute) -> Seconds {
+    pub(super) fn offloaded_activations(&self, kind: LayerKind, recompute: Recompute) -> Seconds {
         match self.plan.offloaded().activations {
-            true => self.held().kept_by(with_experts, recompute) / self.host_link,
+            true => self.held().kept_by(kind, recompute) / self.host_link,
             false => Seconds::ZERO,
         }
     }
@@ -96,5 +97,11 @@ impl MemoryInputs<'_> {
             }
         }
         dense
+    }
+
+    /// The same without what is frozen.
+    pub(super) fn trained_ends(&self, first: bool, last: bool) -> u64 {
+        let tuning = self.shape.tuning;
+        self.end_parameters(first && !tuning.frozen_embedding, last && !tuning.frozen_output)
     }
 }

@@ -5,8 +5,8 @@ use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, uncovered};
 use super::traffic::{self, Message, Phase};
-use super::{Split, compute, schedules};
-use stepcast_core::model::transformer::Transformer;
+use super::{LayerKind, Split, compute, schedules};
+use stepcast_core::model::transformer::{Backward, Target, Transformer};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, ContextExchange, Division, Loss, Mask, Overlaps, Plan, Recompute};
 
@@ -128,8 +128,8 @@ impl Run<'_> {
     }
 
     /// One layer of which this is computed again, without what the ranks of a sharding group send for it.
-    pub fn layer(&self, with_experts: bool, window: Option<u64>, recompute: Recompute) -> Pass {
-        let work = self.layer_work(with_experts, window, recompute);
+    pub fn layer(&self, kind: LayerKind, recompute: Recompute) -> Pass {
+        let work = self.layer_work(kind, recompute);
         let LayerWork { computed, host, tensor, .. } = &work;
         let spent = |work: compute::Work, host| Spent { compute: work.device, host, ..Spent::default() };
         let mut pass = Pass {
@@ -181,34 +181,47 @@ impl Run<'_> {
     }
 
     /// One layer and the part of it that is recomputed, before any overlap.
-    pub fn layer_work(&self, with_experts: bool, window: Option<u64>, recompute: Recompute) -> LayerWork {
+    pub fn layer_work(&self, kind: LayerKind, recompute: Recompute) -> LayerWork {
+        let (kind, recompute) = (kind.recomputing(self.shape, recompute), kind.recomputes(recompute));
         let computed = match &self.compute {
-            Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),
-            Compute::Parts(parts) => parts.layer(&self.shard(with_experts, window)),
+            Compute::OneRate { rate, .. } => self.at_one_rate(*rate, kind),
+            Compute::Parts(parts) => parts.layer(&self.shard(kind)),
         };
+        let computed = computed.with_slower_core(self.imbalance());
         let (again, checkpoint) = match (recompute, self.plan.attention_kind()) {
-            (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
+            (Recompute::Layer, _) => (computed.forward.without(computed.last), self.compute.checkpoint()),
             (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
             (Recompute::Mlp, _) => (computed.mlp, self.compute.checkpoint()),
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
             _ => (compute::Work::default(), Seconds::ZERO),
         };
-        let tensor = self.tensor_traffic(with_experts, recompute);
-        let context = self.context_traffic(recompute);
+        let tensor = self.tensor_traffic(kind, recompute);
+        let context = self.context_traffic(kind, recompute);
         let computed = self.beside_traffic(computed, &tensor, context);
         let issue = |work| self.compute.issuing(work);
+        let enter = |work: compute::Work| match work.kernels > 0.0 {
+            true => self.compute.entering(),
+            false => Seconds::ZERO,
+        };
         LayerWork {
             host: [
-                issue(computed.forward),
-                issue(computed.input) + (issue(again) + checkpoint),
+                issue(computed.forward) + enter(computed.forward),
+                issue(computed.input) + enter(computed.input) + (issue(again) + enter(again) + checkpoint),
                 issue(computed.weight),
             ],
             again: again.device,
             tensor,
             context,
-            expert: self.expert_traffic(with_experts, recompute),
+            expert: self.expert_traffic(kind, recompute),
             computed,
         }
+    }
+
+    /// Attention of the replica whose documents are longest, against the mean.
+    fn imbalance(&self) -> f64 {
+        let Division { data, micro_batches, .. } = self.division;
+        let sequences = self.plan.micro_batch * micro_batches;
+        self.shape.documents.map_or(1.0, |own| own.imbalance(self.shape.sequence, sequences, data))
     }
 
     /// Computing of a layer while its own hidden traffic is under way.
@@ -247,8 +260,8 @@ impl Run<'_> {
     }
 
     /// The shard of a layer that a rank computes.
-    pub fn shard(&self, with_experts: bool, window: Option<u64>) -> Shard<'_> {
-        Shard::new(self.shape, self.plan, &self.split(), [with_experts, self.fused], window, self.work())
+    pub fn shard(&self, kind: LayerKind) -> Shard<'_> {
+        Shard::new(self.shape, self.plan, &self.split(), kind, self.fused, self.work())
     }
 
     fn pass_of(&self, computed: &Computed) -> Pass {
@@ -265,7 +278,8 @@ impl Run<'_> {
     }
 
     /// A layer whose operations all run at one rate.
-    fn at_one_rate(&self, rate: FlopsPerSec, with_experts: bool, window: Option<u64>) -> Computed {
+    fn at_one_rate(&self, rate: FlopsPerSec, kind: LayerKind) -> Computed {
+        let LayerKind { with_experts, window, backward } = kind;
         let (plan, split) = (self.plan, self.split());
         let flops = LayerFlops::new(self.shape, with_experts, window, self.work());
         let inner = (split.tensor * split.context) as f64;
@@ -279,21 +293,33 @@ impl Run<'_> {
             false => flops.scores as f64 / inner,
         };
         let work = |operations: f64| compute::Work { device: Flops::new(operations) / rate, kernels: 0.0 };
+        let adapters = flops::adapters(self.shape, with_experts, self.work()) as f64 / inner;
+        let matrices = if self.shape.trains_matrices() { linear } else { 0.0 };
+        let inputs = if backward == Backward::All { linear } else { linear - flops.qkv as f64 / inner };
+        let goes = if backward == Backward::Nothing { 0.0 } else { 1.0 };
         Computed {
-            forward: work(linear + core),
-            input: work(linear + 2.0 * core + in_kernel),
-            weight: work(linear),
-            core: [work(core), work(2.0 * core + in_kernel)],
+            forward: work(linear + core + adapters),
+            input: work(goes * (inputs + 2.0 * core + in_kernel + adapters)),
+            weight: work(goes * (matrices + adapters)),
+            core: [work(core), work(goes * (2.0 * core + in_kernel))],
             alternate: work(flops.alternate as f64 / inner),
             mlp: work((flops.mlp + flops.shared) as f64 / inner + routed),
+            last: compute::Work::default(),
         }
     }
 
-    fn tensor_traffic(&self, with_experts: bool, recompute: Recompute) -> TensorTraffic {
+    fn tensor_traffic(&self, kind: LayerKind, recompute: Recompute) -> TensorTraffic {
+        let (with_experts, kept) = (kind.with_experts, self.shape.needs_input(&Target::ALL));
         let seats = self.seats(Group::Tensor);
         let mut sum = TensorTraffic::default();
         let (split, batch) = (self.split(), self.plan.micro_batch);
         for message in traffic::tensor_layer(self.shape, &split, batch, with_experts, recompute) {
+            match message.phase {
+                Phase::Forward => {}
+                _ if kind.backward == Backward::Nothing => continue,
+                Phase::BackwardWeight if !kept => continue,
+                _ => {}
+            }
             *match (message.phase, message.collective) {
                 (Phase::Forward, _) => &mut sum.forward,
                 (Phase::BackwardWeight, _) => &mut sum.gathers,
@@ -306,7 +332,7 @@ impl Run<'_> {
         sum
     }
 
-    fn context_traffic(&self, recompute: Recompute) -> [Seconds; 3] {
+    fn context_traffic(&self, kind: LayerKind, recompute: Recompute) -> [Seconds; 3] {
         let (plan, split) = (self.plan, self.split());
         let seats = self.seats(Group::Context);
         let mut sum = [Seconds::ZERO; 3];
@@ -317,20 +343,24 @@ impl Run<'_> {
                 Phase::Recompute => 2,
                 _ => 1,
             };
-            sum[index] += self.time(&message, seats);
+            if index == 0 || kind.backward != Backward::Nothing {
+                sum[index] += self.time(&message, seats);
+            }
         }
         sum
     }
 
     /// The hottest rank's time counts.
-    fn expert_traffic(&self, with_experts: bool, recompute: Recompute) -> [Seconds; 2] {
+    fn expert_traffic(&self, kind: LayerKind, recompute: Recompute) -> [Seconds; 2] {
         let (plan, split) = (self.plan, self.split());
         let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, recompute);
-        let Some(message) = message.filter(|message| with_experts && message.ranks > 1) else {
+        let Some(message) = message.filter(|message| kind.with_experts && message.ranks > 1) else {
             return [Seconds::ZERO; 2];
         };
         let pair = self.time(&Message { count: 2, ..message }, self.expert_seats()) * plan.expert_skew;
-        [pair, pair * (message.count as f64 / 2.0 - 1.0)]
+        let backward =
+            if kind.backward == Backward::Nothing { 0.0 } else { message.count as f64 / 2.0 - 1.0 };
+        [pair, pair * backward]
     }
 
     /// Without a split backward, the gradients of weights belong to the backward pass.
@@ -353,7 +383,7 @@ impl Run<'_> {
         let mut pass = match &self.compute {
             Compute::OneRate { .. } => Pass::default(),
             Compute::Parts(parts) => {
-                self.pass_of(&parts.embedding(&self.shard(false, None), self.vocabulary_rows()))
+                self.pass_of(&parts.embedding(&self.shard(LayerKind::default()), self.vocabulary_rows()))
             }
         };
         if let Some(vocabulary) = self.vocabulary() {
@@ -370,9 +400,10 @@ impl Run<'_> {
                 let logits = flops::logits(self.shape, self.work()) as f64;
                 let time = Flops::new(logits / (split.tensor * split.context) as f64) / *rate;
                 let work = compute::Work { device: time, kernels: 0.0 };
-                Computed { forward: work, input: work, weight: work, ..Computed::default() }
+                let weight = if self.shape.tuning.frozen_output { compute::Work::default() } else { work };
+                Computed { forward: work, input: work, weight, ..Computed::default() }
             }
-            Compute::Parts(parts) => parts.head(&self.shard(false, None), self.vocabulary_rows()),
+            Compute::Parts(parts) => parts.head(&self.shard(LayerKind::default()), self.vocabulary_rows()),
         };
         let chunked = self.plan.loss == Some(Loss::Chunked);
         let computed = if chunked { computed.in_forward() } else { computed };

@@ -147,7 +147,9 @@ impl<'a> Search<'a> {
             run,
             fits,
             layers: run.layer_passes(),
-            alike: shape.window.is_none() && [0, shape.layers].contains(&shape.expert_layers()),
+            alike: shape.window.is_none()
+                && !shape.tuning.frozen_embedding
+                && [0, shape.layers].contains(&shape.expert_layers()),
             send: send.get(),
             blocking: blocking && run.plan.stage_sends() == Sends::Blocking,
             cells: HashMap::new(),

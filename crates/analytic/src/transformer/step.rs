@@ -8,7 +8,7 @@ use super::placement::Group;
 use super::schedules::{self, Deadlock, Sends};
 use super::spent::{Pass, Spent};
 use super::stages::{LayerWork, Run};
-use super::tail::{self, EndPass, Tail, TailWork};
+use super::tail::{self, EndPass, LayerShard, Tail, TailWork};
 use super::traffic::{self, Collective, Message};
 use super::units::Units;
 use super::{kinds, offload};
@@ -73,8 +73,8 @@ pub(super) struct LayerPasses {
     passes: [[Pass; kinds::COUNT]; 2],
     /// What goes to the host's memory.
     offloaded: [[Seconds; kinds::COUNT]; 2],
-    /// Parameters on a rank: dense ones, and those of its experts.
-    parameters: [[u64; 2]; kinds::COUNT],
+    /// Parameters on a rank.
+    parameters: [LayerShard; kinds::COUNT],
 }
 
 /// A micro-batch on a virtual stage before anything hides anything.
@@ -203,11 +203,9 @@ impl Run<'_> {
         let shape = self.shape;
         let halves = self.plan.recomputation().halves();
         LayerPasses {
-            passes: halves
-                .map(|what| kinds::each(shape, |experts, window| self.layer(experts, window, what))),
-            offloaded: halves
-                .map(|what| kinds::each(shape, |experts, _| self.offloaded_activations(experts, what))),
-            parameters: kinds::each(shape, |experts, _| self.layer_shard(experts)),
+            passes: halves.map(|what| kinds::each(shape, |kind| self.layer(kind, what))),
+            offloaded: halves.map(|what| kinds::each(shape, |kind| self.offloaded_activations(kind, what))),
+            parameters: kinds::each(shape, |kind| self.layer_shard(kind)),
         }
     }
 
@@ -258,14 +256,14 @@ impl Run<'_> {
         let count = self.plan.pipeline * self.plan.virtual_stages;
         let (first, last) = (place == 0, place + 1 == count);
         let mut activations = Seconds::ZERO;
-        let mut parameters = [self.held().end_parameters(first, last), 0];
-        let mut sharded = 0;
+        let mut parameters = [self.held().trained_ends(first, last), 0];
+        let mut sharded = [0; 2];
         for (half, counts) in self.kinds_of(&own, again).into_iter().enumerate() {
             for (kind, count) in counts.into_iter().enumerate() {
                 activations += layers.offloaded[half][kind] * count as f64;
-                let [dense, expert] = layers.parameters[kind];
+                let LayerShard { all, trained: [dense, expert] } = layers.parameters[kind];
                 parameters = [parameters[0] + dense * count, parameters[1] + expert * count];
-                sharded += (dense + expert) * count;
+                sharded = [sharded[0] + all * count, sharded[1] + (dense + expert) * count];
             }
         }
         let units = own.end - own.start;
@@ -284,8 +282,7 @@ impl Run<'_> {
     /// All virtual stages before anything hides anything.
     pub fn stage_works(&self) -> Vec<StageWork> {
         let halves = self.plan.recomputation().halves();
-        let works = halves
-            .map(|what| kinds::each(self.shape, |experts, window| self.layer_work(experts, window, what)));
+        let works = halves.map(|what| kinds::each(self.shape, |kind| self.layer_work(kind, what)));
         let layers = self.layer_passes();
         let work = |(place, own, again): (u64, Range<u64>, u64)| {
             let counts = self.kinds_of(&own, again);

@@ -1,10 +1,11 @@
 //! What a stage does once in a step, after its last backward pass: gradients, update and weights.
 
-use super::Split;
 use super::memory::MemoryInputs;
 use super::placement::{Group, Seats};
 use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
+use super::{LayerKind, Split};
+use stepcast_core::model::transformer::{Backward, Parameters};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{Overlaps, Sharding};
 
@@ -134,6 +135,15 @@ impl EndPass {
     }
 }
 
+/// Parameters of a layer on a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LayerShard {
+    /// All but those of adapters.
+    pub(super) all: u64,
+    /// Trained ones: dense ones, and those of experts.
+    pub(super) trained: [u64; 2],
+}
+
 /// Both ends of a pipeline wait for each other before they sum the gradients of a tied embedding.
 pub(super) fn tie(reduced: &mut [f64], [first, last]: [&TailWork; 2]) {
     let (Some(&at_first), Some(&at_last)) = (reduced.first(), reduced.last()) else { return };
@@ -150,22 +160,30 @@ impl Run<'_> {
     /// What a stage sends and updates once in a step.
     pub fn tail_work(&self, held: &MemoryInputs<'_>, index: u64) -> TailWork {
         let plan = self.plan;
-        let (dense, expert) = held.stage_parameters(index);
+        let (dense, expert) = held.stage_trained(index);
+        let (all_dense, all_expert) = held.stage_parameters(index);
         let (mut gradients, mut weights) = (Seconds::ZERO, Seconds::ZERO);
         // With every micro-batch, or once.
         let once = matches!(plan.sharding, Sharding::None | Sharding::Zero1 | Sharding::Keep);
         let gathered = matches!(plan.sharding, Sharding::Zero1 | Sharding::Zero2 | Sharding::Keep);
         let experts = Reduction { ranks: self.split().expert_replicas(), ..self.reduction() };
         let both = [
-            (self.reduction(), self.sharding_seats(), dense),
-            (experts, self.expert_replica_seats(), expert),
+            (self.reduction(), self.sharding_seats(), dense, all_dense),
+            (experts, self.expert_replica_seats(), expert, all_expert),
         ];
         // Each bucket is a message of its own.
         let in_buckets = |parameters: u64| plan.bucket.map(|bucket| parameters.div_ceil(bucket));
-        for (reduction, seats, parameters) in both {
+        for (reduction, seats, parameters, all) in both {
             let count = in_buckets(parameters).unwrap_or(1).max(1);
             for message in traffic::data_step(reduction, parameters, 1, self.widths()) {
-                let part = Message { count: 1, bytes: message.bytes.div_ceil(count), ..message };
+                // What is not updated is gathered only where ranks hold a part of it.
+                let bytes = match message.collective {
+                    Collective::AllGather if plan.sharding == Sharding::Keep => {
+                        self.gathered_bytes(all, parameters)
+                    }
+                    _ => message.bytes,
+                };
+                let part = Message { count: 1, bytes: bytes.div_ceil(count), ..message };
                 let time = self.time(&part, seats) * count as f64;
                 match message.collective {
                     Collective::AllGather if gathered => weights += time,
@@ -188,11 +206,18 @@ impl Run<'_> {
         TailWork { gradients, weights, tied: self.tied(index), update, offload, buckets }
     }
 
-    /// Parameters of a layer on a rank before sharding: dense ones, and those of its experts.
-    pub(super) fn layer_shard(&self, with_experts: bool) -> [u64; 2] {
+    /// Parameters of a layer on a rank before sharding.
+    pub(super) fn layer_shard(&self, kind: LayerKind) -> LayerShard {
         let (shape, split) = (self.shape, self.split());
-        let each = shape.layer_parameters(with_experts);
-        [each.dense_shard(split.tensor, shape.kv_heads), each.expert_shard(split.expert)]
+        let shard = |each: Parameters| {
+            [each.dense_shard(split.tensor, shape.kv_heads), each.expert_shard(split.expert)]
+        };
+        let trained = match kind.backward {
+            Backward::Nothing => Parameters::default(),
+            Backward::Own | Backward::All => shape.trained_layer_parameters(kind.with_experts),
+        };
+        let all = shard(shape.layer_parameters(kind.with_experts)).iter().sum();
+        LayerShard { all, trained: shard(trained) }
     }
 
     /// The sum of both gradients of a tied embedding, on the first and the last stage.
@@ -220,11 +245,13 @@ impl Run<'_> {
     }
 
     /// Bytes that an update moves for each parameter: gradients are read, optimiser states read and written, and weights
-    /// written; read, too, where the optimiser has no copy of its own beside two moments of their width.
+    /// written; read, too, where the optimiser has no copy of its own beside two moments of their width. Gradients of a graph,
+    /// which keep their place, are zeroed before and added to (read twice and written).
     pub(super) fn updated_bytes(&self) -> f64 {
         let [weight, gradient, optimiser] = self.plan.states.bytes();
         let weights = if optimiser == 2 * weight { 2 * weight } else { weight };
-        (weights + gradient + 2 * optimiser) as f64
+        let kept = if self.plan.graphs { 4 * gradient } else { 0 };
+        (weights + gradient + 2 * optimiser + kept) as f64
     }
 
     /// Of dense parameters and those of experts, the ones that a rank updates.

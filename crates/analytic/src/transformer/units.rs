@@ -10,7 +10,8 @@ use stepcast_core::strategy::Sharding;
 
 impl Run<'_> {
     /// Gather of the weights and reduction of the gradients of one layer, for every micro-batch.
-    pub(super) fn sharded_layer(&self, layers: u64, parameters: u64) -> [Seconds; 2] {
+    /// Given are all parameters of the layers, and those that are trained.
+    pub(super) fn sharded_layer(&self, layers: u64, parameters: [u64; 2]) -> [Seconds; 2] {
         let plan = self.plan;
         let (gathers, reduces) = match plan.sharding {
             Sharding::None | Sharding::Zero1 | Sharding::Keep => return [Seconds::ZERO; 2],
@@ -19,9 +20,13 @@ impl Run<'_> {
         };
         let [mut gather, mut reduce] = [Seconds::ZERO; 2];
         let reduction = self.reduction();
-        let unit = parameters / layers.max(1);
-        for message in traffic::data_step(reduction, unit, 1, self.widths()) {
-            let one = Message { count: 1, ..message };
+        let [all, trained] = parameters.map(|all| all / layers.max(1));
+        for message in traffic::data_step(reduction, trained, 1, self.widths()) {
+            let bytes = match message.collective {
+                traffic::Collective::AllGather => self.gathered_bytes(all, trained),
+                _ => message.bytes,
+            };
+            let one = Message { count: 1, bytes, ..message };
             match message.collective {
                 traffic::Collective::AllGather if gathers => gather += self.time(&one, self.sharding_seats()),
                 traffic::Collective::AllGather => {}
@@ -44,6 +49,14 @@ impl Run<'_> {
     pub fn widths(&self) -> traffic::Widths {
         let [_, gradient, _] = self.plan.states.bytes();
         traffic::Widths { gradient, weight: self.weight_width }
+    }
+
+    /// Bytes of the weights of which `trained` are trained, as they are gathered: frozen ones as they are stored.
+    pub(super) fn gathered_bytes(&self, all: u64, trained: u64) -> u64 {
+        match self.shape.tuning.adapters {
+            Some(own) => (all as f64 * own.base.bytes()).round() as u64 + trained * self.weight_width,
+            None => all * self.weight_width,
+        }
     }
 
     /// Where the ranks of one sharding group are.

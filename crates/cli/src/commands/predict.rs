@@ -1,14 +1,14 @@
 //! `stepcast predict`: one scenario, one method, one forecast, and the timeline of a simulation.
 
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
-use crate::numbers::percent;
+use crate::numbers::{amount, percent};
 use crate::render::{Screen, answers};
 use crate::request::{Request, ScenarioFlags, SimulationFlags};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, never_cancelled};
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::{name, several};
 use stepcast_report::plots::gantt::Gantt;
 use stepcast_report::plots::lines::Lines;
@@ -34,6 +34,7 @@ Examples:
   stepcast predict                                      the built-in quick start
   stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
   stepcast predict --model llama3-8b --machine dgx-h100
+  stepcast predict --model llama3-8b --lora 16 --device rtx-4090 --workers 1 --sequence 4096 --tokens 50M   fine-tuning with adapters
   stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
   stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
   stepcast predict --set batch=64 --set network=25gbe   try changes
@@ -65,6 +66,10 @@ pub(crate) struct Predict {
     /// Method of prediction; auto takes the first that applies
     #[arg(long, value_name = "NAME", default_value = "auto")]
     method: String,
+
+    /// Tokens to train on, such as 50M: how long it takes, and what it costs where prices are given
+    #[arg(long, value_name = "N", value_parser = amount)]
+    tokens: Option<f64>,
 
     /// Gain in throughput, in percent, below which scaling counts as saturated
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
@@ -103,7 +108,9 @@ pub(crate) struct Predict {
 
 impl Predict {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let mut request = self.simulation.request(&self.about)?;
+        let mut edits = self.simulation.edits(&self.about)?;
+        edits.extend(self.tokens.map(|tokens| Edit::set("data.tokens", tokens)));
+        let mut request = self.about.request_with(edits)?;
         let (_, method) = request.prepare(&self.method)?;
         let calibration =
             self.calibrate.as_deref().map(|path| request.calibrate(path, &self.method)).transpose()?;

@@ -65,8 +65,10 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
     ];
     let count = kinds.iter().filter(|(_, counted)| *counted).map(|(name, _)| (*name).to_owned()).collect();
     let section = ModelSection { count: Some(count), ..ModelSection::default() };
+    let (adapters, frozen) = source.transformer().map(|shape| shape.tuning.sections()).unwrap_or_default();
+    let section = ModelSection { adapters, frozen, ..section };
     match source {
-        ModelSource::Zoo { name, sequence } => {
+        ModelSource::Zoo { name, sequence, .. } => {
             ModelSection { zoo: Some(name.clone()), sequence: *sequence, ..section }
         }
         ModelSource::Transformer { name, shape } => {

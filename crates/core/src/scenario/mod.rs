@@ -41,7 +41,7 @@ pub use uncertain::UncertainInput;
 
 use crate::fault::Fault;
 use crate::machine::{self, Cluster, ServerSoftware};
-use crate::model::transformer::Transformer;
+use crate::model::transformer::{Transformer, Tuning};
 use crate::model::{Counting, ModelFile, zoo};
 use crate::pass::Recorded;
 use crate::prior::Priors;
@@ -72,6 +72,8 @@ pub enum ModelSource {
         name: String,
         /// Tokens of one sample, if they are not the usual ones.
         sequence: Option<u64>,
+        /// What of a transformer is trained.
+        tuning: Tuning,
     },
     /// A transformer given in the scenario.
     Transformer {
@@ -121,9 +123,9 @@ impl ModelSource {
     /// The shape of a transformer, if the model is known as one.
     pub fn transformer(&self) -> Option<Transformer> {
         match self {
-            Self::Zoo { name, sequence } => {
+            Self::Zoo { name, sequence, tuning } => {
                 let shape = zoo::transformer(name)?;
-                Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape })
+                Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), tuning: *tuning, ..shape })
             }
             Self::Transformer { shape, .. } | Self::Config { shape, .. } => Some(*shape),
             Self::Custom(_) | Self::Profile { .. } | Self::Onnx { .. } => None,
@@ -270,6 +272,13 @@ impl Scenario {
     }
 
     /// The software of the parameter servers. Unless the scenario names it, nothing is added to what was measured of
+    /// Samples of one epoch, where a data set gives them or their tokens.
+    pub fn epoch_samples(&self) -> Option<u64> {
+        let data = self.data?;
+        let sequence = || self.source.transformer().map(|shape| shape.sequence as f64);
+        data.samples.or_else(|| Some((data.tokens? / sequence()?).ceil() as u64))
+    }
+
     /// servers: a start-up, a rate of hosts, or the server operations of a profile.
     pub fn server_software(&self) -> ServerSoftware {
         let network = &self.cluster.network;

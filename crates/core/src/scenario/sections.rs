@@ -7,7 +7,7 @@ use super::training::{DataSection, InputSection, PriceSection};
 use crate::keys::{NameOr, document_keys};
 use crate::machine::{NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::ModelFile;
-use crate::model::transformer::TransformerSection;
+use crate::model::transformer::{AdaptersSection, FrozenSection, TransformerSection};
 use crate::strategy::StrategySection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,10 @@ document_keys! {
         config: String, "path", "–";
         /// Tokens of one sample, for models whose samples are sequences.
         sequence: u64, "integer", "that of the model";
+        /// Adapters of low rank, trained in place of a transformer's matrices, see below.
+        adapters: AdaptersSection, "table", "everything is trained";
+        /// Parts of a transformer that are not trained, see below.
+        frozen: FrozenSection, "table", "none";
         /// File with measured steps of one worker, beside the scenario.
         profile: String, "path", "–";
         /// ONNX file of a model, beside the scenario.

@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::keys::{Check, keys, plain, section_of};
+use crate::model::transformer::{DocumentLengths, Documents, Lengths, Packing};
 use crate::quantity::SamplesPerSec;
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ pub(super) const USUAL_CURRENCY: &str = "USD";
 
 keys! {
     /// The data set: gives the epoch time.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq)]
     struct DataSet;
     /// `[data]`: gives the epoch time.
     section DataSection, missing |key| {
@@ -20,13 +21,27 @@ keys! {
     };
     keys {
         /// Samples in one epoch.
-        samples: u64 => u64, required, Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        samples: u64 => u64, optional("as many as `tokens` make"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        /// Tokens in one epoch, for models whose samples are sequences.
+        tokens: f64 => f64, optional("those of `samples`"), Check::Positive("a number such as 50e6"), Resolved;
         /// Epochs to train.
         epochs: u64 => u64, default(1_u64), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        /// Lengths of documents in tokens: one for all, a list, a file of lines `length,count`, or `{ mean = 600, spread = 1.0 }` for a
+        /// log-normal distribution whose logarithm has this standard deviation. Which tokens count in the loss changes no time.
+        lengths: Lengths => DocumentLengths, optional("a document fills a sample"), Check::Any, Resolved;
+        /// How documents share a sequence: `"padded"` if each has its own, packed with attention `"across"` them or `"within"` each.
+        packing: Packing => Packing, default(Packing::Within), Check::Any, Resolved;
     }
 }
 
 section_of!(DataSet, DataSection);
+
+impl DataSet {
+    /// Documents that are shorter than samples.
+    pub fn documents(&self) -> Option<Documents> {
+        self.lengths.map(|lengths| Documents { packing: self.packing, lengths })
+    }
+}
 
 /// What workers read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,9 @@
 //! Decoders that are measured on one device: shards of their layers, and whole steps.
 
 use super::read::MeasuredDecoder;
-use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::compute::{Computed, Parts, Shard};
 use stepcast_analytic::transformer::flops::Work;
+use stepcast_analytic::transformer::{LayerKind, Split};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::precision::Precision;
@@ -101,7 +101,7 @@ impl Decoder {
     pub fn computed(&self, parts: &Parts, shape: &Transformer, plan: &Plan, what: Piece) -> Computed {
         let split = Split { tensor: self.tensor, ..Split::WHOLE };
         let work = Work { sequence: self.sequence, batch: self.micro_batch, mask: Mask::Causal };
-        let shard = Shard::new(shape, plan, &split, [false, false], None, work);
+        let shard = Shard::new(shape, plan, &split, LayerKind::default(), false, work);
         match what {
             Piece::Block => parts.layer(&shard),
             Piece::Head => parts.head(&shard, self.vocabulary as f64 / self.tensor as f64),

@@ -70,7 +70,8 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
         table.figure("staleness", ratio(staleness), "updates by others between a pull and the update");
     }
     if let (Some(training), Some(data)) = (&forecast.training, scenario.data) {
-        table.figure("epoch", duration(training.epoch), several(data.samples, "sample"));
+        let samples = scenario.epoch_samples().unwrap_or(0);
+        table.figure("epoch", duration(training.epoch), several(samples, "sample"));
         trained(&mut table, training, data.epochs);
     }
     table

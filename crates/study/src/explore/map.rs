@@ -131,7 +131,7 @@ impl Map {
         watch: &mut Watch<'_>,
     ) -> Result<Self, Fault> {
         let refuse = |key, reason: &str, remedy: Remedies| Err(Fault::in_key(key, reason, remedy));
-        let Some(data) = scenario.data else {
+        let Some(samples) = scenario.epoch_samples() else {
             return refuse(
                 "data",
                 "a map shows epoch times, and there is no data set",
@@ -188,7 +188,7 @@ impl Map {
                     nodes: count,
                     batch,
                     iteration: prediction.iteration,
-                    epoch: prediction.throughput.time_for(data.samples as f64),
+                    epoch: prediction.throughput.time_for(samples as f64),
                     minibatch,
                     admissible: extent.minibatch.is_none_or(|range| range.contains(minibatch)),
                 });

@@ -92,7 +92,7 @@ pub(crate) const MEMORY: &str = "memory";
 /// One pass over the data, where a data set is given. Workers that wait for each other take a whole number of steps;
 /// the last one may have fewer samples, but takes as long.
 pub(crate) fn epoch(scenario: &Scenario, prediction: &Prediction) -> Option<Seconds> {
-    let samples = scenario.data?.samples as f64;
+    let samples = scenario.epoch_samples()? as f64;
     let trained = match scenario.strategy.synchronisation {
         Synchronisation::Bsp | Synchronisation::LocalSgd(_) if prediction.samples > 0 => {
             let step = prediction.samples as f64;
@@ -148,7 +148,7 @@ fn too_large(scenario: &Scenario) -> Vec<Warning> {
 
 /// Warns of steps that have more samples than the data set.
 pub(crate) fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Option<Warning> {
-    let samples = scenario.data?.samples;
+    let samples = scenario.epoch_samples()?;
     (prediction.samples > samples).then(|| Warning {
         code: "batch-above-data",
         message: format!(

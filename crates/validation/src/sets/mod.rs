@@ -14,6 +14,7 @@ mod tf_ps;
 mod throughput;
 mod transformer_memory;
 pub(crate) mod transformer_steps;
+mod tuning;
 mod zeng2023;
 
 use crate::ValidationError;
@@ -41,6 +42,7 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "tf-saturation" => throughput::tf_saturation(run),
         "transformer-memory" => transformer_memory::run(run),
         "transformer-steps" => transformer_steps::run(run),
+        "tuning" => tuning::run(run),
         "zeng2023" => zeng2023::run(run),
         _ => throughput::scenarios(run),
     }

@@ -7,8 +7,8 @@ use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;
 use serde_json::Value;
-use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
+use stepcast_analytic::transformer::{LayerKind, Split};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
@@ -50,7 +50,7 @@ fn on_one_gpu(row: &Value) -> Figure {
     };
     let (family, predicted) = match kind {
         "step" => ("peak of a step, H200", held.rank(0).total()),
-        "block" => ("kept by a shard, H200", held.kept_by(false, held.recompute.what)),
+        "block" => ("kept by a shard, H200", held.kept_by(LayerKind::default(), held.recompute.what)),
         _ => ("kept by a shard, H200", held.kept_by_head()),
     };
     let name = format!(

@@ -100,6 +100,9 @@ const FLASH_BACKWARD: f64 = 2.5;
 /// Kernels of flash attention, forward and backward: the sums of gradients before and after have their own.
 const FLASH_KERNELS: [f64; 2] = [1.0, 3.0];
 
+/// Passes over keys and values that are repeated for all heads: read and written; backward, their gradients are added up.
+const REPEATED: f64 = 4.0;
+
 /// Width of a head at which shares of flash attention are stated.
 const HEAD: f64 = 128.0;
 
@@ -139,10 +142,15 @@ impl Parts {
         let blocks = if shard.shape.causal { 1.0 + own.diagonal / shard.keys.max(1.0) } else { 1.0 };
         let operations = shard.core * blocks * narrow;
         let [query, keys, values] = shard.widths;
-        let moved = self.width() * shard.tokens * (2.0 * query + keys + values);
+        let each = self.width() * shard.tokens;
+        let (moved, repeated) = match shard.repeats {
+            true => (each * 4.0 * query, REPEATED * each * query),
+            false => (each * (2.0 * query + keys + values), 0.0),
+        };
         let work = |index: usize, operations: f64, moved: f64| {
             let computing: Seconds = Flops::new(operations) / (self.flash[index] * faster);
-            Work { device: computing.max(self.passing(moved)), kernels: FLASH_KERNELS[index] }
+            let kernels = FLASH_KERNELS[index] + if shard.repeats { 2.0 } else { 0.0 };
+            Work { device: computing.max(self.passing(moved)) + self.passing(repeated), kernels }
         };
         [work(0, operations, moved), work(1, FLASH_BACKWARD * operations, 3.0 * moved)]
     }
@@ -184,8 +192,12 @@ impl Parts {
         let routed = shard.mlp_of(experts.visits / experts.count, experts.width, experts.count);
         // Products of experts in 8 bits are Transformer Engine's alone.
         let written = self.software.is_written();
-        let products = |own: &[Product]| if written { self.linear(own) } else { self.matrices(own) };
-        let mut sum = self.matrices(&[router]).and(products(&routed));
+        let trained = [true, shard.shape.trains_matrices()];
+        let products = |own: &[Product]| match written {
+            true => self.linear(shard, own, true),
+            false => self.matrices(own, trained).and(self.expanded(shard, own, true)),
+        };
+        let mut sum = self.matrices(&[router], trained).and(products(&routed));
         sum = sum.and(self.activation(shard, experts.visits * experts.width));
         if experts.shared > 0.0 {
             sum = sum.and(products(&shard.mlp_of(shard.tokens, experts.shared, 1.0)));
@@ -204,12 +216,16 @@ impl Parts {
     }
 }
 
-/// Share of the host's time that remains in a compiled step.
-const COMPILED: f64 = 0.5;
+/// Share of the host's time for each kernel that remains where a compiler issues them, and of that for saved random states.
+const COMPILED: [f64; 2] = [0.5, 0.2];
+
+/// Time of the host to enter a compiled layer, forward or backward: guards and the call of its graph; chosen on compiled steps of
+/// small decoders on an H200 (validation set `tuning`).
+const GRAPH: Seconds = Seconds::new(0.4e-3);
 
 impl Parts {
     fn each(&self) -> Seconds {
-        let compiled = if self.software.compiled { COMPILED } else { 1.0 };
+        let compiled = if self.software.compiled { COMPILED[0] } else { 1.0 };
         self.constants.host * compiled * self.slowness
     }
 }
@@ -227,7 +243,20 @@ impl Compute {
     pub fn checkpoint(&self) -> Seconds {
         match self {
             Self::OneRate { .. } => Seconds::ZERO,
-            Self::Parts(parts) => parts.constants.checkpoint * parts.slowness,
+            Self::Parts(parts) => {
+                let compiled = if parts.software.compiled { COMPILED[1] } else { 1.0 };
+                parts.constants.checkpoint * (compiled * parts.slowness)
+            }
+        }
+    }
+
+    /// Time of the host to enter a layer that is compiled, in each pass over it.
+    pub fn entering(&self) -> Seconds {
+        match self {
+            Self::Parts(parts) if parts.software.compiled && parts.constants.host > Seconds::ZERO => {
+                GRAPH * parts.slowness
+            }
+            _ => Seconds::ZERO,
         }
     }
 

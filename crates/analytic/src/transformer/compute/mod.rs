@@ -7,6 +7,7 @@
 //! times shares that are assumed (`catalog/priors.toml`, `[transformer]`). A device whose share of the peak rate is
 //! given computes all operations at [one rate](Compute::OneRate).
 
+mod adapters;
 mod kernels;
 mod pointwise;
 mod shard;
@@ -15,10 +16,11 @@ pub use kernels::Product;
 pub use shard::Shard;
 
 use stepcast_core::machine::{Device, Generation};
+use stepcast_core::model::transformer::Backward;
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Implementation, Loss, Plan, Strategy};
+use stepcast_core::strategy::{Loss, Plan, Strategy};
 
 /// How fast a device computes the parts of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,7 +84,7 @@ impl Software {
 
     /// The software of a strategy and its plan.
     pub fn from_strategy(strategy: &Strategy, plan: &Plan, workers: u64) -> Self {
-        let written = plan.implemented_by() != Implementation::Pytorch;
+        let written = !plan.implemented_by().is_eager();
         Self {
             precision: strategy.precision,
             fused: strategy.compiled || written,
@@ -202,9 +204,18 @@ impl Parts {
         Self { product: self.product * faster, flash: self.flash.map(|rate| rate * faster), ..self }
     }
 
-    /// Bytes of a number between layers, of which sums are made: 32 bits under automatic mixed precision.
-    fn residual_width(&self) -> f64 {
-        if self.software.precision.is_mixed() { 4.0 } else { self.width() }
+    /// The same device whose host replays a graph of the whole step.
+    #[must_use]
+    pub const fn graphed(self) -> Self {
+        let none = Seconds::ZERO;
+        let constants = Transformers { host: none, checkpoint: none, ..self.constants };
+        Self { constants, ..self }
+    }
+
+    /// Bytes of a number between layers, of which sums are made: 32 bits under automatic mixed precision, unless weights are
+    /// frozen in 16.
+    fn residual_width(&self, shard: &Shard<'_>) -> f64 {
+        if self.software.precision.is_mixed() && shard.shape.trains_matrices() { 4.0 } else { self.width() }
     }
 
     fn width(&self) -> f64 {
@@ -235,6 +246,12 @@ impl Work {
     pub fn and(self, other: Self) -> Self {
         Self { device: self.device + other.device, kernels: self.kernels + other.kernels }
     }
+
+    /// What is left of it without a part of it.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self { device: self.device - part.device, kernels: self.kernels - part.kernels }
+    }
 }
 
 /// A layer or the output layer for one micro-batch.
@@ -252,6 +269,8 @@ pub struct Computed {
     pub alternate: Work,
     /// The MLP or the experts alone, forward, as part of it.
     pub mlp: Work,
+    /// The end of the forward pass, before which recomputation of a layer stops.
+    pub last: Work,
 }
 
 impl Computed {
@@ -265,6 +284,7 @@ impl Computed {
             core: [self.core[0].and(other.core[0]), self.core[1].and(other.core[1])],
             alternate: self.alternate.and(other.alternate),
             mlp: self.mlp.and(other.mlp),
+            last: self.last.and(other.last),
         }
     }
 
@@ -278,6 +298,7 @@ impl Computed {
             core: self.core.map(times),
             alternate: times(self.alternate),
             mlp: times(self.mlp),
+            last: times(self.last),
         }
     }
 
@@ -291,6 +312,30 @@ impl Computed {
             core: self.core.map(slower),
             alternate: slower(self.alternate),
             mlp: slower(self.mlp),
+            last: slower(self.last),
+        }
+    }
+
+    /// The same with core attention that takes `factor` times as long.
+    #[must_use]
+    pub fn with_slower_core(self, factor: f64) -> Self {
+        let [forward, backward] = self.core.map(|work| work.device * (factor - 1.0));
+        let more = |work: Work, time| Work { device: work.device + time, ..work };
+        Self {
+            forward: more(self.forward, forward),
+            input: more(self.input, backward),
+            core: [more(self.core[0], forward), more(self.core[1], backward)],
+            ..self
+        }
+    }
+
+    /// The same with nothing behind the forward pass of a layer that does not go backward.
+    fn going_backward(self, backward: Backward) -> Self {
+        match backward {
+            Backward::Nothing => {
+                Self { core: [self.core[0], Work::default()], forward: self.forward, ..Self::default() }
+            }
+            Backward::Own | Backward::All => self,
         }
     }
 
@@ -304,13 +349,19 @@ impl Computed {
 impl Parts {
     /// One layer.
     pub fn layer(&self, shard: &Shard<'_>) -> Computed {
-        let own =
-            self.linear(&shard.attention_products()).and(self.attention(shard)).and(self.between(shard));
+        let (to_attention, from_attention) = shard.products_around_attention();
+        let own = self
+            .linear(shard, &to_attention, shard.backward == Backward::All)
+            .and(self.linear(shard, &from_attention, true))
+            .and(self.attention(shard))
+            .and(self.between(shard));
         let mlp = match &shard.experts {
             Some(experts) => self.experts(shard, experts),
-            None => self.linear(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp)),
+            None => self
+                .linear(shard, &shard.mlp_products(), true)
+                .and(self.activation(shard, shard.tokens * shard.mlp)),
         };
-        let mut all = own.and(Computed { mlp: mlp.forward, ..mlp });
+        let mut all = own.and(Computed { mlp: mlp.forward, ..mlp }).and(self.adapters(shard));
         if shard.experts.is_some() {
             all = all.slower(self.constants.stack_experts);
         }
@@ -321,7 +372,8 @@ impl Parts {
             device: between.device + products * shard.alternate,
             kernels: between.kernels + (all.forward.kernels - between.kernels) * shard.alternate,
         };
-        self.paced(all)
+        all.last = self.behind_last_kept(shard);
+        self.paced(all.going_backward(shard.backward))
     }
 
     /// Core attention of a layer alone.
@@ -338,7 +390,8 @@ impl Parts {
     pub fn head(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
         let chunks = if shard.loss == Some(Loss::Chunked) { Loss::chunks(shard.shape) } else { 1.0 };
         let logits = Product::new(shard.tokens / chunks, vocabulary, shard.hidden);
-        self.paced(self.matrices(&[logits]).times(chunks).and(self.loss(shard, vocabulary)))
+        let trained = [true, !shard.shape.tuning.frozen_output];
+        self.paced(self.matrices(&[logits], trained).times(chunks).and(self.loss(shard, vocabulary)))
     }
 
     /// The embedding.
@@ -347,8 +400,10 @@ impl Parts {
     }
 
     /// Products of a layer. In 8-bit floating point, the input, the weights and the gradient of the output are cast.
-    fn linear(&self, products: &[Product]) -> Computed {
-        let mut sum = self.matrices(products);
+    fn linear(&self, shard: &Shard<'_>, products: &[Product], of_input: bool) -> Computed {
+        let trained = shard.shape.trains_matrices();
+        let mut sum =
+            self.matrices(products, [of_input, trained]).and(self.expanded(shard, products, of_input));
         let Some(faster) = self.float8 else { return sum };
         sum = sum.slower(1.0 / faster);
         for product in products.iter().filter(|product| product.count > 0.0) {
@@ -367,19 +422,23 @@ impl Parts {
         sum
     }
 
-    /// Forward and both gradients of products with weights. Under automatic mixed precision, weights are cast before the
+    /// Forward and those gradients of products with weights that exist, of inputs and of weights. Under automatic mixed precision, weights are cast before the
     /// first and their gradients after the last.
-    fn matrices(&self, products: &[Product]) -> Computed {
+    fn matrices(&self, products: &[Product], [of_input, of_weight]: [bool; 2]) -> Computed {
         let mut sum = Computed::default();
         for product in products.iter().filter(|product| product.count > 0.0) {
             let work = |product: Product| Work { device: self.product(&product), kernels: 1.0 };
-            let cast = match self.software.precision.is_mixed() {
+            let cast = match self.software.precision.is_mixed() && of_weight {
                 true => Work { device: self.streaming(pointwise::CAST * product.weights()), kernels: 1.0 },
                 false => Work::default(),
             };
             sum.forward = sum.forward.and(work(*product)).and(cast);
-            sum.input = sum.input.and(work(product.of_input()));
-            sum.weight = sum.weight.and(work(product.of_weight())).and(cast);
+            if of_input {
+                sum.input = sum.input.and(work(product.of_input()));
+            }
+            if of_weight {
+                sum.weight = sum.weight.and(work(product.of_weight())).and(cast);
+            }
         }
         sum
     }
@@ -395,6 +454,7 @@ impl Parts {
             core: all.core.map(pace),
             alternate: pace(all.alternate),
             mlp: pace(all.mlp),
+            last: pace(all.last),
         }
     }
 }

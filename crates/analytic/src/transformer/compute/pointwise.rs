@@ -8,6 +8,9 @@ use super::{Computed, Parts, Shard, Work};
 use stepcast_core::model::transformer::Mlp;
 use stepcast_core::strategy::Loss;
 
+/// Bytes of a number in 16 bits.
+pub(super) const HALF: f64 = 2.0;
+
 /// Bytes moved to cast a number from 32 to 16 bits or back.
 pub(super) const CAST: f64 = 6.0;
 
@@ -22,6 +25,19 @@ pub(super) const CAST_TO_FLOAT8_FUSED: ([f64; 3], [f64; 3]) = ([0.0, 0.0, 4.0], 
 /// Passes of a norm, in units of r: input and output; backward, gradient and input for its input and for its weights,
 /// and the result.
 const NORM: [f64; 2] = [2.0, 5.0];
+
+/// Backward passes of a norm whose weights are frozen.
+const NORM_FROZEN: f64 = 3.0;
+
+/// Bytes of a root mean square of separate operations for each number of 16 bits, forward and backward: cast to 32 bits, square,
+/// mean, factor, cast back, weights; and the gradients of each, with the sums where paths meet.
+const SEPARATE_NORM: [f64; 2] = [36.0, 80.0];
+/// The same of a number of 32 bits, without the casts.
+const SEPARATE_NORM_WIDE: [f64; 2] = [34.0, 76.0];
+/// Of these, what gradients of the weights move.
+const SEPARATE_WEIGHTS: f64 = 10.0;
+/// Kernels of such a norm beside those of a fused one.
+const SEPARATE_KERNELS: [f64; 2] = [6.0, 11.0];
 
 /// Passes of rotary positions for each number of queries and keys, in units of w, forward and backward: halves
 /// exchanged, two factors and a sum; fused, one read and one write.
@@ -53,6 +69,12 @@ const LOSS_CHUNKED: [f64; 2] = [6.0, 0.0];
 /// Kernels of norm and loss.
 const LOSS_KERNELS: [f64; 2] = [5.0, 6.0];
 
+/// A norm and the sum before it in one kernel, passes in units of r and of w: the stream is read and written, the sum's other
+/// part is read and the result written; backward, both gradients and the stream are read, the gradient is written, and the
+/// gradient and the stream are read for the weights.
+const COMPILED_HALF: [f64; 2] = [2.0, 4.0];
+const COMPILED_KERNELS: [f64; 2] = [2.0, 6.0];
+
 /// Kernels of two norms and two sums, forward, and of their gradients with the sums of gradients that meet.
 const REST_KERNELS: [f64; 2] = [4.0, 10.0];
 
@@ -61,44 +83,81 @@ impl Parts {
         Work { device: self.passing(bytes), kernels }
     }
 
+    /// Bytes that a norm moves for each number of `width` bytes, forward and backward.
+    fn norm_bytes(&self, shard: &Shard<'_>, width: f64) -> [f64; 2] {
+        let trained = shard.shape.trains_matrices();
+        if shard.separate_norms() {
+            let [forward, backward] = if width > HALF { SEPARATE_NORM_WIDE } else { SEPARATE_NORM };
+            return [forward, backward - if trained { 0.0 } else { SEPARATE_WEIGHTS }];
+        }
+        [NORM[0] * width, if trained { NORM[1] } else { NORM_FROZEN } * width]
+    }
+
     fn fused(&self) -> bool {
         self.software.fused
     }
 
     /// Norms, sums on the residual path, dropout, biases and positions of a layer.
     pub(super) fn between(&self, shard: &Shard<'_>) -> Computed {
-        let (r, w) = (self.residual_width(), self.width());
-        let mixed = self.software.precision.is_mixed();
+        let (r, w) = (self.residual_width(shard), self.width());
+        let trained = shard.shape.trains_matrices();
+        let [query, keys, _] = shard.widths;
+        let mixed = self.software.precision.is_mixed() && trained;
         let norms = if shard.shape.sandwich { 4.0 } else { 2.0 };
         let cast = if mixed { CAST } else { 0.0 };
         // Each half of a layer: a norm, a cast of its output, and the sum of r and w into r.
-        let mut forward = norms * NORM[0] * r + 2.0 * (cast + 2.0 * r + w);
-        let mut backward = norms * NORM[1] * r + 2.0 * (2.0 * cast + 3.0 * r);
+        let norm = self.norm_bytes(shard, r);
+        let mut forward = norms * norm[0] + 2.0 * (cast + 2.0 * r + w);
+        let mut backward = norms * norm[1] + 2.0 * (2.0 * cast + 3.0 * r);
         let mut kernels = REST_KERNELS;
-        if mixed {
+        if self.software.compiled {
+            // Each half of a layer: the sum, the norm and the cast in one kernel.
+            forward = norms * COMPILED_HALF[0] * (r + w);
+            backward = norms * (COMPILED_HALF[1] * r + 2.0 * w);
+            kernels = COMPILED_KERNELS;
+        } else if !trained {
+            kernels[1] -= 2.0;
+        }
+        if mixed && !self.software.compiled {
             kernels = [kernels[0] + 2.0, kernels[1] + 4.0];
         }
         if shard.dropout {
             (forward, backward) = (forward + 2.0 * DROPOUT, backward + 2.0 * DROPOUT);
             kernels = kernels.map(|count| count + 2.0);
         }
-        if shard.shape.bias {
+        if shard.shape.bias && trained {
             backward += 2.0 * w;
             kernels[1] += 4.0;
         }
-        let [query, keys, _] = shard.widths;
         let rotated = if shard.shape.positions == 0 { query + keys } else { 0.0 };
+        if shard.separate_norms() {
+            kernels = [0, 1].map(|index| kernels[index] + norms * SEPARATE_KERNELS[index]);
+        }
+        let (mut of_heads, mut of_heads_back) = (0.0, 0.0);
+        if shard.shape.qk_norm {
+            let norm = self.norm_bytes(shard, w);
+            (of_heads, of_heads_back) = (norm[0] * (query + keys), norm[1] * (query + keys));
+            let each = if shard.separate_norms() { SEPARATE_KERNELS } else { [1.0, 2.0] };
+            kernels = [0, 1].map(|index| kernels[index] + 2.0 * each[index]);
+        }
+        if shard.separate {
+            // Heads lie beside tokens behind attention; gradients of its three projections and of the MLP's two are added.
+            of_heads += 2.0 * w * query;
+            backward += 7.0 * w;
+            kernels[0] += 1.0;
+        }
         let rotary = usize::from(self.fused());
         if rotated > 0.0 {
             let [forward, backward] = ROTARY_KERNELS[rotary];
             kernels = [kernels[0] + forward, kernels[1] + backward];
         }
         let positions = ROTARY[rotary] * w * rotated;
-        let biases = if shard.shape.qkv_bias { w * (query + keys) } else { 0.0 };
+        let biases = if shard.shape.qkv_bias && trained { w * (query + keys) } else { 0.0 };
         let own = shard.own_tokens * shard.hidden;
         Computed {
-            forward: self.work(own * forward + shard.tokens * positions, kernels[0]),
-            input: self.work(own * backward + shard.tokens * (positions + biases), kernels[1]),
+            forward: self.work(own * forward + shard.tokens * (positions + of_heads), kernels[0]),
+            input: self
+                .work(own * backward + shard.tokens * (positions + biases + of_heads_back), kernels[1]),
             ..Computed::default()
         }
     }
@@ -110,7 +169,7 @@ impl Parts {
             Mlp::Swiglu if self.fused() => (GATED_FUSED, [1.0, 1.0]),
             Mlp::Swiglu => (GATED, [2.0, 3.0]),
         };
-        let bias = if shard.shape.bias { 1.0 } else { 0.0 };
+        let bias = if shard.shape.bias && shard.shape.trains_matrices() { 1.0 } else { 0.0 };
         let w = self.width() * numbers;
         Computed {
             forward: self.work(w * passes[0], kernels[0]),
@@ -121,7 +180,7 @@ impl Parts {
 
     /// The last norm and the loss over `vocabulary` logits of every token.
     pub(super) fn loss(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
-        let r = self.residual_width();
+        let r = self.residual_width(shard);
         let usual = if self.fused() { Loss::Compiled } else { Loss::Eager };
         let bytes = match shard.loss.unwrap_or(usual) {
             Loss::Eager => LOSS,
@@ -139,9 +198,12 @@ impl Parts {
 
     /// Rows of the embedding, and its gradient: filled with zeros and added to; once more if the output layer shares it.
     pub(super) fn lookup(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
-        let r = self.residual_width();
+        let r = self.residual_width(shard);
         let rows = shard.own_tokens * shard.hidden * r;
         let table = vocabulary * shard.hidden * r * if shard.shape.tied { 3.0 } else { 1.0 };
+        if shard.shape.tuning.frozen_embedding {
+            return Computed { forward: self.work(2.0 * rows, 2.0), ..Computed::default() };
+        }
         let gradient = Work { device: self.passing(3.0 * rows) + self.streaming(table), kernels: 3.0 };
         Computed { forward: self.work(2.0 * rows, 2.0), input: gradient, ..Computed::default() }
     }

@@ -1,10 +1,11 @@
 //! The shard of a layer that one device computes, in numbers of elements.
 
 use super::Product;
+use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
-use stepcast_core::model::transformer::{Mlp, Transformer};
-use stepcast_core::strategy::{Attention, Loss, Plan};
+use stepcast_core::model::transformer::{Backward, Mlp, NormKind, Packing, Target, Transformer};
+use stepcast_core::strategy::{Attention, Implementation, Loss, Plan};
 
 /// Experts of a layer on one device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,6 +55,12 @@ pub struct Shard<'a> {
     pub loss: Option<Loss>,
     /// Whether dropout keeps masks.
     pub dropout: bool,
+    /// What is computed in the backward pass.
+    pub backward: Backward,
+    /// Whether keys and values are repeated for all heads: PyTorch's kernel for documents of several lengths needs it.
+    pub repeats: bool,
+    /// Whether norms are separate operations in 32 bits (Hugging Face).
+    pub separate: bool,
     /// Whether one product computes queries, keys and values, and one gate and factor.
     pub joined: bool,
     /// The experts, in a layer that has them.
@@ -67,10 +74,11 @@ impl<'a> Shard<'a> {
         shape: &'a Transformer,
         plan: &Plan,
         split: &Split,
-        [with_experts, fused]: [bool; 2],
-        window: Option<u64>,
+        kind: LayerKind,
+        fused: bool,
         work: Work,
     ) -> Self {
+        let LayerKind { with_experts, window, backward } = kind;
         let flops = LayerFlops::new(shape, with_experts, window, work);
         let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
         let tensor = split.tensor as f64;
@@ -109,13 +117,18 @@ impl<'a> Shard<'a> {
             attention: plan.attention_kind(),
             loss: plan.loss,
             dropout: plan.dropout,
+            backward,
+            repeats: shape.documents.is_some_and(|own| own.packing == Packing::Within)
+                && plan.implemented_by().is_eager()
+                && shape.kv_heads < shape.heads,
+            separate: plan.implemented_by() == Implementation::HuggingFace && !fused,
             joined: fused || shape.mlp == Mlp::Gelu,
             experts,
         }
     }
 
     /// Products around attention.
-    pub(super) fn attention_products(&self) -> [Product; 6] {
+    fn attention_products(&self) -> [Product; 6] {
         let [query, keys, values] = self.widths;
         let product = |columns, depth| Product::new(self.tokens, columns, depth);
         let (_, value) = self.shape.widths();
@@ -154,4 +167,79 @@ impl<'a> Shard<'a> {
             (Mlp::Swiglu, false) => [product(width, self.hidden), product(width, self.hidden), back],
         }
     }
+
+    /// Whether its norms are separate operations: fused kernels of PyTorch compute layer norms.
+    pub(super) const fn separate_norms(&self) -> bool {
+        self.separate && matches!(self.shape.norm, NormKind::Rms)
+    }
+
+    /// Products that compute queries, keys and values, and those behind attention.
+    pub(super) fn products_around_attention(&self) -> ([Product; 4], [Product; 1]) {
+        let [a, b, c, d, e, _] = self.attention_products();
+        let none = Product::NONE;
+        match (self.shape.mla, self.joined) {
+            (Some(_), _) => ([a, b, c, d], [e]),
+            (None, true) => ([a, none, none, none], [b]),
+            (None, false) => ([a, b, c, none], [d]),
+        }
+    }
+
+    /// The products A and B of all adapters, and whether the input of A is the layer's.
+    pub(super) fn adapters(&self) -> Vec<AdapterProducts> {
+        let Some(adapters) = self.shape.tuning.adapters else { return Vec::new() };
+        let rank = adapters.rank as f64;
+        let mut all = Vec::new();
+        let mut add = |target: Target, rows: f64, [input, output]: [f64; 2], count: f64| {
+            if adapters.targets.has(target) {
+                let product = |columns, depth| Product { rows, columns, depth, count };
+                let of_layer = matches!(target, Target::Q | Target::K | Target::V);
+                all.push(AdapterProducts { a: product(rank, input), b: product(output, rank), of_layer });
+            }
+        };
+        let (hidden, [query, keys, values]) = (self.hidden, self.widths);
+        let (_, value) = self.shape.widths();
+        match self.shape.mla {
+            Some(mla) => {
+                let narrow = if mla.query_rank == 0 { hidden } else { mla.query_rank as f64 };
+                let wide = self.heads * (mla.nope + mla.value) as f64;
+                add(Target::Q, self.tokens, [narrow, query], 1.0);
+                add(Target::K, self.tokens, [mla.key_value_rank as f64, wide], 1.0);
+            }
+            None => {
+                add(Target::Q, self.tokens, [hidden, query], 1.0);
+                add(Target::K, self.tokens, [hidden, keys], 1.0);
+                add(Target::V, self.tokens, [hidden, values], 1.0);
+            }
+        }
+        add(Target::O, self.tokens, [self.heads * value as f64, hidden], 1.0);
+        let mut mlp = |rows: f64, width: f64, count: f64, routed: bool| {
+            let each = |target: Target| if routed { Target::Experts } else { target };
+            if self.shape.mlp == Mlp::Swiglu {
+                add(each(Target::Gate), rows, [hidden, width], count);
+            }
+            add(each(Target::Up), rows, [hidden, width], count);
+            add(each(Target::Down), rows, [width, hidden], count);
+        };
+        match self.experts {
+            Some(experts) => {
+                mlp(experts.visits / experts.count, experts.width, experts.count, true);
+                if experts.shared > 0.0 {
+                    mlp(self.tokens, experts.shared, 1.0, false);
+                }
+            }
+            None => mlp(self.tokens, self.mlp, 1.0, false),
+        }
+        all
+    }
+}
+
+/// The two products of an adapter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct AdapterProducts {
+    /// To the rank.
+    pub(super) a: Product,
+    /// From the rank.
+    pub(super) b: Product,
+    /// Whether its input is that of the layer, behind a norm.
+    pub(super) of_layer: bool,
 }

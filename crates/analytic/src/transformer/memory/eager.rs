@@ -6,9 +6,9 @@
 //! second copy of the attention output. Under autocast, what passes between layers is in 32 bits, and 16-bit copies of
 //! matrices are kept.
 
-use super::MemoryInputs;
-use stepcast_core::model::transformer::{Mlp, NormKind};
-use stepcast_core::strategy::{Attention, Recompute, States};
+use super::{LayerKind, MemoryInputs};
+use stepcast_core::model::transformer::{Backward, Mlp, NormKind, Packing, Target};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, States};
 
 /// Memory in use while operations come and go, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +44,8 @@ pub(super) struct Layer {
     pub(super) recompute: Recompute,
     autocast: bool,
     rotated: bool,
+    /// Whether queries and keys are not kept before their rotation.
+    separate: bool,
     gated: bool,
     /// What passes from layer to layer.
     pub(super) stream: f64,
@@ -52,6 +54,8 @@ pub(super) struct Layer {
     queries: f64,
     keys: f64,
     values: f64,
+    /// Keys and values repeated for all heads, beside themselves once.
+    repeated: f64,
     attended: f64,
     /// Of the softmax: logarithms of sums, or scores.
     core: f64,
@@ -61,12 +65,43 @@ pub(super) struct Layer {
     /// Parameters of the matrices: queries, keys and values; attention output; one of the MLP's.
     matrices: [f64; 3],
     mlp_matrices: f64,
-    pub(super) parameters: f64,
+    /// Parameters that are trained, all of them and those outside of the matrices.
+    pub(super) trained: f64,
+    outside: f64,
+    /// Which inputs are kept for gradients of weights: of queries, keys and values; of the attention output; of the MLP;
+    /// of its last matrix.
+    inputs: [bool; 4],
+    /// Whether the input of the layer has a gradient.
+    of_input: bool,
+    /// Adapters: what one of each group of matrices narrows a token's hidden states to, the same of all of them, and parameters
+    /// of a group.
+    adapters: Option<AdapterMemory>,
+    /// The largest matrix in 16 bits, where matrices are stored in fewer.
+    expanded: f64,
 }
 
-/// Whether weights are held in 32 bits and cast for every step; sharded ones are gathered in 16 bits instead.
+/// Adapters of a layer.
+#[derive(Debug, Clone, Copy)]
+struct AdapterMemory {
+    /// Narrow hidden states of one adapter.
+    narrow: f64,
+    /// How many adapters are among queries, keys and values; on the attention output; on gate and way up; on the way back.
+    count: [f64; 4],
+    /// Bytes of the gradients of one adapter's weights.
+    gradient: f64,
+    /// Masks and results of dropout, for each adapter of the hidden width.
+    dropped: f64,
+}
+
+/// Whether weights are held in 32 bits and cast for every step; sharded ones are gathered in 16 bits instead, and frozen ones
+/// beside adapters are held in 16.
 pub(super) fn is_autocast(held: &MemoryInputs<'_>) -> bool {
-    held.states == States::Fp32 && held.sharding.stage() < 3
+    held.states == States::Fp32 && held.sharding.stage() < 3 && held.shape.trains_matrices()
+}
+
+/// Bytes of a number between layers.
+pub(super) fn stream_width(held: &MemoryInputs<'_>) -> f64 {
+    if is_autocast(held) { 4.0 } else { 2.0 }
 }
 
 /// Elements of the embedding or of the output layer on one rank.
@@ -80,7 +115,8 @@ pub(super) fn output_copy(held: &MemoryInputs<'_>) -> f64 {
 }
 
 impl Layer {
-    pub(super) fn new(held: &MemoryInputs<'_>, with_experts: bool, recompute: Recompute) -> Self {
+    pub(super) fn new(held: &MemoryInputs<'_>, kind: LayerKind, recompute: Recompute) -> Self {
+        let LayerKind { with_experts, backward, .. } = kind.recomputing(held.shape, recompute);
         let (shape, split) = (held.shape, held.split);
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
         let (tokens, own) = (held.tokens(), held.tokens() / split.token_ranks() as f64);
@@ -101,8 +137,12 @@ impl Layer {
             NormKind::Layer | NormKind::LayerNoBias => 16.0,
             NormKind::Rms => 8.0,
         };
+        // Separate operations of a root mean square keep its input in 32 bits and its result before the weights.
+        let hugging_face = held.implementation == Implementation::HuggingFace;
+        let norms = if shape.sandwich { 4.0 } else { 2.0 };
+        let separate = if hugging_face && shape.norm == NormKind::Rms { 3.0 * norms * h } else { 0.0 };
         let masks = if held.dropout { 2.0 * h } else { 0.0 };
-        let parameters = shape.layer_parameters(with_experts);
+        let parameters = shape.trained_layer_parameters(with_experts);
         let dense = parameters.dense_shard(split.tensor, shape.kv_heads) as f64;
         let routed = parameters.expert_shard(split.expert) as f64;
         let mlp_matrices = shape.mlp.matrices() as f64;
@@ -125,19 +165,61 @@ impl Layer {
             recompute,
             autocast,
             rotated: shape.positions == 0,
+            separate: hugging_face,
             gated: shape.mlp == Mlp::Swiglu,
-            stream: own * h * if autocast { 4.0 } else { 2.0 },
+            stream: own * h * stream_width(held),
             hidden: own * h * 2.0,
             queries: 2.0 * tokens * heads * key as f64,
             keys: 2.0 * tokens * kv_heads * key as f64,
             values: 2.0 * tokens * kv_heads * value as f64,
+            repeated: match shape.documents {
+                Some(own) if own.packing == Packing::Within => {
+                    2.0 * tokens * (heads - kv_heads).max(0.0) * (key + value) as f64
+                }
+                _ => 0.0,
+            },
             attended: 2.0 * tokens * heads * value as f64,
             core: tokens * core,
             inner: 2.0 * inner,
-            beside: own * (visits + statistics + masks),
+            beside: own * (visits + statistics + masks + separate),
             matrices: [h * input, h * heads * value as f64, matrix],
             mlp_matrices,
-            parameters: dense + routed,
+            trained: dense + routed,
+            outside: match shape.trains_matrices() {
+                true => {
+                    (dense + routed - h * input - h * heads * value as f64 - matrix * mlp_matrices).max(0.0)
+                }
+                false => 0.0,
+            },
+            inputs: [
+                shape.needs_input(&[Target::Q, Target::K, Target::V]),
+                shape.needs_input(&[Target::O]),
+                shape.needs_input(&[Target::Gate, Target::Up, Target::Experts]),
+                shape.needs_input(&[Target::Down, Target::Experts]),
+            ],
+            of_input: backward == Backward::All,
+            adapters: shape.tuning.adapters.map(|adapters| {
+                let count = |targets: &[Target]| {
+                    targets.iter().filter(|target| adapters.targets.has(**target)).count() as f64
+                };
+                let all = [
+                    count(&[Target::Q, Target::K, Target::V]),
+                    count(&[Target::O]),
+                    count(&[Target::Gate, Target::Up]),
+                    count(&[Target::Down]),
+                ];
+                let total: f64 = all.iter().sum();
+                AdapterMemory {
+                    narrow: 2.0 * tokens * adapters.rank as f64,
+                    count: all,
+                    gradient: 2.0 * (dense + routed) / total.max(1.0),
+                    dropped: if adapters.dropout { 3.0 * tokens * h } else { 0.0 },
+                }
+            }),
+            expanded: match shape.tuning.adapters {
+                Some(adapters) if adapters.base.is_expanded() => 2.0 * matrix.max(h * input),
+                _ => 0.0,
+            },
         }
     }
 
@@ -156,16 +238,23 @@ impl Layer {
 
     /// What the MLP keeps beside its input.
     fn within_mlp(&self) -> f64 {
-        self.inner * if self.gated { 4.0 } else { 2.0 }
+        let last = if self.inputs[3] { 1.0 } else { 0.0 };
+        self.inner * (last + if self.gated { 3.0 } else { 1.0 })
     }
 
     /// What the backward pass needs, with the 16-bit copies of matrices under autocast.
     pub(super) fn whole(&self) -> f64 {
-        let rotated = if self.rotated { self.queries + self.keys + self.attended } else { 0.0 };
+        let [projecting, output, mlp, _] = self.inputs.map(|kept| f64::from(u8::from(kept)));
+        let before = if self.separate { 0.0 } else { self.queries + self.keys };
+        let rotated = if self.rotated { before + self.attended * output } else { 0.0 };
         let projected = self.queries + self.keys + self.values;
         let inner = self.within_mlp();
-        let streams = 2.0 * self.stream + 2.0 * self.hidden;
-        streams + projected + rotated + self.attended + self.core + inner + self.beside + self.copies()
+        let streams = if self.of_input { 2.0 } else { 1.0 } * self.stream + (projecting + mlp) * self.hidden;
+        let adapters =
+            self.adapters.map_or(0.0, |own| own.count.iter().sum::<f64>() * (own.narrow + own.dropped));
+        let kept =
+            streams + projected + self.repeated + rotated + self.attended + self.core + inner + self.beside;
+        kept + adapters + self.copies()
     }
 
     /// 16-bit copies of matrices under autocast.
@@ -181,12 +270,10 @@ impl Layer {
         self.backward_of_norm(&mut memory);
         self.backward_of_attention(&mut memory, gradients);
         self.backward_of_norm(&mut memory);
-        let [input, output, mlp] = self.matrices;
-        let matrices = input + output + mlp * self.mlp_matrices;
         if gradients == Gradients::New {
-            memory.take((self.parameters - matrices).max(0.0) * self.width());
+            memory.take(self.outside * self.width());
         }
-        memory.most
+        memory.most + self.expanded
     }
 
     /// Bytes of an element of a gradient.
@@ -194,8 +281,33 @@ impl Layer {
         if self.autocast { 4.0 } else { 2.0 }
     }
 
-    /// A matrix: the gradient of its input and its own come, that of its output and its saved input go.
-    fn matrix(&self, memory: &mut Use, parameters: f64, input: f64, gone: f64, gradients: Gradients) {
+    /// A matrix, the first of its group: the gradient of its input and its own come, that of its output and its saved input go.
+    /// With adapters, the scaled gradient and a second one of the input, which are added.
+    fn matrix(
+        &self,
+        memory: &mut Use,
+        (parameters, group): (f64, usize),
+        [input, output, saved]: [f64; 3],
+        gradients: Gradients,
+    ) {
+        let saved = if self.inputs[group] { saved } else { 0.0 };
+        if let Some(own) = self.adapters {
+            if own.count[group] > 0.0 {
+                memory.take(output + own.narrow);
+                memory.take(input);
+                memory.free(output + own.narrow);
+                if gradients == Gradients::New {
+                    memory.take(own.gradient * own.count[group]);
+                }
+                memory.take(input);
+                memory.free(input + own.narrow * own.count[group] + own.dropped);
+            } else {
+                memory.take(input);
+            }
+            memory.free(output + saved);
+            return;
+        }
+        let gone = output + saved;
         memory.take(input);
         memory.take(2.0 * parameters);
         memory.free(gone);
@@ -221,19 +333,19 @@ impl Layer {
     fn backward_of_mlp(&self, memory: &mut Use, gradients: Gradients) {
         let (inner, [_, _, matrix]) = (self.inner, self.matrices);
         let cast = self.cast(memory);
-        self.matrix(memory, matrix, inner, cast + inner, gradients);
+        self.matrix(memory, (matrix, 3), [inner, cast, inner], gradients);
         if self.gated {
             // The product: its gradient and both factors go when theirs have come; then the non-linearity.
             memory.take(2.0 * inner);
             memory.free(3.0 * inner);
             memory.take(inner);
             memory.free(2.0 * inner);
-            self.matrix(memory, matrix, self.hidden, inner, gradients);
+            self.matrix(memory, (matrix, 2), [self.hidden, inner, 0.0], gradients);
         } else {
             memory.take(inner);
             memory.free(2.0 * inner);
         }
-        self.matrix(memory, matrix, self.hidden, inner + self.hidden, gradients);
+        self.matrix(memory, (matrix, 2), [self.hidden, inner, self.hidden], gradients);
         if self.gated {
             memory.take(self.hidden);
             memory.free(2.0 * self.hidden);
@@ -245,7 +357,7 @@ impl Layer {
         let rotated = if self.rotated { self.queries + self.keys } else { 0.0 };
         let copy = if self.rotated { self.attended } else { 0.0 };
         let cast = self.cast(memory);
-        self.matrix(memory, self.matrices[1], self.attended, cast + copy, gradients);
+        self.matrix(memory, (self.matrices[1], 1), [self.attended, cast, copy], gradients);
         // Flash attention sums the gradient of queries in 32 bits.
         let sums = 2.0 * self.queries;
         memory.take(projected + sums);
@@ -254,7 +366,7 @@ impl Layer {
         memory.free(rotated);
         memory.take(projected);
         memory.free(2.0 * projected);
-        self.matrix(memory, self.matrices[0], self.hidden, projected + self.hidden, gradients);
+        self.matrix(memory, (self.matrices[0], 0), [self.hidden, projected, self.hidden], gradients);
     }
 
     /// A norm and the sum with the gradient that passes by.

@@ -10,10 +10,11 @@ mod eager;
 mod phases;
 mod textbook;
 
-use super::Split;
 use super::schedules::in_flight;
+use super::{LayerKind, Split};
 use crate::transformer::schedules;
-use stepcast_core::model::transformer::{Parameters, Transformer};
+use std::ops::Range;
+use stepcast_core::model::transformer::{Backward, Parameters, Transformer, Tuning};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recomputation, Recompute, ScheduleKind, Sharding, States,
@@ -150,17 +151,24 @@ impl<'a> MemoryInputs<'a> {
         match self.implementation {
             Implementation::Textbook => self.textbook(stage),
             Implementation::Megatron => self.megatron(stage),
-            Implementation::Pytorch => phases::peak(self, stage, self.states_of(stage)),
+            Implementation::Pytorch | Implementation::HuggingFace => {
+                phases::peak(self, stage, self.states_of(stage))
+            }
         }
     }
 
     /// What one layer, of which this is computed again, keeps of a micro-batch for its backward pass.
-    pub fn kept_by(&self, with_experts: bool, recompute: Recompute) -> Bytes {
+    pub fn kept_by(&self, kind: LayerKind, recompute: Recompute) -> Bytes {
+        if kind.backward == Backward::Nothing {
+            return Bytes::ZERO;
+        }
         match self.implementation {
             Implementation::Textbook | Implementation::Megatron => {
-                self.layer_activations(with_experts, recompute)
+                self.layer_activations(kind.with_experts, recompute)
             }
-            Implementation::Pytorch => Bytes::new(eager::Layer::new(self, with_experts, recompute).kept()),
+            Implementation::Pytorch | Implementation::HuggingFace => {
+                Bytes::new(eager::Layer::new(self, kind, recompute).kept())
+            }
         }
     }
 
@@ -168,18 +176,19 @@ impl<'a> MemoryInputs<'a> {
     pub fn kept_by_head(&self) -> Bytes {
         let copies = match self.implementation {
             Implementation::Textbook | Implementation::Megatron => 0.0,
-            Implementation::Pytorch => eager::output_copy(self),
+            Implementation::Pytorch | Implementation::HuggingFace => eager::output_copy(self),
         };
-        self.head_of((2 * self.shape.hidden) as f64) + Bytes::new(copies)
+        let input = if self.shape.tuning.frozen_output { 0 } else { 2 * self.shape.hidden };
+        self.head_of(input as f64) + Bytes::new(copies)
     }
 
     /// Weights, gradients and optimiser states of a rank.
     fn states_of(&self, stage: u64) -> RankMemory {
         let Split { pipeline, chunks, .. } = self.split;
         let in_flight = in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks);
-        let (dense, expert) = self.stage_parameters(stage);
+        let (dense, expert) = self.stage_trained(stage);
         let parameters = dense + expert;
-        let [weight, gradient, optimiser] = self.states.bytes();
+        let [_, gradient, optimiser] = self.states.bytes();
         let stage_of = self.sharding.stage();
         let ranks = |replicas: u64| self.sharding_group.map_or(replicas, |group| group.min(replicas)) as f64;
         let divided = |bytes: u64, from: u32| match stage_of >= from {
@@ -191,14 +200,23 @@ impl<'a> MemoryInputs<'a> {
         };
         // Gradients leave when they are reduced; until then the unit in use has its own.
         let gradients = match (self.offload.optimiser, self.sharding) {
-            (true, Sharding::Zero2) => Bytes::new((self.unit(self.layers(stage)) * gradient) as f64),
+            (true, Sharding::Zero2) => {
+                let [_, trained] = self.unit(self.layers(stage));
+                Bytes::new((trained * gradient) as f64)
+            }
             (true, Sharding::Zero3 | Sharding::Hsdp) => Bytes::ZERO,
             _ => divided(gradient, 2),
         };
+        let [dense, expert] = self.weight_bytes(stage);
+        let weights = match stage_of >= 3 {
+            true => dense / ranks(self.split.replicas()) + expert / ranks(self.split.expert_replicas()),
+            false => dense + expert,
+        };
+        let (dense, expert) = self.stage_parameters(stage);
         RankMemory {
-            parameters,
+            parameters: dense + expert,
             in_flight,
-            weights: divided(weight, 3),
+            weights: Bytes::new(weights),
             gradients,
             optimiser: if self.offload.optimiser { Bytes::ZERO } else { divided(optimiser, 1) },
             activations: Bytes::ZERO,
@@ -224,22 +242,70 @@ impl<'a> MemoryInputs<'a> {
         (dense + ends, expert_layer.1 * layers.expert)
     }
 
+    /// The same of what is trained.
+    pub fn stage_trained(&self, stage: u64) -> (u64, u64) {
+        if self.shape.tuning == Tuning::default() {
+            return self.stage_parameters(stage);
+        }
+        let mut sum = (self.trained_ends(stage == 0, self.is_last(stage)), 0);
+        for index in self.ranges(stage).flatten().flatten() {
+            if self.shape.backward_at(index) != Backward::Nothing {
+                let own = self.shape.trained_layer_parameters(self.shape.has_experts(index));
+                sum.0 += own.dense_shard(self.split.tensor, self.shape.kv_heads);
+                sum.1 += own.expert_shard(self.split.expert);
+            }
+        }
+        sum
+    }
+
+    /// Bytes of the weights of a rank of `stage` before sharding: of dense ones, and of its experts'. Beside adapters, all but
+    /// the matrices of layers are in 16 bits, unless they are trained.
+    fn weight_bytes(&self, stage: u64) -> [f64; 2] {
+        let [weight, ..] = self.states.bytes();
+        let (dense, expert) = self.stage_parameters(stage);
+        let Some(adapters) = self.shape.tuning.adapters else {
+            return [(dense * weight) as f64, (expert * weight) as f64];
+        };
+        let (trained, trained_expert) = self.stage_trained(stage);
+        let ends = self.trained_ends(stage == 0, self.is_last(stage));
+        let layers = self.layers(stage);
+        let matrices = |with_experts| {
+            let own = self.shape.layer_matrices(with_experts);
+            own.dense_shard(self.split.tensor, self.shape.kv_heads)
+        };
+        let matrices = matrices(false) * layers.dense + matrices(true) * layers.expert;
+        let (stored, weight) = (adapters.base.bytes(), weight as f64);
+        let others = (dense - matrices - ends) as f64 * 2.0;
+        [
+            matrices as f64 * stored + others + trained as f64 * weight,
+            expert as f64 * stored + trained_expert as f64 * weight,
+        ]
+    }
+
     /// Tokens of a micro-batch on one context-parallel rank.
     fn tokens(&self) -> f64 {
         (self.shape.sequence * self.micro_batch) as f64 / self.split.context as f64
     }
 
-    /// Parameters of the largest layer of a stage.
-    fn unit(&self, layers: StageLayers) -> u64 {
+    /// Parameters of the largest layer of a stage: all of them, and the trained ones.
+    fn unit(&self, layers: StageLayers) -> [u64; 2] {
+        let shard = |parameters: Parameters| {
+            parameters.dense_shard(self.split.tensor, self.shape.kv_heads)
+                + parameters.expert_shard(self.split.expert)
+        };
         let unit = |with_experts: bool, count: u64| match count {
-            0 => 0,
-            _ => {
-                let parameters = self.shape.layer_parameters(with_experts);
-                parameters.dense_shard(self.split.tensor, self.shape.kv_heads)
-                    + parameters.expert_shard(self.split.expert)
-            }
+            0 => [0; 2],
+            _ => [
+                shard(self.shape.layer_parameters(with_experts)),
+                shard(self.shape.trained_layer_parameters(with_experts)),
+            ],
         };
         unit(false, layers.dense).max(unit(true, layers.expert))
+    }
+
+    /// Bytes of a frozen or trained weight as it is gathered.
+    fn gathered_width(&self) -> f64 {
+        self.shape.tuning.adapters.map_or(2.0, |own| own.base.bytes())
     }
 }
 
@@ -264,19 +330,31 @@ impl MemoryInputs<'_> {
 
     /// Layers of every chunk of a stage: those to which recomputation applies, and the others behind them.
     fn chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
-        let places = self.split.pipeline * self.split.chunks;
+        self.ranges(stage).map(|halves| halves.map(|range| self.counted(range)))
+    }
+
+    /// The same of layers that go backward.
+    fn backward_chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
+        let frozen = self.shape.tuning.frozen_layers;
+        let behind = move |range: Range<u64>| range.start.max(frozen).min(range.end)..range.end;
+        self.ranges(stage).map(move |halves| halves.map(|range| self.counted(behind(range))))
+    }
+
+    fn counted(&self, range: Range<u64>) -> StageLayers {
         let dense = self.shape.layers - self.shape.expert_layers();
+        let dense = dense.clamp(range.start, range.end) - range.start;
+        StageLayers { dense, expert: range.end - range.start - dense }
+    }
+
+    /// The same as ranges.
+    fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {
+        let places = self.split.pipeline * self.split.chunks;
         let mut end = 0;
         (0..places).filter_map(move |place| {
             let (from, count) = (end, self.layers_at(place, places));
             end += count;
             let middle = from + self.recompute.among_at(place, count, self.stage_recompute);
-            (self.stage_of(place) == stage).then(|| {
-                [from..middle, middle..end].map(|range| {
-                    let dense = dense.clamp(range.start, range.end) - range.start;
-                    StageLayers { dense, expert: range.end - range.start - dense }
-                })
-            })
+            (self.stage_of(place) == stage).then_some([from..middle, middle..end])
         })
     }
 

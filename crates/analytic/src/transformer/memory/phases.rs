@@ -1,8 +1,9 @@
 //! A step of PyTorch in phases: the end of the forward pass, the loss, the backward pass of every layer, the gradient of
 //! the embedding, the update. A rank needs the most of them.
 
-use super::eager::{Gradients, Layer, is_autocast, vocabulary_matrix};
-use super::{MemoryInputs, RankMemory, WORKSPACES};
+use super::eager::{Gradients, Layer, is_autocast, stream_width, vocabulary_matrix};
+use super::{LayerKind, MemoryInputs, RankMemory, WORKSPACES};
+use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Recompute, Sharding};
 
@@ -38,16 +39,26 @@ struct Phases<'a> {
 
 impl<'a> Phases<'a> {
     fn new(held: &'a MemoryInputs<'a>, stage: u64, states: RankMemory) -> Self {
-        let kinds = held
-            .recompute
-            .halves()
-            .map(|what| [false, true].map(|with_experts| Layer::new(held, with_experts, what)));
-        let layers = held.chunks(stage).flat_map(|halves| {
-            halves.into_iter().zip(kinds).flat_map(|(half, [dense, expert])| {
-                let dense = std::iter::repeat_n(dense, half.dense as usize);
-                dense.chain(std::iter::repeat_n(expert, half.expert as usize))
-            })
-        });
+        // Layers of a kind are alike, and frozen ones keep nothing.
+        let mut known: Vec<(LayerKind, Recompute, Layer)> = Vec::new();
+        let mut layers = Vec::new();
+        for (half, what) in
+            held.ranges(stage).flat_map(|halves| halves.into_iter().zip(held.recompute.halves()))
+        {
+            for index in half {
+                let backward = held.shape.backward_at(index);
+                if backward == Backward::Nothing {
+                    continue;
+                }
+                let kind = LayerKind { with_experts: held.shape.has_experts(index), window: None, backward };
+                let alike = known.iter().find(|(own, again, _)| *own == kind && *again == what);
+                let layer = alike.map_or_else(|| Layer::new(held, kind, what), |(_, _, layer)| *layer);
+                if alike.is_none() {
+                    known.push((kind, what, layer));
+                }
+                layers.push(layer);
+            }
+        }
         let mut phases = Self {
             held,
             first: stage == 0,
@@ -55,7 +66,7 @@ impl<'a> Phases<'a> {
             states,
             stage,
             gradients: if held.micro_batches > 1 { Gradients::Added } else { Gradients::New },
-            layers: layers.collect(),
+            layers,
             earlier: 0.0,
             largest: 0.0,
         };
@@ -68,6 +79,13 @@ impl<'a> Phases<'a> {
     /// What all layers keep of one micro-batch.
     fn kept(&self) -> f64 {
         self.layers.iter().map(Layer::kept).sum()
+    }
+
+    /// What passes between layers.
+    fn stream(&self) -> f64 {
+        self.held.tokens() / self.held.split.token_ranks() as f64
+            * self.held.shape.hidden as f64
+            * stream_width(self.held)
     }
 
     /// What is on the device of this micro-batch's `kept` and of earlier ones.
@@ -83,7 +101,8 @@ impl<'a> Phases<'a> {
             _ => {}
         }
         let ends = f64::from(u8::from(self.first && !self.held.shape.tied)) + f64::from(u8::from(self.last));
-        2.0 * ends * vocabulary_matrix(self.held) + 2.0 * self.held.unit(self.held.layers(self.stage)) as f64
+        let [unit, _] = self.held.unit(self.held.layers(self.stage));
+        2.0 * ends * vocabulary_matrix(self.held) + self.held.gathered_width() * unit as f64
     }
 
     /// After the forward pass of the micro-batch: no gradients yet, unless earlier micro-batches have some.
@@ -105,7 +124,7 @@ impl<'a> Phases<'a> {
 
     /// What the output layer and the loss keep, and the input of the final norm.
     fn head(&self) -> Bytes {
-        self.held.kept_by_head() + Bytes::new(self.layers.last().map_or(0.0, |layer| layer.stream))
+        self.held.kept_by_head() + Bytes::new(self.stream())
     }
 
     /// The forward pass: autocast keeps copies of all matrices until its end, even if layers are computed again; and
@@ -132,16 +151,17 @@ impl<'a> Phases<'a> {
     fn layers(&self) -> Vec<RankMemory> {
         let held = self.held;
         let sharded = held.sharding.stage() == 3;
-        let later = if self.first && !held.shape.tied { vocabulary_matrix(self.held) } else { 0.0 };
-        let mut missing = later + self.layers.iter().map(|layer| layer.parameters).sum::<f64>();
+        let (dense, expert) = held.stage_trained(self.stage);
+        let trained = (dense + expert).max(1) as f64;
+        let embedded = self.first && !held.shape.tied && !held.shape.tuning.frozen_embedding;
+        let later = if embedded { vocabulary_matrix(self.held) } else { 0.0 };
+        let mut missing = later + self.layers.iter().map(|layer| layer.trained).sum::<f64>();
         let mut kept = self.kept();
         let mut phases = Vec::new();
         for layer in self.layers.iter().rev() {
             let again = layer.whole() - layer.kept();
             let gradients = match self.gradients {
-                Gradients::New => {
-                    self.states.gradients * (1.0 - missing / self.states.parameters as f64).max(0.0)
-                }
+                Gradients::New => self.states.gradients * (1.0 - missing / trained).max(0.0),
                 Gradients::Added => self.states.gradients,
             };
             phases.push(RankMemory {
@@ -154,7 +174,7 @@ impl<'a> Phases<'a> {
                 ..self.states
             });
             kept -= layer.kept();
-            missing -= layer.parameters;
+            missing -= layer.trained;
         }
         phases
     }
@@ -162,7 +182,7 @@ impl<'a> Phases<'a> {
     /// The gradient of the embedding. A tied one has two, which are added: in place under autocast, else into a third.
     fn embedding(&self) -> Option<RankMemory> {
         let held = self.held;
-        if !self.first {
+        if !self.first || held.shape.tuning.frozen_embedding {
             return None;
         }
         let matrix = vocabulary_matrix(self.held);
@@ -172,7 +192,7 @@ impl<'a> Phases<'a> {
             (false, _, Gradients::New) => 0.0,
             _ => 1.0,
         };
-        let stream = self.layers.first().map_or(0.0, |layer| layer.stream);
+        let stream = self.stream();
         Some(RankMemory {
             activations: self.on_device(0.0),
             embedding: held.embedding(),

@@ -3,7 +3,7 @@
 use super::{MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
-use stepcast_core::model::transformer::Mlp;
+use stepcast_core::model::transformer::{Mlp, Target};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding};
 
@@ -22,7 +22,7 @@ impl MemoryInputs<'_> {
         // With recomputation, and with nothing computed again.
         let [mut kept, mut largest] = [[Bytes::ZERO; 2]; 2];
         let mut recomputed = Bytes::ZERO;
-        for [some, others] in self.chunks(stage) {
+        for [some, others] in self.backward_chunks(stage) {
             let whole = of(others, everything);
             for (index, again) in [what, everything].into_iter().enumerate() {
                 kept[index] += of(some, again) + whole;
@@ -102,8 +102,11 @@ impl MemoryInputs<'_> {
         if recompute == Recompute::Layer {
             return Bytes::new(self.tokens() * (2 * h) as f64 / repeated);
         }
-        // Inputs of two norms, of queries, keys and values, and of the MLP; masks.
-        let every = 8 * h + if self.dropout { 2 * h } else { 0 };
+        // Inputs of two norms, of queries, keys and values, and of the MLP, as far as gradients of weights need them; masks.
+        let input = |targets: &[Target]| if shape.needs_input(targets) { 2 * h } else { 0 };
+        let inputs =
+            input(&[Target::Q, Target::K, Target::V]) + input(&[Target::Gate, Target::Up, Target::Experts]);
+        let every = 4 * h + inputs + if self.dropout { 2 * h } else { 0 };
         let (key, value) = shape.widths();
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
@@ -125,9 +128,10 @@ impl MemoryInputs<'_> {
             let divided = heads + core + 2 * width;
             return Bytes::new(self.tokens() * ((4 * h) as f64 / repeated + divided as f64 / t));
         }
+        let back = if shape.needs_input(&[Target::Down, Target::Experts]) { 2 } else { 0 };
         let mlp = |width: u64| match shape.mlp {
-            Mlp::Gelu => 4 * width,
-            Mlp::Swiglu => 6 * width,
+            Mlp::Gelu => (2 + back) * width,
+            Mlp::Swiglu => (4 + back) * width,
         };
         let (divided, routed) = match shape.experts.filter(|_| with_experts) {
             // The input of the MLP is kept, and nothing within it.
@@ -190,13 +194,16 @@ impl MemoryInputs<'_> {
     /// backward pass also its gradient, and the 32-bit copy that is reduced. With `fsdp-keep`, all weights of the stage
     /// from the first micro-batch to the last, and the 32-bit sums of their gradients.
     pub(super) fn unsharded(&self, stage: u64) -> Bytes {
-        let unit = self.unit(self.layers(stage));
+        let [unit, trained] = self.unit(self.layers(stage)).map(|all| all as f64);
+        let width = self.gathered_width();
         if self.sharding == Sharding::Keep {
             let (dense, expert) = self.stage_parameters(stage);
+            let (own_dense, own_expert) = self.stage_trained(stage);
             let sums = if self.micro_batches > 1 { 4 } else { 0 };
-            return Bytes::new(((dense + expert) * (2 + sums) + unit * 2) as f64);
+            let weights = (dense + expert) as f64 * width;
+            return Bytes::new(weights + ((own_dense + own_expert) * sums) as f64 + trained * 2.0);
         }
-        let gathered = 1 + u64::from(self.prefetch);
-        Bytes::new((unit * (gathered * 2 + 2 + 4)) as f64)
+        let gathered = 1.0 + f64::from(u8::from(self.prefetch));
+        Bytes::new(unit * gathered * width + trained * (2.0 + 4.0))
     }
 }

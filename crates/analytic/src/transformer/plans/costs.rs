@@ -134,15 +134,10 @@ impl LayerCosts {
     pub(super) fn from_run(run: &Run<'_>) -> Self {
         let shape = run.shape;
         let recompute = run.plan.recomputation();
-        let layers = |what: Recompute| {
-            kinds::each(shape, |with_experts, window| {
-                Passes::from_pass(&run.layer(with_experts, window, what))
-            })
-        };
+        let layers = |what: Recompute| kinds::each(shape, |kind| Passes::from_pass(&run.layer(kind, what)));
         let [some, others] = recompute.halves();
-        let offloaded = |what: Recompute| {
-            kinds::each(shape, |with_experts, _| run.offloaded_activations(with_experts, what).get())
-        };
+        let offloaded =
+            |what: Recompute| kinds::each(shape, |kind| run.offloaded_activations(kind, what).get());
         Self {
             offloaded: run.plan.offloaded().activations.then(|| [offloaded(some), offloaded(others)]),
             kinds: [
@@ -224,18 +219,21 @@ pub(super) struct StateCosts {
 impl StateCosts {
     pub(super) fn from_run(run: &Run<'_>, layout: &Layout) -> Self {
         let held = run.held();
-        let each = kinds::each(run.shape, |with_experts, _| run.layer_shard(with_experts));
+        let each = kinds::each(run.shape, |kind| run.layer_shard(kind));
         let parameters = |class: &Class| {
             let counted = class.layers.iter().flat_map(|half| half.iter().zip(each));
-            counted.fold([0, 0], |[dense, expert], (count, [a, b])| [dense + a * count, expert + b * count])
+            counted.fold([0; 3], |[all, dense, expert], (count, own)| {
+                let [own_dense, own_expert] = own.trained;
+                [all + own.all * count, dense + own_dense * count, expert + own_expert * count]
+            })
         };
         let shards = |class: &Class| {
-            let [dense, expert] = parameters(class);
-            run.sharded_layer(class.count(), dense + expert)
+            let [all, dense, expert] = parameters(class);
+            run.sharded_layer(class.count(), [all, dense + expert])
         };
         let offloaded = |class: &Class| {
-            let [dense, expert] = parameters(class);
-            run.offloaded_gradients([dense + held.end_parameters(class.first, class.last), expert])
+            let [_, dense, expert] = parameters(class);
+            run.offloaded_gradients([dense + held.trained_ends(class.first, class.last), expert])
         };
         let states = |alike: &EqualStages| {
             let rank = held.rank(alike.first as u64);

@@ -22,7 +22,7 @@ use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
 use rustc_hash::FxHashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Implementation, Overlaps, PlanChoice, Recompute, Sends, Sharding};
+use stepcast_core::strategy::{Overlaps, PlanChoice, Recompute, Sends, Sharding};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -163,7 +163,7 @@ impl<'a> Table<'a> {
         };
         // Of stages that are alike, the first has the most micro-batches in flight.
         let alike = &self.layouts.values[found.layout].alike;
-        if held.implementation == Implementation::Pytorch {
+        if held.implementation.is_eager() {
             // A peak is the largest of its phases, not a sum.
             let totals = alike.iter().map(|alike| held.rank(alike.first as u64).total());
             return totals.fold(Bytes::ZERO, Bytes::max);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
-use stepcast_analytic::transformer::{Split, Transformer};
+use stepcast_analytic::transformer::{LayerKind, Split, Transformer};
 use stepcast_core::machine::catalog;
 use stepcast_core::method::Method;
 use stepcast_core::precision::Precision;
@@ -91,7 +91,7 @@ fn flash(device: &str, width: u64) -> f64 {
     let shape = scenario.transformer_of_plan().unwrap();
     let plan = scenario.strategy.plan.as_ref().unwrap();
     let work = Work { sequence: 16384, batch: 1, mask: Mask::Causal };
-    let shard = Shard::new(&shape, plan, &Split::WHOLE, [false, false], None, work);
+    let shard = Shard::new(&shape, plan, &Split::WHOLE, LayerKind::default(), false, work);
     let start = Priors::shipped().unwrap().transformer.kernel;
     (parts(device).layer(&shard).core[0].device - start).get()
 }

@@ -2,7 +2,7 @@
 
 use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
-use stepcast_analytic::transformer::{Split, Transformer};
+use stepcast_analytic::transformer::{LayerKind, Split, Transformer};
 use stepcast_core::machine::catalog;
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
@@ -49,7 +49,7 @@ fn losses_pass_over_their_bytes() {
         Software { precision: Precision::Bf16, fused: false, compiled: false, float8: false, is_loop: false };
     let parts = Parts::new(&device, device.peak(Precision::Bf16).unwrap(), 1.0, software, &priors);
     let work = Work { sequence: 1024, batch: 8, mask: Mask::Causal };
-    let whole = Shard::new(&shape, &plan, &Split::WHOLE, [false, false], None, work);
+    let whole = Shard::new(&shape, &plan, &Split::WHOLE, LayerKind::default(), false, work);
     let (tokens, vocabulary, hidden) = (8192.0, shape.vocabulary as f64, shape.hidden as f64);
     let head = |loss| parts.head(&Shard { loss: Some(loss), ..whole }, vocabulary);
     let passes = |bytes: f64| bytes * tokens * vocabulary / (priors.memory * device.memory_rate.get());

@@ -3,7 +3,7 @@
 //! Families write the same facts under different names and leave out their usual values; [`read`] knows those
 //! that the zoo has, by their `model_type`. Keys that say nothing about sizes are ignored.
 
-use super::{Experts, Mla, NormKind, Transformer};
+use super::{Experts, Mla, Mlp, NormKind, Transformer};
 use crate::fault::Fault;
 use serde_json::Value;
 
@@ -14,14 +14,22 @@ type Reader = fn(&Config<'_>) -> Result<Transformer, Fault>;
 const FAMILIES: &[(&str, Reader)] = &[
     ("gpt2", gpt2),
     ("gpt_neox", gpt_neox),
+    ("gpt_bigcode", gpt_bigcode),
+    ("opt", opt),
     ("bloom", bloom),
     ("mpt", mpt),
     ("llama", llama),
     ("mistral", mistral),
     ("mixtral", mixtral),
+    ("phi3", mistral),
+    ("granite", llama),
+    ("smollm3", llama),
+    ("stablelm", stablelm),
+    ("starcoder2", starcoder2),
     ("qwen2", qwen2),
     ("qwen3", qwen3),
     ("qwen3_moe", qwen3_moe),
+    ("gemma", gemma),
     ("gemma2", gemma2),
     ("deepseek", deepseek),
     ("deepseek_v2", deepseek),
@@ -131,6 +139,56 @@ fn gpt2(config: &Config<'_>) -> Result<Transformer, Fault> {
 fn gpt_neox(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "intermediate_size")?;
     Ok(Transformer { positions: 0, tied: config.truth("tie_word_embeddings", false), ..shape })
+}
+
+/// One key and value for all heads, unless `multi_query` says otherwise.
+fn gpt_bigcode(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = gpt2(config)?;
+    let kv_heads = if config.truth("multi_query", true) { 1 } else { shape.heads };
+    Ok(Transformer { kv_heads, ..shape })
+}
+
+/// Two positions more than tokens.
+fn opt(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "ffn_dim")?;
+    let bias = config.truth("enable_bias", true);
+    let width = config.or("word_embed_proj_dim", shape.hidden)?;
+    if width != shape.hidden {
+        let reason =
+            format!("embeddings of {width} are projected to {}, which is not modelled", shape.hidden);
+        return Err(Fault::new(reason, "write it as `[model.transformer]`"));
+    }
+    Ok(Transformer {
+        positions: shape.sequence.saturating_add(2),
+        bias,
+        qkv_bias: bias,
+        final_norm: config.truth("do_layer_norm_before", true),
+        tied: config.truth("tie_word_embeddings", true),
+        ..shape
+    })
+}
+
+/// LayerNorm and two matrices in a layer of Llama's kind, biases everywhere.
+fn starcoder2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let bias = config.truth("use_bias", true);
+    Ok(Transformer {
+        mlp: Mlp::Gelu,
+        norm: NormKind::Layer,
+        bias,
+        qkv_bias: bias,
+        tied: config.truth("tie_word_embeddings", true),
+        ..mistral(config)?
+    })
+}
+
+fn stablelm(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let qkv_bias = config.truth("use_qkv_bias", false);
+    Ok(Transformer { norm: NormKind::Layer, qkv_bias, ..llama(config)? })
+}
+
+fn gemma(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (head_width, tied) = (config.or("head_dim", 256)?, config.truth("tie_word_embeddings", true));
+    Ok(Transformer { head_width, tied, ..llama(config)? })
 }
 
 fn bloom(config: &Config<'_>) -> Result<Transformer, Fault> {

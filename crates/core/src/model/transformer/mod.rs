@@ -7,15 +7,19 @@
 //!
 //! Encoders with cross-attention (T5) and patches of images (ViT) have no words here; the layered zoo has both.
 
+mod documents;
 pub mod hugging_face;
 mod layout;
 mod parts;
 mod section;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
+pub use documents::{DocumentLengths, Documents, Lengths, Packing};
 pub use parts::{Parameters, Part, Parts};
 pub use section::{ExpertsSection, MlaSection, TransformerSection};
+pub use tuning::{Adapters, AdaptersSection, Backward, BaseFormat, FrozenSection, Target, Targets, Tuning};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +77,10 @@ pub struct Transformer {
     pub experts: Option<Experts>,
     /// Multi-head latent attention (DeepSeek).
     pub mla: Option<Mla>,
+    /// What of it is trained.
+    pub tuning: Tuning,
+    /// The documents in its sequences, if these are not whole.
+    pub documents: Option<Documents>,
 }
 
 /// The MLP of a layer.
@@ -192,6 +200,8 @@ impl Transformer {
             window_every: 1,
             experts: None,
             mla: None,
+            tuning: Tuning::default(),
+            documents: None,
         }
     }
 

@@ -8,7 +8,7 @@ mod together;
 
 pub(super) use machines::{Layout, cluster};
 
-use super::{ClusterSection, Scenario, ScenarioFile, uncertain};
+use super::{ClusterSection, ModelSource, Scenario, ScenarioFile, uncertain};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::Given;
@@ -16,7 +16,9 @@ use crate::machine::Cluster;
 use crate::precision::Precision;
 use crate::prior::Priors;
 use crate::profile::Profile;
-use crate::strategy::{Architecture, Strategy, StrategySection, Synchronisation};
+use crate::strategy::{
+    Architecture, Implementation, OverlapPreset, Strategy, StrategySection, Synchronisation,
+};
 use crate::workload::Gradient;
 use std::sync::Arc;
 
@@ -61,6 +63,9 @@ impl ScenarioFile {
         self.strategy.batch = self.strategy.batch.or(source.profile().map(|profile| profile.batch));
         if let Some(plan) = &mut self.strategy.plan {
             plan.global_batch = sequences(self.strategy.batch, plan.global_batch, &cluster)?;
+            let hugging_face = matches!(source, ModelSource::Config { .. })
+                && matches!(plan.overlap, Some(OverlapPreset::Fsdp2 | OverlapPreset::Deepspeed));
+            plan.implementation = plan.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
             self.strategy.precision = self.strategy.precision.or(Some(usual_precision(&cluster)));
         }
         if self.as_published {

@@ -3,7 +3,7 @@
 use super::below;
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::files::Files;
-use crate::model::transformer::{Transformer, hugging_face};
+use crate::model::transformer::{Transformer, Tuning, hugging_face};
 use crate::model::{Builder, Counting, Model, zoo};
 use crate::scenario::ModelSource;
 use crate::scenario::sections::ModelSection;
@@ -46,15 +46,39 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
         }
         _ => {}
     }
+    let (adapters, frozen) = (section.adapters, section.frozen);
+    let tuned = |shape: Transformer| {
+        let tuning = Tuning::resolve(adapters.as_ref(), frozen.as_ref(), &shape)?;
+        Ok::<_, Fault>(Transformer { tuning, ..shape })
+    };
+    let only_whole = |key: &'static str| match (&adapters, &frozen) {
+        (None, None) => Ok(()),
+        _ => {
+            let reason = format!(
+                "`{key}` is not known as a transformer, and only its matrices have adapters or are frozen"
+            );
+            Err(Fault::in_key(
+                key,
+                reason,
+                "name a transformer of the zoo, or give `[model.transformer]` or a `config`",
+            ))
+        }
+    };
     if let Some(name) = section.zoo {
         let model = of_zoo(&name, sequence)?;
-        trained(ModelSource::Zoo { name, sequence }, Workload::from_model(&model, counting))
+        let tuning = match zoo::transformer(&name) {
+            Some(shape) => tuned(shape)?.tuning,
+            None => only_whole("zoo").map(|()| Tuning::default())?,
+        };
+        trained(ModelSource::Zoo { name, sequence, tuning }, Workload::from_model(&model, counting))
     } else if let Some(file) = section.custom {
+        only_whole("custom")?;
         let model = file.build().map_err(below("custom"))?;
         trained(ModelSource::Custom(Arc::new(file)), Workload::from_model(&model, counting))
     } else if let Some(mut table) = section.transformer {
         table.sequence = sequence.or(table.sequence);
         let (name, shape) = table.resolve().map_err(below("transformer"))?;
+        let shape = tuned(shape)?;
         let model = laid_out(&name, &shape, "transformer")?;
         trained(ModelSource::Transformer { name, shape }, Workload::from_model(&model, counting))
     } else if let Some(path) = section.config {
@@ -64,16 +88,19 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
         let (name, shape) = hugging_face::read(&text).map_err(below("config"))?;
         let shape = Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape };
         shape.check()?;
+        let shape = tuned(shape)?;
         let name = name.unwrap_or_else(|| path.clone());
         let model = laid_out(&name, &shape, "config")?;
         trained(ModelSource::Config { path, name, shape }, Workload::from_model(&model, counting))
     } else if let Some(path) = section.onnx {
+        only_whole("onnx")?;
         let sizes = section.sizes.unwrap_or_default();
         let file = files.onnx(&path, &sizes).map_err(below("onnx"))?;
         let model = file.build().map_err(below("onnx"))?;
         let workload = Workload::from_model(&model, counting);
         trained(ModelSource::Onnx { path, sizes, file: Arc::new(file) }, workload)
     } else if let Some(path) = section.profile {
+        only_whole("profile")?;
         let profile = files.profile(&path).map_err(below("profile"))?;
         let workload = Workload::from_profile(&profile);
         trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)

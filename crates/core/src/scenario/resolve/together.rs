@@ -3,7 +3,7 @@
 use super::machines;
 use crate::fault::{Fault, KeyPath};
 use crate::machine::{Device, MAX_BATCH};
-use crate::model::transformer::Transformer;
+use crate::model::transformer::{Transformer, Tuning};
 use crate::precision::Precision;
 use crate::scenario::{MAX_GROUP_LAYERS, MAX_GROUPS, MAX_WORKERS, Scenario};
 use crate::strategy::{Architecture, Plan, Synchronisation};
@@ -87,8 +87,22 @@ impl Scenario {
         }
         match &strategy.plan {
             Some(plan) => self.check_plan(plan, total),
-            None => Ok(()),
+            None => self.check_whole(),
         }
+    }
+
+    /// Methods without a plan train everything, on samples that documents fill.
+    fn check_whole(&self) -> Result<(), Fault> {
+        let tuned = self.source.transformer().is_some_and(|shape| shape.tuning != Tuning::default());
+        let documents = self.data.is_some_and(|data| data.lengths.is_some());
+        let what = match (tuned, documents) {
+            (true, _) => "adapters and frozen parts",
+            (false, true) => "documents that are shorter than samples",
+            (false, false) => return Ok(()),
+        };
+        let reason = format!("{what} are known only of transformers with a plan");
+        let remedy = "add `[strategy.plan]`, such as `micro-batch = 1`, and name a transformer";
+        Err(Fault::in_key("strategy.plan", reason, remedy))
     }
 
     fn check_gpus(&self, index: usize) -> Result<(), Fault> {
@@ -132,7 +146,9 @@ impl Scenario {
 
     /// The shape of the model, which a plan needs.
     pub fn transformer_of_plan(&self) -> Result<Transformer, Fault> {
-        self.source.transformer().ok_or_else(|| {
+        let documents = self.data.and_then(|data| data.documents());
+        let shape = self.source.transformer().map(|shape| Transformer { documents, ..shape });
+        shape.ok_or_else(|| {
             let reason = format!("a plan splits a transformer, and {} is not known as one", self.name());
             let remedy = "name a transformer of the zoo, or give `[model.transformer]` or a `config`";
             Fault::in_key("strategy.plan", reason, remedy)

@@ -319,6 +319,8 @@ choice! {
         Megatron = "megatron",
         /// PyTorch, operation by operation.
         Pytorch = "pytorch",
+        /// Models of Hugging Face transformers under PyTorch: norms as separate operations in 32 bits, copies of heads.
+        HuggingFace = "hugging-face",
     }
 }
 
@@ -331,8 +333,13 @@ impl Implementation {
         match self {
             Self::Textbook => [4.0, 0.0],
             Self::Megatron => [4.0, 6.0],
-            Self::Pytorch => [4.0, 8.0],
+            Self::Pytorch | Self::HuggingFace => [4.0, 8.0],
         }
+    }
+
+    /// Whether PyTorch computes operation by operation.
+    pub const fn is_eager(self) -> bool {
+        matches!(self, Self::Pytorch | Self::HuggingFace)
     }
 }
 

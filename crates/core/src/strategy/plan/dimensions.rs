@@ -184,6 +184,9 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "products in float8"),
                     refused(Fsdp, "products in float8")
                 };
+            /// Whether a whole step is captured in a CUDA graph and replayed: the host issues nothing, and gradients keep their place,
+            /// where they are zeroed and added to.
+            graphs: bool => bool, default(false), Check::Any;
             /// Whether dropout keeps masks.
             dropout: bool => bool, default(false), Check::Any;
             /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,
@@ -213,8 +216,8 @@ macro_rules! plan_dimensions {
             /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
             /// are needed.
             mask: Mask => Mask, default(Mask::Causal), Check::Any;
-            /// Whose kernels compute a layer, for memory: `"textbook"`, `"megatron"` or `"pytorch"`.
-            implementation: Implementation => Implementation, optional("`\"pytorch\"` with `overlap` of `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any;
+            /// Whose kernels compute a layer: `"textbook"`, `"megatron"`, `"pytorch"` or `"hugging-face"`.
+            implementation: Implementation => Implementation, optional("`\"hugging-face\"` for a `config` with `overlap` of `\"fsdp2\"` or `\"deepspeed\"`, `\"pytorch\"` with `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any;
             /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
             /// layer.
             loss: Loss => Loss, optional("bytes as `implementation` has them, time as `compiled` says"), Check::Any,

@@ -259,7 +259,7 @@ impl Plan {
     /// How attention is computed.
     pub fn attention_kind(&self) -> Attention {
         self.attention.unwrap_or(match self.implemented_by() {
-            Implementation::Pytorch => Attention::Flash,
+            Implementation::Pytorch | Implementation::HuggingFace => Attention::Flash,
             Implementation::Textbook | Implementation::Megatron => Attention::Cudnn,
         })
     }

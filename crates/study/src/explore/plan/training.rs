@@ -63,7 +63,7 @@ impl TrainingRates {
         let per_step = (global_batch * shape.sequence) as f64;
         let tokens = bounds.tokens.or_else(|| {
             let data = scenario.data?;
-            Some(data.samples as f64 * data.epochs as f64 * shape.sequence as f64)
+            Some(scenario.epoch_samples()? as f64 * data.epochs as f64 * shape.sequence as f64)
         });
         let time = |given: Option<Seconds>, assumed: f64| given.map_or(assumed, Seconds::get);
         let hourly = given.and_then(|it| it.rate).unwrap_or(assumed.interruptions.value);

@@ -8,8 +8,10 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::scenario::{PlanningSection, Scenario};
-use stepcast_core::strategy::{OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
+use stepcast_core::scenario::{ModelSource, PlanningSection, Scenario};
+use stepcast_core::strategy::{
+    Implementation, OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding,
+};
 
 /// Sizes of models below which a step has this number of tokens: GPT-3's table 2.1 up to 5 billion, Llama 2 up
 /// to 70 and GPT-3 up to 175, Llama 3 beyond.
@@ -55,7 +57,12 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     let workers = scenario.cluster.workers();
     let global_batch = given.global_batch.unwrap_or_else(|| usual_global_batch(&shape, workers));
     let micro_batch = given.micro_batch.map(|batch| vec![batch]);
-    let fsdp = PlanSection { overlap: Some(OverlapPreset::Fsdp2), ..PlanSection::default() };
+    let hugging_face = matches!(scenario.source, ModelSource::Config { .. });
+    let fsdp = PlanSection {
+        overlap: Some(OverlapPreset::Fsdp2),
+        implementation: hugging_face.then_some(Implementation::HuggingFace),
+        ..PlanSection::default()
+    };
     let megatron = PlanSection { overlap: Some(OverlapPreset::Megatron), ..PlanSection::default() };
     let bounds = PlanningSection {
         global_batch: Some(global_batch),

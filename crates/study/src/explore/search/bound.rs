@@ -174,11 +174,12 @@ impl Bounds<'_> {
     }
 
     fn bound(&self, extremes: &Extremes) -> Lowest {
-        let data = self.variants.first().data;
+        let first = self.variants.first();
+        let (data, samples) = (first.data, first.epoch_samples());
         let steps_time = |samples: u64| extremes.iteration.get() * samples as f64 / extremes.most;
-        let epoch = data.map_or(0.0, |data| steps_time(data.samples));
+        let epoch = samples.map_or(0.0, steps_time);
         let epochs = data.map_or(0.0, |data| data.epochs as f64);
-        let all_samples = data.map_or(0.0, |data| data.samples as f64) * epochs;
+        let all_samples = samples.map_or(0.0, |samples| samples as f64) * epochs;
         let time = epoch * epochs;
         let by_hour = extremes.hourly.map_or(0.0, |hourly| hourly * time / 3600.0);
         // Each worker is paid for its own samples, so the cheapest group bounds the cost per sample.

@@ -82,7 +82,7 @@ pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: O
 }
 
 fn value(scenario: &Scenario, objective: Objective) -> Option<f64> {
-    let data = scenario.data?;
+    let (data, samples) = (scenario.data?, scenario.epoch_samples()? as f64);
     let (mut rate, mut cheapest) = (0.0, f64::INFINITY);
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
         let speed = Speed::of_group(scenario, index);
@@ -93,9 +93,9 @@ fn value(scenario: &Scenario, objective: Objective) -> Option<f64> {
         let price = group.price.or(scenario.price.as_ref().map(|price| price.worker_hour));
         cheapest = f64::min(cheapest, price.unwrap_or(0.0) / 3600.0 / each);
     }
-    let epoch = data.samples as f64 / rate;
+    let epoch = samples / rate;
     let time = epoch * data.epochs as f64;
-    let cost = cheapest * data.samples as f64 * data.epochs as f64;
+    let cost = cheapest * samples * data.epochs as f64;
     Some(match objective {
         Objective::Iteration => 0.0,
         Objective::Epoch => epoch,

@@ -46,6 +46,13 @@ impl Keys {
         self.left.into_iter()
     }
 
+    /// Adds an element to a list that was set.
+    pub(super) fn push(&mut self, key: &str, element: Value) {
+        if let Some(Value::Array(list)) = self.left.get_mut(key) {
+            list.push(element);
+        }
+    }
+
     /// Whether a key is given.
     pub(super) fn has(&self, key: &str) -> bool {
         self.left.contains_key(key)

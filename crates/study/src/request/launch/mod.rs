@@ -13,6 +13,7 @@ mod nemo;
 #[cfg(test)]
 mod options;
 mod python;
+mod recipes;
 mod runs;
 #[cfg(test)]
 mod same;
@@ -29,11 +30,12 @@ pub use stepcast_core::strategy::Framework;
 
 use super::{Folder, Request};
 use keys::Keys;
+use recipes::Recipe;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
-use stepcast_core::model::transformer::{TransformerSection, hugging_face};
+use stepcast_core::model::transformer::{AdaptersSection, TransformerSection, hugging_face};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
@@ -69,6 +71,7 @@ struct Launched {
     /// A model that the zoo does not have.
     named: Option<String>,
     shape: Option<TransformerSection>,
+    adapters: Option<AdaptersSection>,
     sequence: Option<u64>,
     plan: PlanSection,
     group: Option<Group>,
@@ -129,17 +132,26 @@ enum LaunchKind {
     Deepspeed(Value),
     Accelerate,
     Nemo,
+    Recipe(Recipe),
+    Adapters(Value),
 }
 
 fn kind(content: &str) -> Option<LaunchKind> {
     if content.trim_start().starts_with('{') {
-        return serde_json::from_str(content).ok().filter(deepspeed::recognises).map(LaunchKind::Deepspeed);
+        let tree: Value = serde_json::from_str(content).ok()?;
+        if recipes::is_adapters(&tree) {
+            return Some(LaunchKind::Adapters(tree));
+        }
+        return deepspeed::recognises(&tree).then_some(LaunchKind::Deepspeed(tree));
     }
     if let Ok(table) = text::parse::<toml::Table>(content) {
         return torchtitan::recognises(&table).then_some(LaunchKind::Torchtitan(table));
     }
     if python::recognises(content) {
         return Some(LaunchKind::Python);
+    }
+    if let Some(recipe) = recipes::recognises(content) {
+        return Some(LaunchKind::Recipe(recipe));
     }
     if accelerate::recognises(content) {
         return Some(LaunchKind::Accelerate);
@@ -207,6 +219,8 @@ fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched,
         LaunchKind::Megatron => megatron::read(shell::flags(content)),
         LaunchKind::Nemo => megatron::read(nemo::keys(content)?),
         LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
+        LaunchKind::Recipe(recipe) => recipes::read(recipe, yaml::keys(content)?),
+        LaunchKind::Adapters(tree) => recipes::adapters(Keys::of_tree(tree)),
         LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
         LaunchKind::Python => torchtitan::read(python::keys(content), layers(overrides)),
         LaunchKind::Torchtitan(table) => {
@@ -274,17 +288,21 @@ fn workers(overrides: &[Edit]) -> Option<u64> {
 }
 
 fn model(launched: &Launched, overrides: &[Edit]) -> Result<ModelSection, Fault> {
-    let sequence = launched.sequence;
+    let given = ModelSection {
+        sequence: launched.sequence,
+        adapters: launched.adapters.clone(),
+        ..ModelSection::default()
+    };
     if overrides.iter().any(|change| MODELS.contains(&change.key())) {
-        return Ok(ModelSection { sequence, ..ModelSection::default() });
+        return Ok(given);
     }
     if let Some(shape) = &launched.shape {
         let name = shape.name.clone().unwrap_or_else(|| format!("{} model", launched.framework));
         let transformer = Some(TransformerSection { name: Some(name), ..shape.clone() });
-        return Ok(ModelSection { transformer, ..ModelSection::default() });
+        return Ok(ModelSection { transformer, sequence: None, ..given });
     }
     if let Some(name) = &launched.zoo {
-        return Ok(ModelSection { zoo: Some(name.clone()), sequence, ..ModelSection::default() });
+        return Ok(ModelSection { zoo: Some(name.clone()), ..given });
     }
     let reason = match &launched.named {
         Some(name) => format!("the shape of its model, {}, is not known", printable(name)),
@@ -330,5 +348,7 @@ fn data(launched: &Launched, workers: u64) -> Option<DataSection> {
     let replicas = launched.replicas(workers);
     let batch = || launched.plan.global_batch.or(launched.replica_batch?.checked_mul(replicas));
     let samples = launched.samples.or_else(|| launched.steps?.checked_mul(batch()?));
-    samples.filter(|samples| *samples > 0).map(|samples| DataSection { samples: Some(samples), epochs: None })
+    samples
+        .filter(|samples| *samples > 0)
+        .map(|samples| DataSection { samples: Some(samples), ..DataSection::default() })
 }

@@ -284,7 +284,7 @@ fn a_script_with_strange_flags_names_them() {
     let request = request(script, &["cluster.machine=dgx-h100"]).unwrap();
     let read = request.scenario().unwrap();
     assert_eq!(read.cluster.workers(), 16);
-    assert_eq!(read.data.unwrap().samples, 64_000);
+    assert_eq!(read.data.unwrap().samples, Some(64_000));
     let plan = read.strategy.plan.as_ref().unwrap();
     assert!(plan.dropout && plan.float8 && !plan.overlaps().gradients && plan.tensor == 4);
     let shape = read.source.transformer().unwrap();
@@ -306,7 +306,7 @@ fn torchtitan_fills_ranks_and_stages_in_its_own_way() {
     // 34 weighted layers: 9, 9, 8, 8, less one at either end.
     assert_eq!(plan.stage_layers, Some(vec![8, 9, 8, 7]));
     assert_eq!((plan.sharding, plan.global_batch), (Sharding::Keep, Some(16)));
-    assert_eq!(read.data.unwrap().samples, 160);
+    assert_eq!(read.data.unwrap().samples, Some(160));
     assert!(note_texts(&request.take_notes()).contains("compile.enable"));
 }
 

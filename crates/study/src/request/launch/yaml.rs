@@ -1,4 +1,5 @@
-//! YAML as configurations of Accelerate use it: nested mappings of scalars. Lists say nothing about a step and are left out.
+//! YAML as configurations use it: nested mappings of scalars and of lists of scalars. What is nested in lists says nothing about a
+//! step and is left out.
 
 use super::keys::Keys;
 use saphyr_parser::{Event, Parser, ScalarStyle};
@@ -20,13 +21,19 @@ pub(super) fn keys(text: &str) -> Result<Keys, Fault> {
                 open.push(Collection { path, is_list: false, key: None });
             }
             Event::SequenceStart(..) => {
-                open.last_mut().and_then(Collection::next_path);
-                open.push(Collection { path: None, is_list: true, key: None });
+                let path = open.last_mut().and_then(Collection::next_path);
+                if let Some(path) = &path {
+                    keys.set(path.clone(), Value::Array(Vec::new()));
+                }
+                open.push(Collection { path, is_list: true, key: None });
             }
             Event::MappingEnd | Event::SequenceEnd => drop(open.pop()),
             Event::Scalar(text, style, ..) => match open.last_mut() {
                 Some(mapping) if !mapping.is_list && mapping.key.is_none() => {
                     mapping.key = Some(text.into_owned())
+                }
+                Some(Collection { path: Some(path), is_list: true, .. }) => {
+                    keys.push(path, scalar(&text, style))
                 }
                 Some(mapping) => {
                     if let Some(path) = mapping.next_path() {

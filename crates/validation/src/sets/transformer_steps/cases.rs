@@ -6,10 +6,10 @@ use crate::records::{self, Fields};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_analytic::transformer::compute::{Parts, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
+use stepcast_analytic::transformer::{LayerKind, Split};
 use stepcast_core::machine::{Device, catalog};
 use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{Experts, Transformer};
@@ -191,7 +191,8 @@ impl Alone {
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
         let split = Split { tensor: decoder.tensor, ..Split::WHOLE };
         let work = Work { sequence: decoder.sequence, batch: decoder.micro_batch, mask: Mask::Causal };
-        let shard = Shard::new(shape, plan, &split, [shape.experts.is_some(), false], None, work);
+        let kind = LayerKind { with_experts: shape.experts.is_some(), ..LayerKind::default() };
+        let shard = Shard::new(shape, plan, &split, kind, false, work);
         let computed = match self.kind.as_str() {
             "head" => parts.head(&shard, decoder.vocabulary as f64 / decoder.tensor as f64),
             "bmm" | "grouped" => parts.expert_layer(&shard),

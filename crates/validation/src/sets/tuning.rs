@@ -1,0 +1,146 @@
+//! Fine-tuning on one H200: adapters and frozen layers, compiled and graphed steps, by names and the shipped constants alone.
+//! Nothing was fitted to these steps. Times are judged as seconds, peaks of memory as bytes.
+
+use super::transformer_steps::half_width;
+use crate::coverage::Coverage;
+use crate::families::{Families, Figure, Unit};
+use crate::records::Fields;
+use crate::report::Findings;
+use crate::set::{Run, check_cancelled};
+use crate::{ErrorBounds, ValidationError};
+use indexmap::IndexMap;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use stepcast_analytic::transformer::Transformer;
+use stepcast_core::method::Method as _;
+use stepcast_core::scenario::{Document, Scenario};
+
+/// What families of peaks are called in front of what was run.
+const MEMORY: &str = "memory, ";
+
+pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
+    let rows: Vec<Value> = run.cases("h200.csv.gz")?;
+    let cases: Vec<TunedStep> = rows
+        .par_iter()
+        .map(|row| {
+            check_cancelled(run.observer)?;
+            TunedStep::predict(row)
+        })
+        .collect::<Result<_, _>>()?;
+    let figures = |family: &str, of: fn(&TunedStep) -> [f64; 2]| {
+        let figure = |case: &TunedStep| {
+            let [predicted, measured] = of(case);
+            let family = format!("{family}{}", case.kind);
+            Figure { family, name: case.name.clone(), predicted, measured }
+        };
+        cases.iter().map(figure).collect::<Vec<_>>()
+    };
+    let times = Families { figures: figures("", |case| case.seconds), unit: Unit::Seconds };
+    let memory = Families { figures: figures(MEMORY, |case| case.bytes), unit: Unit::Bytes };
+    let mut by_kind: IndexMap<&str, (Coverage, Vec<f64>)> = IndexMap::new();
+    for case in &cases {
+        let (own, widths) = by_kind.entry(&case.kind).or_default();
+        let [predicted, measured] = case.seconds;
+        own.cases += 1;
+        own.inside += usize::from((measured / predicted).ln().abs() <= case.half_width);
+        widths.push(case.half_width);
+    }
+    let coverage = by_kind.values().fold(Coverage::default(), |sum, (own, _)| sum.and(*own));
+    let intervals = by_kind.into_iter().map(|(family, (own, mut widths))| {
+        let half_width = stepcast_stats::quantile(&mut widths, 0.5);
+        json!({ "family": family, "cases": own.cases, "inside": own.share(), "half_width": half_width })
+    });
+    let intervals = Value::Array(intervals.collect());
+    let bounds: IndexMap<String, ErrorBounds> = run.bounds()?;
+    let (of_memory, of_time): (IndexMap<_, _>, IndexMap<_, _>) =
+        bounds.into_iter().partition(|(family, _)| family.starts_with(MEMORY));
+    let mut findings = times.findings(&of_time, coverage);
+    findings.checks.extend(memory.findings(&of_memory, coverage).checks);
+    findings.figures["_memory"] = json!(memory.error_rows());
+    findings.figures["_intervals"] = intervals;
+    Ok(findings)
+}
+
+/// A measured step, predicted and measured.
+struct TunedStep {
+    kind: String,
+    name: String,
+    seconds: [f64; 2],
+    bytes: [f64; 2],
+    /// Of the 90 % interval of its time, as a logarithm.
+    half_width: f64,
+}
+
+impl TunedStep {
+    fn predict(row: &Value) -> Result<Self, ValidationError> {
+        let scenario = scenario(row)?;
+        let prediction = Transformer.predict(&scenario)?;
+        let stages = prediction.transformer.iter().flat_map(|report| &report.stages);
+        let bytes = stages.map(|stage| stage.memory.total.get()).fold(0.0, f64::max);
+        let name = format!(
+            "{} {}, {} layers, {} x {} tokens, V {}, {}{}{}",
+            row.text("kind"),
+            row.text("model"),
+            row.count("layers"),
+            row.count("micro_batch"),
+            row.count("sequence"),
+            row.count("vocabulary"),
+            row.text("precision"),
+            if row.is("recompute") { ", recomputed" } else { "" },
+            match row.count("rank") {
+                0 => String::new(),
+                rank => format!(", rank {rank} on {}", row.text("targets")),
+            },
+        );
+        Ok(Self {
+            kind: row.text("kind").to_owned(),
+            name,
+            seconds: [prediction.iteration.get(), row.number("step_ms") / 1e3],
+            bytes: [bytes, row.number("bytes")],
+            half_width: half_width(&scenario)?.unwrap_or(0.0),
+        })
+    }
+}
+
+/// The scenario of names.
+fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
+    let mut text = String::from("[model.transformer]\n");
+    for (key, column) in [
+        ("layers", "layers"),
+        ("hidden", "hidden"),
+        ("heads", "heads"),
+        ("kv-heads", "kv_heads"),
+        ("mlp-width", "mlp_width"),
+        ("vocabulary", "vocabulary"),
+        ("sequence", "sequence"),
+    ] {
+        let _ = writeln!(text, "{key} = {}", row.count(column));
+    }
+    let (kind, precision, micro_batch) = (row.text("kind"), row.text("precision"), row.count("micro_batch"));
+    match kind {
+        "adapters" => {
+            let targets = row.text("targets").replace(' ', "\", \"");
+            let _ =
+                write!(text, "[model.adapters]\nrank = {}\ntargets = [\"{targets}\"]\n", row.count("rank"));
+        }
+        "frozen" => {
+            let _ = write!(text, "[model.frozen]\nlayers = {}\n", row.count("frozen"));
+        }
+        "packed" => {
+            let lengths = row.text("documents").replace(' ', ", ");
+            let _ = write!(text, "[data]\nlengths = [{lengths}]\npacking = \"within\"\n");
+        }
+        _ => {}
+    }
+    let states = if precision == "bf16" { "bf16" } else { "fp32" };
+    let _ = write!(
+        text,
+        "[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\nprecision = \"{precision}\"\ncompiled = {}\n[strategy.plan]\n\
+         micro-batch = {micro_batch}\nglobal-batch = {micro_batch}\nstates = \"{states}\"\noverlap = \"fsdp2\"\ngraphs = {}\nrecompute = {}\n",
+        kind == "compiled",
+        kind == "graphed",
+        if row.is("recompute") { "[\"layer\"]" } else { "[]" },
+    );
+    Ok(Document::new("measured step", text).scenario(&[])?)
+}
