@@ -13,13 +13,14 @@ from .applying import apply
 from .ask import check, compare, fit, fuse, import_trace, predict, search, validate
 from .catalog import CatalogDevice, CatalogMachine, CatalogModel, CatalogNetwork, devices, machines, models, networks
 from .errors import InputError, InternalError, StepcastError
-from .planning import Confirmation, Plan, PlanEntry, PlanFamily, PlanStages, PlanTraining, plan
+from .planning import Advice, Confirmation, Experiment, Plan, PlanEntry, PlanFamily, PlanStages, PlanTraining, advise, plan
 from .profiler import profile
 from .results import Check, Comparison, Fit, Forecast, Fusion, Imported, Result, ScalingPoint, Search, Suspect, Validation
 from .sweeping import Sweep, sweep
 from .watching import Watch, watch
 
 __all__ = [
+    "Advice",
     "CatalogDevice",
     "CatalogMachine",
     "CatalogModel",
@@ -27,6 +28,7 @@ __all__ = [
     "Check",
     "Comparison",
     "Confirmation",
+    "Experiment",
     "Figures",
     "Fit",
     "Forecast",
@@ -49,6 +51,7 @@ __all__ = [
     "Validation",
     "Watch",
     "__version__",
+    "advise",
     "apply",
     "check",
     "compare",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _stepcast
 from ._stepcast import Scenario
 from .ask import Changes, Source, scenario_of, whole
+from .errors import InputError
 from .executors import Parts, run
 from .results import Result
 
@@ -108,6 +109,47 @@ class PlanTraining:
     energy: Mapping[str, float] | None = None
 
 
+@dataclass(frozen=True)
+class Experiment:
+    """A measurement before an offer is taken."""
+
+    kind: str
+    """`gpu`, `collectives`, `two-machines` or `eighth`."""
+    machines: str
+    time_s: float
+    price: float
+    value: float
+    """What is lost less on average by choosing after it."""
+    error: float
+    command: str
+    choices: tuple[Mapping[str, Any], ...]
+    """What would be chosen after it: `machines`, `chance`, `factor` on the forecast of the offer that is the best now, `saving`."""
+
+    @property
+    def gain(self) -> float:
+        """The value less the price."""
+        return self.value - self.price
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to measure before one of several offers is taken: `stepcast advise`."""
+
+    candidates: tuple[Mapping[str, Any], ...]
+    """The offers, that with the least expected cost first."""
+    regret: float
+    """What is lost on average by taking the first of them instead of the one that turns out the cheapest."""
+    experiments: tuple[Experiment, ...]
+    """The one with the largest gain first."""
+    currency: str
+
+    @property
+    def best(self) -> Experiment | None:
+        """The experiment to make first; none if none is worth its price."""
+        first = self.experiments[0] if self.experiments else None
+        return first if first is not None and first.gain > first.error else None
+
+
 class Plan(Result):
     """The best plan, what else is worth having, and what every property costs."""
 
@@ -152,6 +194,15 @@ class Plan(Result):
     def counts(self) -> dict[str, int]:
         """How many plans were looked at."""
         return dict(self._data["counts"])
+
+    @property
+    def advice(self) -> Advice | None:
+        """What to measure before an offer is taken, where several are compared by cost."""
+        found = self._data.get("advice")
+        if found is None:
+            return None
+        experiments = tuple(Experiment(**{**own, "choices": tuple(own["choices"])}) for own in found["experiments"])
+        return Advice(**{**found, "candidates": tuple(found["candidates"]), "experiments": experiments})
 
     @property
     def toml(self) -> str:
@@ -226,3 +277,18 @@ def plan(
         lines = run(executor, Parts.of(search, minimize, threads), 0, search.parts, 1)
         parts = [line.decode() for line, _ in lines]
     return Plan(search.join(parts))
+
+
+def advise(scenario: Source = None, **keywords: Any) -> Advice:
+    """What to measure before one of several offers is taken: `stepcast advise`. Takes what `plan` takes.
+
+    >>> import stepcast
+    >>> offers = [{"machine": "p4d-24xlarge", "node-hour": 22.0}, {"machine": "p5-48xlarge", "node-hour": 55.0}]
+    >>> advice = stepcast.advise(zoo="llama3-8b", machine="p5-48xlarge", offers=offers, nodes=[4], tokens=1e9)
+    >>> len(advice.candidates), advice.best is None
+    (2, True)
+    """
+    found = plan(scenario, minimize="cost", **keywords).advice
+    if found is None:
+        raise InputError("there is nothing to choose", "give several offers or nodes, their prices, and tokens", "offers")
+    return found

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import socket
 import time
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import results
+from . import _stepcast, results
 from .ask import Changes, Source, check, predict, scenario_of
 from .errors import InputError, StepcastError
 
@@ -15,6 +21,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .keywords import Keywords
+
+BLOCK = 10
+"""Steps after which a contract is looked at."""
 
 
 class Watch:
@@ -24,7 +33,15 @@ class Watch:
     """
 
     def __init__(
-        self, scenario: Source, method: str, steps: int | None, synchronise: bool, set: Changes, keywords: Keywords
+        self,
+        scenario: Source,
+        method: str,
+        steps: int | None,
+        synchronise: bool,
+        contract: str | os.PathLike[str] | None,
+        record: str | os.PathLike[str] | None,
+        set: Changes,
+        keywords: Keywords,
     ) -> None:
         self._scenario = scenario_of(scenario, set, keywords)
         self._method = method
@@ -33,6 +50,10 @@ class Watch:
         self._times = array("d")
         self._last: float | None = None
         self._wait = _waiting() if synchronise else None
+        self._terms = None if contract is None else Path(contract).read_text(encoding="utf-8")
+        self.verdict: str | None = None
+        """`kept` or `broken` once the sequential test of the contract has ended."""
+        self._record = None if record is None else _Recorder(Path(record))
 
     @property
     def forecast(self) -> results.Forecast:
@@ -54,7 +75,33 @@ class Watch:
         now = time.perf_counter()
         if self._last is not None:
             self._times.append(now - self._last)
+            if self._record is not None:
+                self._record.add(len(self._times), now - self._last)
+            if self._terms is not None and self.verdict is None and len(self._times) % BLOCK == 0:
+                self._judge(self._terms)
         self._last = now
+
+    def _judge(self, terms: str) -> None:
+        """Asks whether the contract is kept, without the first ten steps."""
+        found = _stepcast.acceptance(terms, self._times[BLOCK:]) if len(self._times) > BLOCK else "open"
+        if found != "open":
+            self.verdict = found
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Around the wait for the next batch: counted as loading of data in the recording of this rank."""
+        yield from self._counted("data")
+
+    @contextmanager
+    def communicating(self) -> Iterator[None]:
+        """Around collectives that the host waits for: counted as communication in the recording of this rank."""
+        yield from self._counted("communication")
+
+    def _counted(self, part: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        if self._record is not None:
+            self._record.parts[part] += time.perf_counter() - began
 
     __call__ = step
 
@@ -72,6 +119,8 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._last = None
+        if self._record is not None:
+            self._record.close()
 
     @property
     def check(self) -> results.Check:
@@ -101,6 +150,36 @@ class Watch:
         return f"<Watch of {self._scenario.name}: {len(self)} steps>"
 
 
+class _Recorder:
+    """Writes the steps of this rank as a table that `stepcast check` reads: one file for each rank in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = (folder / f"rank{self.rank}.csv").open("w", encoding="utf-8")
+        self._file.write("rank,step,step-time,communication,data,pause,machine\n")
+        self._machine = socket.gethostname()
+        self.parts = {"communication": 0.0, "data": 0.0, "pause": 0.0}
+        self._collecting = 0.0
+        gc.callbacks.append(self._collected)
+
+    def _collected(self, phase: str, _: Any) -> None:
+        if phase == "start":
+            self._collecting = time.perf_counter()
+        else:
+            self.parts["pause"] += time.perf_counter() - self._collecting
+
+    def add(self, step: int, seconds: float) -> None:
+        parts = ",".join(f"{self.parts[name]:.6f}" for name in ("communication", "data", "pause"))
+        self._file.write(f"{self.rank},{step},{seconds:.6f},{parts},{self._machine}\n")
+        self.parts = dict.fromkeys(self.parts, 0.0)
+
+    def close(self) -> None:
+        if self._collected in gc.callbacks:
+            gc.callbacks.remove(self._collected)
+        self._file.close()
+
+
 def watch(
     model: Any = None,
     scenario: Source = None,
@@ -108,6 +187,8 @@ def watch(
     method: str = "auto",
     steps: int | None = None,
     synchronise: bool = True,
+    contract: str | os.PathLike[str] | None = None,
+    record: str | os.PathLike[str] | None = None,
     set: Changes = None,
     **keywords: Unpack[Keywords],
 ) -> Watch:
@@ -115,6 +196,10 @@ def watch(
 
     `model` is a module of PyTorch whose parameters must be those of the scenario, or none. `steps` is the number of
     steps of the whole run. With `synchronise`, a step ends when the GPU has finished it.
+
+    `contract` is a file that `stepcast contract` wrote; every ten steps, `verdict` says whether its sequential test has ended:
+    give it on rank 0 alone. `record` is a folder that gets a table of the steps of each rank, with pauses of the garbage
+    collector and what `loading` and `communicating` enclose; `stepcast check --measured FOLDER` then says who is slow.
 
     >>> import stepcast
     >>> with stepcast.watch(None, "examples/quickstart.toml", steps=3) as watch:
@@ -125,7 +210,7 @@ def watch(
     """
     if steps is not None and (not isinstance(steps, int) or steps < 1):
         raise InputError(f"{steps!r} is no number of steps", "use a number such as 10000", "steps")
-    found = Watch(scenario, method, steps, synchronise, set, keywords)
+    found = Watch(scenario, method, steps, synchronise, contract, record, set, keywords)
     if model is not None:
         _compare_parameters(model, found)
     return found

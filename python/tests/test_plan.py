@@ -103,6 +103,32 @@ def test_a_watched_loop() -> None:
     assert found.suspects == sorted(found.suspects, key=lambda suspect: -suspect.share)
 
 
+def test_a_watch_judges_a_contract_and_records_ranks(tmp_path: Path) -> None:
+    contract = tmp_path / "contract.toml"
+    contract.write_text('agreed-step = "0.001 s"\ntolerance = 0.05\nfalse-alarm = 0.05\nmiss = 0.05\nspread = 0.03\n')
+    with stepcast.watch(None, ROOT / "examples/quickstart.toml", contract=contract, record=tmp_path / "ranks") as watch:
+        for _ in range(40):
+            with watch.loading():
+                time.sleep(0.002)
+            watch.step()
+    assert watch.verdict == "broken"
+    lines = (tmp_path / "ranks/rank0.csv").read_text().splitlines()
+    assert len(lines) == 41 and lines[0].startswith("rank,step,step-time")
+    assert float(lines[5].split(",")[4]) >= 0.002
+
+
+def test_advice_is_that_of_the_plan() -> None:
+    offers = [{"machine": "p4d-24xlarge", "node-hour": 22.0}, {"machine": "p5-48xlarge", "node-hour": 55.0}]
+    asked = {"zoo": "llama3-8b", "machine": "p5-48xlarge", "offers": offers, "nodes": [2, 4], "tokens": 1e11}
+    advice = stepcast.advise(**asked)
+    assert advice == stepcast.plan(minimize="cost", **asked).advice
+    assert len(advice.candidates) >= 2 and advice.regret > 0 and advice.experiments
+    gains = [experiment.gain for experiment in advice.experiments]
+    assert gains == sorted(gains, reverse=True)
+    with pytest.raises(stepcast.InputError):
+        stepcast.advise(zoo="llama3-8b", machine="p5-48xlarge")
+
+
 def test_a_watch_counts_steps() -> None:
     watch = stepcast.watch(None, ROOT / "examples/quickstart.toml")
     with pytest.raises(stepcast.StepcastError, match="no step"):

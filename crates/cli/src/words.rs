@@ -2,6 +2,7 @@
 
 use stepcast_core::fault::{Measurement, NameList, Remedy};
 use stepcast_report::words::{Hint, Wording};
+use stepcast_study::advise::ExperimentKind;
 
 /// The words of the command line.
 pub(crate) const WORDING: Wording = Wording { remedy, hint };
@@ -45,6 +46,21 @@ pub(crate) fn remedy(remedy: &Remedy) -> Option<String> {
         Remedy::ImportRecording => "make a profile with `stepcast import`".to_owned(),
         Remedy::RunQuickStart => "run `stepcast predict` alone for the built-in quick start".to_owned(),
     })
+}
+
+/// What to do with the result of an experiment.
+pub(crate) fn after_experiment(kind: ExperimentKind) -> &'static str {
+    match kind {
+        ExperimentKind::Gpu => {
+            "`stepcast fit machine machine.jsonl -o machine.toml`, and name it as `fitted` of the device"
+        }
+        ExperimentKind::Collectives => {
+            "`stepcast fit machine collectives.jsonl -o machine.toml`, and name it as `collectives` of the plan"
+        }
+        ExperimentKind::TwoMachines | ExperimentKind::Eighth => {
+            "`stepcast check small.toml --measured train.log --keep runs.csv`, and ask again with `--calibrate runs.csv`"
+        }
+    }
 }
 
 fn hint(hint: &Hint) -> Option<&'static str> {

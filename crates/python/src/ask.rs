@@ -14,7 +14,8 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_fit::{efficiency, gemm, kernels, machine, sprint, steps, today, transfer};
 use stepcast_study::MethodChoice;
-use stepcast_study::check::{self as checking, Reading};
+use stepcast_study::check::{self as checking, Known, Reading};
+use stepcast_study::contract::{Outcome, Terms};
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Constraint, Effort, Goal};
 use stepcast_study::predict::compare::Comparison;
@@ -86,9 +87,22 @@ pub(crate) fn check(
         let readings: Vec<Reading> =
             steps.into_iter().map(|time| Reading::Step(Seconds::new(time))).collect();
         let watch = |_: Progress<'_>| until(stop);
-        Ok(on_pool(None, || checking::check(request, method, &readings, steps_left, None, &watch))?)
+        let known = Known { steps_left, ..Known::default() };
+        Ok(on_pool(None, || checking::check(request, method, &readings, known, &watch))?)
     })?;
     Ok(Answer { content: Content::Check(Box::new(checked)), name })
+}
+
+/// Whether steps keep the terms of a contract, given as TOML: kept, broken or open.
+#[pyfunction]
+pub(crate) fn acceptance(terms: &str, steps: Vec<f64>) -> PyResult<&'static str> {
+    let terms = Terms::from_toml("contract", terms).map_err(Problem::from)?;
+    let steps: Vec<Seconds> = steps.into_iter().map(Seconds::new).collect();
+    Ok(match terms.test(&steps).outcome {
+        Outcome::Kept => "kept",
+        Outcome::Broken => "broken",
+        Outcome::Open => "open",
+    })
 }
 
 /// Predictions of one scenario by every method.

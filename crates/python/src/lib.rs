@@ -21,7 +21,9 @@ mod _stepcast {
     #[pymodule_export]
     use crate::answer::Answer;
     #[pymodule_export]
-    use crate::ask::{check, compare, fit, fuse, import_trace, methods, predict, search, validate};
+    use crate::ask::{
+        acceptance, check, compare, fit, fuse, import_trace, methods, predict, search, validate,
+    };
     #[pymodule_export]
     use crate::command::{main, printed};
     #[pymodule_export]

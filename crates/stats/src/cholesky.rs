@@ -35,6 +35,12 @@ impl Cholesky {
         solution
     }
 
+    /// The lower triangle times a vector: of independent standard normal numbers it makes numbers with the matrix as covariance.
+    pub fn times(&self, vector: &[f64]) -> Vec<f64> {
+        let rows = self.lower.chunks_exact(self.size.max(1));
+        rows.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum()).collect()
+    }
+
     /// The vector that the matrix turns into `right`.
     pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         let size = self.size;

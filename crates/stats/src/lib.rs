@@ -94,8 +94,9 @@ pub fn expected_maximum(count: u32) -> f64 {
     if count == 0 { 0.0 } else { simpson(&|x| 1.0 - power(x)) - simpson(&|x| power(-x)) }
 }
 
-/// Φ, from the series of the error function near zero and its continued fraction far from it.
-fn normal_below(x: f64) -> f64 {
+/// Φ, the share of a standard normal distribution below `x`, from the series of the error function near zero and its
+/// continued fraction far from it.
+pub fn normal_below(x: f64) -> f64 {
     let z = x.abs();
     let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
     let above = if z < 3.0 {

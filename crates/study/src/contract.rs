@@ -6,16 +6,21 @@
 //! is at most the inverse of the one and the other (Ville's inequality), however long the test goes on. After as many steps as a test of a
 //! fixed number needs for the other half of both rates, their mean decides.
 
+use crate::explore::plan::{Energy, energy, goodput};
 use crate::predict::Forecast;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{DisplayFromStr, serde_as};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
+use stepcast_core::scenario::Scenario;
 use stepcast_stats::{deviation, mean, normal_quantile};
 
 /// Steps whose mean is one observation.
 const BLOCK: usize = 10;
+
+/// Steps whose energy is stated.
+const ENERGY_STEPS: f64 = 1000.0;
 
 /// What two parties agree on.
 #[serde_as]
@@ -99,6 +104,7 @@ pub struct Acceptance {
 impl Contract {
     /// The contract for what a forecast promises. The agreed step is the longest of the interval, unless one is given.
     pub fn new(
+        scenario: &Scenario,
         forecast: &Forecast,
         agreed: Option<Seconds>,
         [tolerance, false_alarm, miss, spread]: [f64; 4],
@@ -128,6 +134,14 @@ impl Contract {
         if let Some(split) = &prediction.transformer {
             expected.push(rate("tokens", split.tokens_per_s, "tokens/s"));
             expected.push(rate("MFU", 100.0 * split.mfu, "%"));
+        }
+        if let Some(Energy { kwh, .. }) = energy(scenario, ENERGY_STEPS * prediction.iteration.get(), None)? {
+            let interval = [shortest, longest].map(|end| kwh * (end / prediction.iteration));
+            expected.push(Expected { name: "energy", value: kwh, interval, unit: "kWh for 1,000 steps" });
+        }
+        if let Some((share, range)) = goodput(scenario)? {
+            let interval = range.unwrap_or([share; 2]).map(|end| 100.0 * end);
+            expected.push(Expected { name: "goodput", value: 100.0 * share, interval, unit: "%" });
         }
         Ok(Self {
             model: forecast.scenario.model.zoo.clone().unwrap_or_default(),

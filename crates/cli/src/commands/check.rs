@@ -1,13 +1,17 @@
 //! `stepcast check`: a running job against its forecast.
 
-use crate::answer::{Answer, Output};
+use crate::answer::{Answer, End, Output};
 use crate::render::answers;
 use crate::request::{ScenarioFlags, SimulationFlags};
-use clap::Args;
-use std::io::{self, Read};
+use crate::signal;
+use clap::{Args, value_parser};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use stepcast_core::fault::Fault;
-use stepcast_study::check::{check, read_steps};
+use stepcast_core::quantity::Seconds;
+use stepcast_study::check::ranks::{RankRecording, read_ranks};
+use stepcast_study::check::{Check as Checked, Known, Reading, check, read_progress, read_steps};
 use stepcast_study::contract::Terms;
 use stepcast_study::predict::calibrate::with_run;
 use stepcast_study::unwatched;
@@ -16,11 +20,16 @@ use stepcast_trace::write_text;
 /// Bytes of a log that are read.
 const LONGEST_LOG: u64 = 64 << 20;
 
+/// Time between two looks at a log that is followed.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast check job.toml --measured train.log                a log of Megatron-LM, torchtitan, DeepSpeed or Lightning
   stepcast check job.toml --measured steps.csv                a table with a column step-time or throughput
   stepcast check job.toml --measured - --steps-left 12000     step times from standard input, such as 41 ms
+  stepcast check job.toml --measured traces/                  traces or tables of several ranks: who is slow?
+  stepcast check job.toml --follow train.log --deadline '30 d'       days, cost and chance while it runs
   stepcast check job.toml --measured train.log --contract contract.toml      is the cluster as agreed?
   stepcast check job.toml --measured train.log --keep runs.csv
   stepcast predict job.toml --calibrate runs.csv              the next forecast, with what was kept";
@@ -38,9 +47,22 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     method: String,
 
-    /// Step times of the running job: a log, a table, or lines such as 41 ms; - for standard input
-    #[arg(long, value_name = "FILE")]
-    measured: PathBuf,
+    /// Step times of the running job: a log, a table, or lines such as 41 ms, - for standard input; a folder with traces,
+    /// flight recordings or tables of several ranks
+    #[arg(long, value_name = "FILE", required_unless_present = "follow", conflicts_with = "follow")]
+    measured: Option<PathBuf>,
+
+    /// The log of a run that goes on: its end, its cost and the chance to meet the deadline, again whenever it grows
+    #[arg(long, value_name = "LOG")]
+    follow: Option<PathBuf>,
+
+    /// Time from the first line of the followed log to the end of the run [default: that of `[plan]`]
+    #[arg(long, value_name = "TIME", requires = "follow")]
+    deadline: Option<Seconds>,
+
+    /// Updates after which a followed log is left [default: until the run ends]
+    #[arg(long, value_name = "N", requires = "follow", value_parser = value_parser!(u32).range(1..))]
+    updates: Option<u32>,
 
     /// Steps that are still to come; otherwise from the data set and epochs of the scenario
     #[arg(long, value_name = "N")]
@@ -58,14 +80,38 @@ pub(crate) struct Check {
 
 impl Check {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let readings = read_steps(&self.measured.display().to_string(), &text(&self.measured)?)?;
         let terms =
             self.contract.as_deref().map(|path| Terms::from_toml(&path.display().to_string(), &text(path)?));
         let terms = terms.transpose()?;
         let request = self.simulation.request(&self.about)?;
         let (scenario, method) = request.prepare(&self.method)?;
-        let checked = check(&request.inner, method, &readings, self.steps_left, terms.as_ref(), &unwatched)
-            .map_err(|stopped| request.placed(stopped.into()))?;
+        let answer = |log: &Path, is_followed: bool| -> Result<(Checked, Answer), Fault> {
+            let ranks = if log.as_os_str() == "-" { None } else { read_ranks(log)? };
+            let steps = ranks.as_ref().map(RankRecording::steps).filter(|steps| !steps.is_empty());
+            let (readings, lines) = match steps {
+                Some(steps) => (steps.into_iter().map(Reading::Step).collect(), Vec::new()),
+                None => {
+                    let text = text(log)?;
+                    (read_steps(&log.display().to_string(), &text)?, read_progress(&text))
+                }
+            };
+            let deadline = self.deadline.or(scenario.planning.as_ref().and_then(|plan| plan.deadline));
+            let known = Known {
+                steps_left: self.steps_left,
+                contract: terms.as_ref(),
+                ranks: ranks.as_ref(),
+                followed: is_followed.then_some((&lines, deadline)),
+            };
+            let checked = check(&request.inner, method, &readings, known, &unwatched)
+                .map_err(|stopped| request.placed(stopped.into()))?;
+            let answer = output.answer(&checked, |screen| answers::check(&scenario, &checked, screen))?;
+            Ok((checked, answer))
+        };
+        let (checked, answer) = match (&self.measured, &self.follow) {
+            (_, Some(log)) => self.followed(log, &answer)?,
+            (Some(path), None) => answer(path, false)?,
+            (None, None) => return Err(Fault::new("nothing was measured", "name a log")),
+        };
         if let Some(path) = &self.keep {
             let place = format!("--keep {}", path.display());
             let kept = match std::fs::read(path) {
@@ -77,7 +123,38 @@ impl Check {
                 .and_then(|table| write_text(path, &table))
                 .map_err(|fault| Fault::new(fault.reason, fault.remedy).at(place))?;
         }
-        output.answer(&checked, |screen| answers::check(&scenario, &checked, screen))
+        Ok(answer)
+    }
+
+    /// Answers whenever the log has grown, until the run has ended, enough updates were written, or Ctrl-C is pressed. The last
+    /// answer is returned.
+    fn followed(
+        &self,
+        log: &Path,
+        answer: &dyn Fn(&Path, bool) -> Result<(Checked, Answer), Fault>,
+    ) -> Result<(Checked, Answer), Fault> {
+        signal::listen("Stopped.");
+        let mut updates = 0;
+        loop {
+            let size = std::fs::metadata(log).map_or(0, |file| file.len());
+            let (checked, found) = answer(log, true)?;
+            updates += 1;
+            let is_over = checked.running.as_ref().is_none_or(|running| running.done >= running.steps);
+            if is_over || self.updates.is_some_and(|most| updates >= most) {
+                return Ok((checked, found));
+            }
+            // If standard output is closed, nobody follows.
+            if writeln!(io::stdout().lock(), "{}", found.text).is_err() {
+                return Ok((checked, found));
+            }
+            while std::fs::metadata(log).map_or(0, |file| file.len()) == size {
+                std::thread::sleep(PATIENCE);
+                if signal::interrupted() {
+                    let end = End::Interrupted;
+                    return Ok((checked, Answer { text: String::new(), end }));
+                }
+            }
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl Contract {
         let forecast = request.forecast(&options)?;
         let shares =
             [self.tolerance, self.false_alarm, self.miss, self.spread].map(|percent| percent / 100.0);
-        let contract = Terms::new(&forecast, self.agreed, shares)?;
+        let contract = Terms::new(&scenario, &forecast, self.agreed, shares)?;
         let mut written = vec![self.output.display().to_string()];
         write_text(&self.output, &contract.terms.to_toml()?)?;
         if let Some(path) = &self.page {

@@ -1,5 +1,6 @@
 //! The commands: one file for each, with its flags, what it does and the text that it prints.
 
+mod advise;
 mod catalog;
 mod check;
 mod compare;
@@ -35,6 +36,7 @@ Examples:
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
   stepcast search cluster.toml --minimize cost --vary workers.count=1..64
   stepcast plan transformer.toml               the best way to split a transformer
+  stepcast advise offers.toml                  what to measure before an offer is taken
   stepcast fuse cluster.toml                   which gradients to send together
   stepcast replace vgg.toml                    layers whose communication cannot be hidden
   stepcast import steps/ --batch 32 -o vgg16.json
@@ -89,6 +91,9 @@ pub(crate) enum Command {
     /// Find the best way to split a transformer over machines, with days, failures and cost
     #[command(after_help = plan::EXAMPLES)]
     Plan(plan::Plan),
+    /// Say what to measure before one of several offers is taken, and what that is worth
+    #[command(after_help = advise::EXAMPLES)]
+    Advise(advise::Advise),
     /// Find layers whose communication cannot be hidden, and replace them
     #[command(after_help = replace::EXAMPLES)]
     Replace(replace::Replace),
@@ -179,6 +184,7 @@ impl Command {
             Self::Sweep(flags) => flags.run(output),
             Self::Search(flags) => flags.run(output),
             Self::Plan(flags) => flags.run(output),
+            Self::Advise(flags) => flags.run(output),
             Self::Replace(flags) => flags.run(output),
             Self::Report(flags) => flags.run(output),
             Self::Serve(flags) => flags.run(output),

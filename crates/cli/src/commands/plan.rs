@@ -7,16 +7,17 @@ use crate::request::ScenarioFlags;
 use crate::signal;
 use clap::{Args, value_parser};
 use indicatif::ProgressBar;
+use std::sync::Arc;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
-use stepcast_core::scenario::Edit;
+use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::count;
-use stepcast_study::explore::plan::{Aim, Restriction, plan};
+use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, plan};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::launch::{Framework, emit};
 
 /// Said if Ctrl-C comes before there is anything to report.
-const STOPPED: &str = "Stopped before anything was found.";
+pub(super) const STOPPED: &str = "Stopped before anything was found.";
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -34,11 +35,22 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     #[command(flatten)]
-    about: ScenarioFlags,
+    search: PlanFlags,
 
     /// Objective: time or cost
     #[arg(long, value_name = "WHAT", default_value = "time")]
     minimize: Aim,
+
+    /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp
+    #[arg(long, value_name = "FRAMEWORK")]
+    emit: Option<Framework>,
+}
+
+/// Flags of every search over plans.
+#[derive(Debug, Args)]
+pub(super) struct PlanFlags {
+    #[command(flatten)]
+    about: ScenarioFlags,
 
     /// Machines of the catalog to choose from, such as dgx-a100,dgx-h100 [default: those of the cluster]
     #[arg(long, value_name = "MACHINES", value_delimiter = ',')]
@@ -69,10 +81,6 @@ pub(crate) struct Plan {
     #[arg(long = "for", value_name = "FRAMEWORK", value_parser = frameworks)]
     launched_by: Option<Frameworks>,
 
-    /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp
-    #[arg(long, value_name = "FRAMEWORK")]
-    emit: Option<Framework>,
-
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -93,25 +101,9 @@ fn frameworks(text: &str) -> Result<Frameworks, String> {
 
 impl Plan {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let mut edits = self.about.single_edits()?;
-        edits.extend(self.restriction()?);
-        let mut request = self.about.request_with(edits)?;
-        request.inner = request.inner.for_planning();
-        let scenario = request.scenario()?;
-        signal::listen(STOPPED);
-        let bar = ProgressBar::new_spinner();
-        bar.enable_steady_tick(Duration::from_millis(200));
-        let report = on_threads(self.threads, || {
-            plan(&scenario, self.minimize, &mut |plans| {
-                bar.set_message(format!("{} plans", count(plans)));
-                signal::check()
-            })
-        });
-        bar.finish_and_clear();
-        if report.is_err() && signal::interrupted() {
+        let Some((scenario, report)) = self.search.search(self.minimize, self.emit)? else {
             return Ok(signal::stopped(STOPPED));
-        }
-        let report = report.map_err(|fault| request.refused(fault))?;
+        };
         let end = if report.interrupted { End::Interrupted } else { End::Done };
         if let Some(framework) = self.emit {
             let text = emit(&scenario, &report, framework).map_err(|fault| fault.at("--emit"))?;
@@ -119,13 +111,42 @@ impl Plan {
         }
         Ok(Answer { end, ..output.answer(&report, |screen| answers::plan(&report, screen))? })
     }
+}
+
+impl PlanFlags {
+    /// The scenario and the best plan; none if Ctrl-C comes before there is any.
+    pub(super) fn search(
+        &self,
+        aim: Aim,
+        emit: Option<Framework>,
+    ) -> Result<Option<(Arc<Scenario>, PlanReport)>, Fault> {
+        let mut edits = self.about.single_edits()?;
+        edits.extend(self.restriction(emit)?);
+        let mut request = self.about.request_with(edits)?;
+        request.inner = request.inner.for_planning();
+        let scenario = request.scenario()?;
+        signal::listen(STOPPED);
+        let bar = ProgressBar::new_spinner();
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let report = on_threads(self.threads, || {
+            plan(&scenario, aim, &mut |plans| {
+                bar.set_message(format!("{} plans", count(plans)));
+                signal::check()
+            })
+        });
+        bar.finish_and_clear();
+        if report.is_err() && signal::interrupted() {
+            return Ok(None);
+        }
+        Ok(Some((scenario, report.map_err(|fault| request.refused(fault))?)))
+    }
 
     /// What the flags say about the search.
-    fn restriction(&self) -> Result<Vec<Edit>, Fault> {
+    fn restriction(&self, emit: Option<Framework>) -> Result<Vec<Edit>, Fault> {
         let restriction = Restriction {
             offers: self.offers.clone(),
             nodes: self.nodes.as_ref().map(|nodes| nodes.0.clone()),
-            frameworks: match (&self.launched_by, self.emit) {
+            frameworks: match (&self.launched_by, emit) {
                 (Some(Frameworks(list)), _) => Some(list.clone()),
                 (None, emitted) => emitted.map(|framework| vec![framework]),
             },

@@ -2,7 +2,7 @@
 //! its last line.
 
 use super::{Screen, table};
-use crate::words::WORDING;
+use crate::words::{self, WORDING};
 use stepcast_core::method::Method;
 use stepcast_core::model::Model;
 use stepcast_core::model::zoo::ZooModel;
@@ -14,6 +14,7 @@ use stepcast_report::sentences;
 use stepcast_report::table::Table;
 use stepcast_report::tables::{self, FirstRows, uncertainty};
 use stepcast_study::Forecast;
+use stepcast_study::advise::MeasurementAdvice;
 use stepcast_study::check::Check;
 use stepcast_study::contract::Contract;
 use stepcast_study::explore::map::Map;
@@ -101,7 +102,26 @@ pub(crate) fn check(scenario: &Scenario, check: &Check, screen: &Screen) -> Stri
         .text([screen.paragraph(0, &tables::check::verdict(check))])
         .text(check.acceptance.as_ref().map(|found| screen.paragraph(0, &tables::contract::verdict(found))))
         .tables([&tables::check::steps(check)])
+        .tables(&check.running.as_ref().map(|running| tables::check::running(running, scenario.currency())))
+        .text(check.slowness.as_ref().map(|slow| screen.paragraph(0, &tables::check::slow_verdict(slow))))
+        .tables(&check.slowness.as_ref().map(tables::check::slowness).filter(|table| !table.rows.is_empty()))
         .text(suspects)
+        .end()
+}
+
+/// What to measure before an offer is taken.
+pub(crate) fn advice(advice: &MeasurementAdvice, screen: &Screen) -> String {
+    use tables::advise as tables;
+    let best = advice.best().map(|best| {
+        let command = format!("{}\n  {}", screen.title("How"), best.command);
+        let then = screen.paragraph(2, &format!("Then {}.", words::after_experiment(best.kind)));
+        let choices = tables::choices(advice, best);
+        let choices: String = choices.iter().map(|choice| screen.paragraph(2, choice)).collect();
+        [format!("{command}\n{then}"), titled("What it decides", &choices, screen)]
+    });
+    Sections::new(screen.paragraph(0, &tables::verdict(advice)), screen)
+        .tables([&tables::candidates(advice), &tables::experiments(advice)])
+        .text(best.into_iter().flatten())
         .end()
 }
 
@@ -301,6 +321,7 @@ pub(crate) fn model(entry: &ZooModel, model: &Model, layers: bool, screen: &Scre
 
 /// The best plan: its figures, its training, what else is worth having, and what every property costs.
 pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
+    use stepcast_report::tables::advise;
     use tables::plan as tables;
     let title = format!("{} split over {}", name(&report.model), several(report.best.workers, "worker"));
     let first = format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &tables::summary(report)));
@@ -314,6 +335,7 @@ pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
         .tables(&tables::endless(report))
         .tables(&tables::close(report))
         .tables(&(report.front.len() > 1).then(|| tables::front(report)))
+        .text(report.advice.as_ref().map(|advice| screen.paragraph(0, &advise::verdict(advice))))
         .tables([&tables::families(report)])
         .titled("Plan", &written(&report.toml))
         .text(stages)

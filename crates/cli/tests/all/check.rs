@@ -146,3 +146,31 @@ fn a_contract_is_kept_broken_or_not_decided() {
     assert_eq!(code, 2);
     assert!(errors.contains("50 % or less"), "{errors}");
 }
+
+#[test]
+fn recordings_of_ranks_name_the_slow_one_and_logs_tell_the_end() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let job = format!("{root}/examples/job.toml");
+    let asked = |flags: &[&str]| -> Value {
+        let (code, answer, errors) = stepcast(&[&["check", &job, "--json"][..], flags].concat(), "");
+        assert_eq!(code, 0, "{errors}");
+        serde_json::from_str(&answer).unwrap()
+    };
+    let found = asked(&["--measured", &format!("{root}/crates/study/tests/ranks/slow-link.csv")]);
+    let cause = &found["slowness"]["causes"][0];
+    assert_eq!(
+        (cause["kind"].as_str(), cause["name"].as_str()),
+        (Some("link"), Some("rank 3 (node-1) – rank 4 (node-2)"))
+    );
+    assert!(found["distribution"]["tails_s"].as_array().unwrap().len() == 3);
+    let log = format!("{root}/crates/cli/tests/logs/megatron.log");
+    let running = &asked(&["--follow", &log, "--deadline", "6 h", "--updates", "1"])["running"];
+    assert_eq!((running["done"].as_u64(), running["restarts"].as_u64()), (Some(9000), Some(1)));
+    let figure = |key: &str| running[key].as_f64().unwrap();
+    assert!(
+        figure("goodput") < 0.5 && figure("cost") > 0.0 && (0.0..1.0).contains(&figure("in_time")),
+        "{running}"
+    );
+    let (code, _, errors) = stepcast(&["check", &job, "--follow", &log, "--measured", &log], "");
+    assert_eq!(code, 2, "{errors}");
+}

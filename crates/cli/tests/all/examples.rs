@@ -102,7 +102,7 @@ fn the_examples_of_the_manual_run() {
     }
 }
 
-/// A folder with the examples, also in a folder of their own, and a log.
+/// A folder with the examples, also in a folder of their own, a log, and steps of several ranks.
 #[cfg(unix)]
 fn folder_of_a_reader() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -119,6 +119,9 @@ fn folder_of_a_reader() -> tempfile::TempDir {
         .map(|step| format!("iteration {step}: elapsed time per iteration (ms): 160.{step}\n"))
         .collect();
     fs::write(folder.path().join("train.log"), log).unwrap();
+    fs::create_dir(folder.path().join("ranks")).unwrap();
+    let ranks = root().join("crates/study/tests/ranks/slow-rank.csv");
+    fs::copy(ranks, folder.path().join("ranks/steps.csv")).unwrap();
     folder
 }
 
@@ -143,6 +146,7 @@ fn the_commands_of_the_book_run() {
         "…",
         "serve",
         "--dask",
+        "--follow",
         "examples/plan-175b.toml",
         "validate",
     ];

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that read or write the flags of other programs.
-const FLAGS_OF_OTHERS: [&str; 2] = ["study/src/request/launch", "core/src/strategy/plan/dimensions.rs"];
+const FLAGS_OF_OTHERS: [&str; 3] =
+    ["study/src/request/launch", "study/src/explore/plan/measure.rs", "core/src/strategy/plan/dimensions.rs"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

@@ -84,6 +84,8 @@ macro_rules! declare_planning {
                 tokens: f64 => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
                 /// Longest time of training.
                 deadline: Seconds => Seconds, optional("any"), Check::Positive("a time such as \"30 d\""), Resolved;
+                /// The price of a day past the deadline, for advice on what to measure.
+                late_day: f64 => f64, optional("that of the machines"), Check::NotNegative("an amount such as 5000"), Resolved;
                 /// Highest cost of training.
                 budget: f64 => f64, optional("any"), Check::Positive("an amount such as 5e6"), Resolved;
             }

@@ -1,9 +1,10 @@
 //! A running job against its forecast.
 
-use crate::format::{duration, percent, plain, several};
+use crate::format::{duration, money, percent, percent_with_decimal, plain, several};
 use crate::table::Table;
 use crate::words::Wording;
-use stepcast_study::check::{Check, Verdict};
+use stepcast_study::check::ranks::{SlowCause, SlowKind};
+use stepcast_study::check::{Check, RunningForecast, Slowness, StepDistribution, Verdict};
 
 /// Causes with a smaller share are left to JSON.
 const NOTICED: f64 = 0.01;
@@ -39,6 +40,15 @@ pub fn steps(check: &Check) -> Table {
     table.row(["forecast".to_owned(), check.forecast.human(), interval.unwrap_or_default()]);
     let corrected = "assumed figures corrected by what was measured".to_owned();
     table.row(["corrected".to_owned(), check.corrected.human(), corrected]);
+    let StepDistribution { spread, tails: [most, tail, _], drift, .. } = &check.distribution;
+    if check.steps > 1 {
+        let drift = drift.map_or(String::new(), |drift| match drift > 0.0 {
+            true => format!("; the last third is {} longer than the first", percent(drift)),
+            false => format!("; the last third is {} shorter than the first", percent(-drift)),
+        });
+        let tails = format!("95 % up to {}, 99 % up to {}{drift}", most.human(), tail.human());
+        table.row(["spread".to_owned(), format!("{:.1} %", 100.0 * spread), tails]);
+    }
     if let Some(rest) = &check.rest {
         let steps = format!("{} as measured", several(rest.steps, "step"));
         table.row(["rest of the run".to_owned(), duration(rest.time), steps]);
@@ -57,6 +67,76 @@ pub fn suspects(check: &Check, words: Wording) -> Table {
             factor,
             plain(&suspect.remedy.worded(words.remedy)),
         ]);
+    }
+    table
+}
+
+/// Who is slow, in a sentence.
+pub fn slow_verdict(slow: &Slowness) -> String {
+    match slow.causes.first() {
+        None => format!("No rank, link or pause stands out among {} ranks.", slow.ranks),
+        Some(SlowCause { kind, name, gain, .. }) => {
+            let name = match kind {
+                SlowKind::Link => format!("the link of {name}"),
+                SlowKind::Pauses => format!("pauses ({name})"),
+                SlowKind::DataLoading => format!("loading of data on {name}"),
+                SlowKind::Rank | SlowKind::Machine | SlowKind::Stage | SlowKind::Documents => name.clone(),
+            };
+            format!("Slow: {name}. Steps would be {} shorter without it.", percent_with_decimal(*gain))
+        }
+    }
+}
+
+/// Every cause of slowness.
+pub fn slowness(slow: &Slowness) -> Table {
+    let mut table = Table::new("Who is slow", ["cause", "#slower", "#costs a step", "#gain", "~what to do"]);
+    for SlowCause { kind, name, factor, cost, gain } in &slow.causes {
+        let remedy = match kind {
+            SlowKind::Rank => "check its clock and temperature; replace the GPU",
+            SlowKind::Machine => "check power, cooling and other jobs; replace the machine",
+            SlowKind::Stage => "give it fewer layers",
+            SlowKind::Link => "check cable, port and route",
+            SlowKind::Documents => "pack documents to equal work",
+            SlowKind::DataLoading => "more loading processes, or data nearby",
+            SlowKind::Pauses => "collect garbage on all ranks at once; write checkpoints asynchronously",
+        };
+        let cells = [
+            name.clone(),
+            format!("×{factor:.2}"),
+            cost.human(),
+            percent_with_decimal(*gain),
+            remedy.to_owned(),
+        ];
+        table.row(cells);
+    }
+    table
+}
+
+/// The end of a run that is followed.
+pub fn running(running: &RunningForecast, currency: &str) -> Table {
+    let mut table = Table::of_figures("The run");
+    let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
+    let share = running.done as f64 / running.steps.max(1) as f64;
+    row("done", percent(share), format!("{} of {}", running.done, several(running.steps, "step")));
+    let lost = format!(
+        "{}, {} made again; {}, {} of standstill",
+        several(running.restarts, "restart"),
+        several(running.lost_steps, "step"),
+        several(running.pauses, "pause"),
+        duration(running.paused)
+    );
+    row("goodput", percent_with_decimal(running.goodput), lost);
+    let [least, most] = running.rest_interval.map(duration);
+    row(
+        "rest",
+        duration(running.rest),
+        format!("90 % interval {least}–{most}, after {}", duration(running.elapsed)),
+    );
+    if let Some(cost) = running.cost {
+        row("cost", format!("{} {currency}", money(cost)), "of the whole run".to_owned());
+    }
+    if let Some(chance) = running.in_time {
+        row("deadline", percent(chance), "chance to meet it".to_owned());
     }
     table
 }

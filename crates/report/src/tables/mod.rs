@@ -2,6 +2,7 @@
 //!
 //! Each is built here once; text, HTML and notebooks print the same rows under the same titles.
 
+pub mod advise;
 pub mod catalog;
 pub mod check;
 pub mod comparison;

@@ -89,7 +89,7 @@ fn of_table(
     rows.take(MOST_STEPS).map(row).collect()
 }
 
-fn time(text: &str) -> Option<Seconds> {
+pub(super) fn time(text: &str) -> Option<Seconds> {
     let plain = text.parse::<f64>().ok().map(Seconds::new);
     plain.or_else(|| text.parse().ok())
 }
@@ -102,7 +102,7 @@ fn throughput(text: &str) -> Option<SamplesPerSec> {
 fn of_log(text: &str) -> Vec<Reading> {
     // Progress bars return to the beginning of their line.
     let lines = || text.split(['\n', '\r']);
-    let known: Vec<Reading> = lines().filter_map(known).take(MOST_STEPS).collect();
+    let known: Vec<Reading> = lines().filter_map(known_reading).take(MOST_STEPS).collect();
     if !known.is_empty() {
         return known;
     }
@@ -121,7 +121,8 @@ fn of_log(text: &str) -> Vec<Reading> {
     }
 }
 
-fn known(line: &str) -> Option<Reading> {
+/// The figure of a line that Megatron-LM, DeepSpeed or torchtitan prints.
+pub(super) fn known_reading(line: &str) -> Option<Reading> {
     PATTERNS.iter().find_map(|pattern| {
         let (_, after) = line.split_once(pattern.before)?;
         Some((pattern.reading)(number(after.trim_start())?))

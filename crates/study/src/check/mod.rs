@@ -1,19 +1,25 @@
 //! A running job against its forecast: inside the interval or not, which assumption is most likely off, and what the
 //! rest of the run will take with what is now known.
 
+mod follow;
 mod log;
+pub mod ranks;
 
+pub use follow::{ProgressLine, RunningForecast, read_progress};
 pub use log::{Reading, read_steps};
+pub use ranks::{Slowness, StepDistribution};
 
 use crate::contract::{Acceptance, Terms};
 use crate::predict::calibrate::{self, MeasuredRun};
 use crate::predict::interval::Interval;
 use crate::predict::interval::assumed::{closed_form, slopes};
 use crate::predict::{Forecast, ForecastOptions, MethodChoice, Observer, Stopped, Watch, forecast};
-use crate::request::Request;
+use crate::request::{Request, Source};
+use ranks::RankRecording;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
+use std::sync::Arc;
 use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
@@ -93,6 +99,14 @@ pub struct Check {
     #[serde(rename = "corrected_s")]
     #[serde_as(as = "InBaseUnits")]
     pub corrected: Seconds,
+    /// How the times of the steps are distributed.
+    pub distribution: StepDistribution,
+    /// Who is slow, if several ranks were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowness: Option<Slowness>,
+    /// The end of the run, if it is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningForecast>,
     /// Whether a contract is kept, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<Acceptance>,
@@ -104,14 +118,30 @@ pub struct Check {
 /// A factor beyond which a figure is no explanation.
 const LARGEST_FACTOR: f64 = 20.0;
 
-/// Holds measured steps against the forecast of a request. `steps_left` is the number of steps still to come; without it,
-/// the data set and epochs of the scenario tell. `contract` is one that the steps should keep.
-pub fn check(
-    request: &Request,
+/// What is known about a running job beside its steps.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// Steps still to come; without it, the data set and epochs of the scenario tell.
+    pub steps_left: Option<u64>,
+    /// A contract that the steps should keep.
+    pub contract: Option<&'a Terms>,
+    /// Steps of several ranks.
+    pub ranks: Option<&'a RankRecording>,
+    /// Lines of a log that is followed, and the deadline, which counts from the first of them.
+    pub followed: Option<(&'a [ProgressLine], Option<Seconds>)>,
+}
+
+/// Steps of the warm-up.
+pub(crate) fn warm_up(steps: usize) -> usize {
+    ((steps as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP)
+}
+
+/// Holds measured steps against the forecast of a request.
+pub fn check<F: Source>(
+    request: &Request<F>,
     method: &'static dyn Method,
     readings: &[Reading],
-    steps_left: Option<u64>,
-    contract: Option<&Terms>,
+    known: Known<'_>,
     watch: &Watch<'_>,
 ) -> Result<Check, Stopped> {
     let scenario = request.scenario()?;
@@ -121,11 +151,12 @@ pub fn check(
         ..ForecastOptions::default()
     };
     let forecast = forecast(request, &options, &Observer::watching(watch))?;
-    let left_out = ((readings.len() as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP);
+    let left_out = warm_up(readings.len());
     let kept = readings[left_out..].iter();
     let mut times: Vec<Seconds> =
         kept.map(|reading| step_time(reading, &forecast)).collect::<Result<_, Fault>>()?;
-    let acceptance = contract.map(|terms| terms.test(&times));
+    let acceptance = known.contract.map(|terms| terms.test(&times));
+    let distribution = ranks::distribution(&times.iter().map(|time| time.get()).collect::<Vec<_>>());
     times.sort_by(|a, b| a.get().total_cmp(&b.get()));
     let measured = times[times.len() / 2];
     let iteration = forecast.prediction.iteration;
@@ -135,12 +166,17 @@ pub fn check(
         [_, longest] if measured > longest => Verdict::Slower,
         _ => Verdict::AsForecast,
     };
-    let runs = [MeasuredRun::from_step(measured)];
-    let priors = calibrate::calibrate(request, options.method, &runs)?.priors;
+    let run = MeasuredRun::from_step(measured);
+    let runs = [(Arc::clone(&scenario), &run)];
+    let priors = calibrate::calibrate_by(&scenario, options.method, &runs)?.priors;
     let corrected = Scenario { priors, ..scenario.as_ref().clone() };
     let corrected = method.predict_watched(&corrected, watch)?.iteration;
     let total = forecast.training.as_ref().map(|training| (training.total / iteration).ceil() as u64);
-    let steps = steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
+    let steps = known.steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
+    let running = known.followed.map(|(lines, deadline)| {
+        let asked = known.steps_left.zip(lines.last()).map(|(left, last)| last.step + left);
+        follow::follow(&scenario, lines, &|reading| step_time(reading, &forecast), asked.or(total), deadline)
+    });
     Ok(Check {
         verdict,
         steps: times.len(),
@@ -153,6 +189,9 @@ pub fn check(
         corrected,
         // What was measured tells more about the rest than any model.
         acceptance,
+        distribution,
+        slowness: known.ranks.map(ranks::find),
+        running: running.transpose()?,
         rest: steps.map(|steps| Rest { steps, time: measured * steps as f64 }),
     })
 }
@@ -216,7 +255,7 @@ mod tests {
         readings.extend(
             [0.99, 1.0, 1.01].repeat(9).iter().map(|vary| Reading::Step(forecast * (slowness * vary))),
         );
-        check(&request, method, &readings, None, None, &unwatched).unwrap()
+        check(&request, method, &readings, Known::default(), &unwatched).unwrap()
     }
 
     #[test]

@@ -34,6 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
+use stepcast_core::quantity::Seconds;
 
 /// Records that are kept of a trace.
 const MOST_RECORDS: usize = 1_000_000;
@@ -107,6 +108,24 @@ fn check_one_job(all: &[Rank], aligned: bool) -> Result<(), Fault> {
         return Err(Fault::in_file(all[0].place.clone(), reason, remedy));
     }
     Ok(())
+}
+
+/// The rank of every trace at a path, with its steps: time, time that the device computes, and time that it waits for data.
+/// Empty if there is no trace of PyTorch's profiler.
+pub fn rank_traces(path: &Path) -> Result<Vec<(u64, Vec<[Seconds; 3]>)>, Fault> {
+    let paths = [path.to_owned()];
+    let mut all = Vec::new();
+    read_all(path, &Options::default().reading(&paths), MOST_RECORDS, &mut all)?;
+    let step = |step: &rank::Step| {
+        let timeline = &step.timeline;
+        let idle = timeline.span.length() - timeline.busy - timeline.exposed;
+        [timeline.span.length(), timeline.busy, step.loading.min(idle).max(0)]
+            .map(|time| Seconds::new(profile::seconds(time)))
+    };
+    let steps = |(place, rank): (usize, &Rank)| {
+        (rank.number.unwrap_or(place as u64), rank.steps.iter().map(step).collect())
+    };
+    Ok(all.iter().enumerate().map(steps).collect())
 }
 
 /// Every trace at a path.

@@ -1,6 +1,7 @@
 //! Published runs of transformers on machines and by software that nothing was fitted to when the run was predicted: its
 //! source is left out of the constants and of the spread between sources.
 
+use super::replay::{ReplayedRun, replay};
 use super::shipped_priors;
 use super::transformer_steps::{StepCase, all_cases, half_width, published_name, published_scenario};
 use crate::coverage::Coverage;
@@ -13,7 +14,10 @@ use crate::{Errors, ValidationError};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde_json::{Value, json};
+use stepcast_analytic::transformer::Transformer;
+use stepcast_core::method::Method as _;
 use stepcast_stats::quantile;
+use stepcast_study::advise::UncertainFigure;
 
 /// Families with fewer runs have no share of intervals that is bounded.
 const LEAST: usize = 4;
@@ -70,19 +74,32 @@ fn labelled() -> Result<Vec<(Labels, StepCase)>, ValidationError> {
 }
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let (labels, mut own): (Vec<Labels>, Vec<StepCase>) = labelled()?.into_iter().unzip();
+    let (labels, own): (Vec<Labels>, Vec<StepCase>) = labelled()?.into_iter().unzip();
     let half_widths: Vec<f64> = own
-        .par_iter_mut()
+        .par_iter()
         .map(|case| {
             check_cancelled(run.observer)?;
-            Ok(case.step.take().map_or(Ok(None), |step| half_width(&step))?.unwrap_or(0.0))
+            Ok(case.step.as_ref().map_or(Ok(None), half_width)?.unwrap_or(0.0))
         })
         .collect::<Result<_, ValidationError>>()?;
     let named: Vec<(String, f64)> = own.iter().map(|case| (case.name.clone(), case.measured)).collect();
     let count = own.len();
-    let observations: Vec<Observation> =
-        own.into_iter().chain(all_cases()?).map(StepCase::observation).collect();
+    let all: Vec<StepCase> = own.into_iter().chain(all_cases()?).collect();
+    let alternatives: Vec<Option<Alternative>> = all
+        .par_iter()
+        .map(|case| {
+            check_cancelled(run.observer)?;
+            alternative(case)
+        })
+        .collect::<Result<_, ValidationError>>()?;
+    let observations: Vec<Observation> = all.into_iter().map(StepCase::observation).collect();
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
+    let replayed = alternatives.into_iter().enumerate().filter_map(|(index, alternative)| {
+        let (model, figure, price) = alternative?;
+        let (predicted, measured) = (left_out[index], observations[index].measured);
+        Some(ReplayedRun { model, figure, price, predicted, measured })
+    });
+    let replayed = replay(replayed.collect());
     let shipped = shipped_priors()?;
     let fitted: Vec<f64> =
         observations[..count].par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
@@ -116,6 +133,9 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         .fold(1.0, f64::min);
     findings.figures["_worst_family"] = json!(worst);
     findings.figures["_families"] = Value::Array(by_family);
+    let regret = |place: usize| replayed[place]["mean"].as_f64().unwrap_or(f64::NAN);
+    findings.figures["_advised"] = json!(regret(0) / regret(1).min(regret(2)));
+    findings.figures["_replay"] = Value::Array(replayed);
     findings.figures["_devices"] = Value::Array(tables(&judged, |run| &run.labels.device));
     findings.figures["_frameworks"] = Value::Array(tables(&judged, |run| &run.labels.framework));
     findings.figures["_formats"] = Value::Array(tables(&judged, |run| &run.labels.format));
@@ -123,6 +143,22 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     findings.figures["_shipped"] =
         json!(Errors::from_ratios("shipped constants", judged.iter().zip(&fitted).map(off)));
     Ok(findings)
+}
+
+/// The model of a run, its step, and a price in proportion to the peak rate of its devices.
+type Alternative = (String, UncertainFigure, f64);
+
+fn alternative(case: &StepCase) -> Result<Option<Alternative>, ValidationError> {
+    let Some(scenario) = case.step.as_ref().filter(|step| step.cluster.workers() > 1) else {
+        return Ok(None);
+    };
+    let prediction = Transformer.predict(scenario)?;
+    let Some(split) = &prediction.transformer else { return Ok(None) };
+    // Shape, layers and sequence begin the name.
+    let shape: Vec<&str> = case.name.split(", ").take(2).collect();
+    let model = format!("{}, {} parameters", shape.join(", "), scenario.workload.parameters);
+    let figure = UncertainFigure::step(scenario, &Transformer)?;
+    Ok(Some((model, figure, 1.0 / (split.mfu * prediction.iteration.get()))))
 }
 
 /// Errors and intervals of the runs by what `of` says, and of all together.

@@ -8,6 +8,7 @@ pub(crate) mod llm_runs;
 mod oyama2016;
 mod parallel_jobs;
 pub(crate) mod published_scaling;
+mod replay;
 pub(crate) mod single_gpu;
 mod steps;
 mod tf_ps;

@@ -2,6 +2,7 @@
 //! are made.
 
 mod catalog;
+mod check;
 mod compare;
 mod fuse;
 mod layout;
@@ -114,6 +115,10 @@ const ROUTES: &[Route] = &[
     study::<map::MapRequest>(
         "/map",
         "Epoch time and minibatch over nodes and batches, as `stepcast map --json`; with progress as events",
+    ),
+    study::<check::CheckRequest>(
+        "/check",
+        "The log of a running job against its forecast, as `stepcast check --json`; with progress as events",
     ),
     study::<fuse::FuseRequest>(
         "/fuse",

@@ -88,6 +88,7 @@ impl PlanQuestion<'_> {
             currency: self.scenario.currency().to_owned(),
             gap: left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0)),
             interrupted,
+            advice: None,
         })
     }
 

@@ -173,10 +173,7 @@ impl PlanQuestion<'_> {
 
     /// The best plan under other bounds.
     fn with(&self, bounds: Planning, aim: super::Aim) -> Result<super::Entry, Fault> {
-        let (scenario, shape, base) = (self.scenario, self.shape, self.base.clone());
-        let (global_batch, setups) = (self.global_batch, self.setups.clone());
-        let budget = self.budget;
-        let open = PlanQuestion { scenario, shape, base, bounds, global_batch, setups, aim, budget };
+        let open = PlanQuestion { bounds, aim, ..self.clone() };
         open.answer(true, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
     }
 }

@@ -9,6 +9,7 @@ mod families;
 mod faults;
 #[cfg(test)]
 mod judged;
+mod measure;
 mod report;
 mod search;
 mod setup;
@@ -23,6 +24,7 @@ pub use report::{
     CONFIRMED, Checkpoints, ClosePlans, Confirmation, Counts, EndlessTraining, Energy, Entry, FamilyReport,
     PlanReport, Restriction, StagesReport, Training,
 };
+pub(crate) use training::energy;
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use crate::cost;
@@ -88,6 +90,7 @@ impl FromStr for Aim {
 pub type Watch<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
 
 /// A search, with all that it needs of its scenario.
+#[derive(Clone)]
 struct PlanQuestion<'a> {
     scenario: &'a Scenario,
     shape: Transformer,
@@ -154,6 +157,14 @@ pub fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
     };
     to.strategy.plan = Some(entry.plan.clone().resolve(&NoFiles)?);
     Ok(to)
+}
+
+/// The goodput of a transformer's training on its machines, and its range; none if it is no transformer.
+pub(crate) fn goodput(scenario: &Scenario) -> Result<Option<(f64, Option<[f64; 2]>)>, Fault> {
+    if scenario.transformer_of_plan().is_err() {
+        return Ok(None);
+    }
+    Ok(Some(PlanQuestion::of(scenario, Aim::Time)?.rates(scenario)?.goodput()))
 }
 
 /// The answer of [`plan`] from its parts, in order.
@@ -287,7 +298,9 @@ impl<'a> PlanQuestion<'a> {
     fn joined(&self, parts: Vec<Part>) -> Result<PlanReport, Fault> {
         let mut found = PartResult::default();
         let mut interrupted = false;
+        let mut best_of_parts = Vec::new();
         for part in parts {
+            best_of_parts.extend(part.found.families.best());
             found.join(part.found);
             interrupted |= part.interrupted;
         }
@@ -306,7 +319,8 @@ impl<'a> PlanQuestion<'a> {
         if ranked.is_none() && uniform.is_some() {
             best = close::simplest(&found.families, best);
         }
-        self.report(found, (&best, ranked), interrupted)
+        let report = self.report(found, (&best, ranked), interrupted)?;
+        Ok(PlanReport { advice: self.advice(&best_of_parts)?, ..report })
     }
 
     /// The best plan; where the engine does not confirm its step, the best by the engine of those that win somewhere, and

@@ -1,5 +1,6 @@
 //! What restricts a search over plans, and its answer: with the event engine on the plan that was chosen.
 
+use crate::advise::MeasurementAdvice;
 use crate::simulate::Simulate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,9 @@ pub struct PlanReport {
     pub gap: f64,
     /// Whether the search was stopped before its end.
     pub interrupted: bool,
+    /// What to measure before one of the offers is taken, where they are compared by cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<MeasurementAdvice>,
 }
 
 /// A plan whose stages differ.

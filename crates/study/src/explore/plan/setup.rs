@@ -34,6 +34,11 @@ fn lists(bounds: &Planning) -> impl Iterator<Item = Option<Vec<u64>>> {
 }
 
 impl Setup {
+    /// The same on another number of machines.
+    pub(super) fn with_nodes(self, nodes: u64) -> Self {
+        Self { nodes, ..self }
+    }
+
     /// All parts of a search, in order.
     pub(super) fn all(scenario: &Scenario, base: &Plan, bounds: &Planning) -> Vec<Self> {
         let node = u64::from(scenario.cluster.workers_per_node());

@@ -128,6 +128,11 @@ impl TrainingRates {
         })
     }
 
+    /// The share of a run that is steps which are kept, and its range, the least first.
+    pub(super) fn goodput(&self) -> (f64, Option<[f64; 2]>) {
+        (1.0 / self.slowdown, self.run.range.map(|[few, many]| [1.0 / many.1, 1.0 / few.1]))
+    }
+
     /// Time and cost of training with steps of this length; of one step if the tokens are not known.
     pub(super) fn training(&self, step: f64) -> (f64, Option<f64>) {
         let time = match self.steps {
@@ -203,11 +208,11 @@ impl TrainingRates {
             steps: steps.ceil(),
             without_interruptions: Seconds::new(step * steps),
             time: Seconds::new(time),
-            goodput: 1.0 / self.slowdown,
+            goodput: self.goodput().0,
             interruptions,
             interruptions_range: range.map(|ends| ends.map(|(between, slowdown)| whole * slowdown / between)),
             time_range: ranged.map(|factors| factors.map(|factor| Seconds::new(time * factor))),
-            goodput_range: range.map(|[few, many]| [1.0 / many.1, 1.0 / few.1]),
+            goodput_range: self.goodput().1,
             slow_machines: Some(*slow).filter(|slow| *slow > 1.0),
             between_interruptions: between.map(Seconds::new),
             restart: Seconds::new(interrupted.restart),
@@ -223,7 +228,11 @@ impl TrainingRates {
 }
 
 /// Energy of all workers over a time, if their power is known.
-fn energy(scenario: &Scenario, time: f64, ranged: Option<[f64; 2]>) -> Result<Option<EnergyReport>, Fault> {
+pub(crate) fn energy(
+    scenario: &Scenario,
+    time: f64,
+    ranged: Option<[f64; 2]>,
+) -> Result<Option<EnergyReport>, Fault> {
     let given = scenario.energy;
     let own = given.and_then(|it| it.power);
     let mut watts = 0.0;

@@ -81,13 +81,24 @@ pub fn calibrate(
     choice: MethodChoice,
     runs: &[MeasuredRun],
 ) -> Result<Calibration, Fault> {
+    let of_runs = runs.iter().map(|run| Ok((run.scenario(request)?, run)));
+    calibrate_by(&*request.scenario()?, choice, &of_runs.collect::<Result<Vec<_>, Fault>>()?)
+}
+
+/// The priors of the scenario `asked` after runs, each with its scenario.
+pub(crate) fn calibrate_by(
+    asked: &Scenario,
+    choice: MethodChoice,
+    runs: &[(Arc<Scenario>, &MeasuredRun)],
+) -> Result<Calibration, Fault> {
     let before = Priors::shipped()?;
-    let asked = request.scenario()?;
-    let observed: Vec<Observed> =
-        runs.iter().map(|run| observe(request, choice, run)).collect::<Result<_, _>>()?;
-    let variances = spreads(&asked).into_iter().map(|spread| spread.powi(2)).collect();
+    let observed: Vec<Observed> = runs
+        .iter()
+        .map(|(scenario, run)| observe(Arc::clone(scenario), choice, run))
+        .collect::<Result<_, _>>()?;
+    let variances = spreads(asked).into_iter().map(|spread| spread.powi(2)).collect();
     let Fit { shifts, runs: linear, weights, inverse, unexplained, variances } =
-        Fit::new(&before, &observed, variances, &character(&asked))?;
+        Fit::new(&before, &observed, variances, &character(asked))?;
     let runs = linear.into_iter().zip(&observed).zip(weights).map(|((slopes, run), weight)| LearnedRun {
         character: run.character.clone(),
         slopes,
@@ -104,7 +115,7 @@ pub fn calibrate(
         let name = group.name.clone();
         corrections.push(Correction { name, factor: shift.exp(), spread_before: variance.sqrt(), spread });
     }
-    let own = character(&asked);
+    let own = character(asked);
     let spread = unexplained.total().sqrt();
     corrections.push(Correction {
         name: DEVIATION.to_owned(),
@@ -117,8 +128,7 @@ pub fn calibrate(
 }
 
 /// A run as the fit sees it.
-fn observe(request: &Request, choice: MethodChoice, run: &MeasuredRun) -> Result<Observed, Fault> {
-    let scenario = run.scenario(request)?;
+fn observe(scenario: Arc<Scenario>, choice: MethodChoice, run: &MeasuredRun) -> Result<Observed, Fault> {
     let at = |fault: Fault| Fault::in_file(run.place.clone(), fault.reason, fault.remedy);
     let method = choice.method(&scenario).map_err(at)?;
     let Some(twin) = closed_form(&scenario, method) else {

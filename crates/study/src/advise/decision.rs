@@ -1,0 +1,304 @@
+//! The value of measuring before deciding: how much less is lost on average by deciding after an experiment.
+//!
+//! The logarithms of the times of all options, and of what experiments read, are normal together. An experiment moves the
+//! expected loss of every option; its value is the mean, over its outcomes, of what the option that is then the best costs less
+//! than the option that is the best now (Raiffa and Schlaifer 1961; Frazier, Powell and Dayanik 2009 for normal beliefs). All
+//! experiments are judged in the same worlds, drawn once, so that their differences are known better than their values.
+
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+use stepcast_stats::{Cholesky, mean_and_half_width, normal_below};
+
+/// Pairs of worlds that are each other's mirror image.
+const PAIRS: usize = 4096;
+
+/// What can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DecisionOption {
+    /// Median of the time that it takes, in seconds.
+    pub time: f64,
+    /// Its price for a second.
+    pub price: f64,
+}
+
+/// What it costs to be late.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lateness {
+    /// The deadline, in seconds.
+    pub deadline: f64,
+    /// The price of a second after it.
+    pub price: f64,
+}
+
+/// A choice among options whose times are uncertain together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    options: Vec<DecisionOption>,
+    lateness: Option<Lateness>,
+    /// Covariance of the logarithms of the options' times and of all readings, these with their noise, row by row.
+    covariance: Vec<f64>,
+    size: usize,
+}
+
+/// What an experiment is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentValue {
+    /// What is lost less on average.
+    pub value: f64,
+    /// Half-width of the 95 % confidence interval of the value.
+    pub error: f64,
+    /// What would be chosen after it.
+    pub choices: Vec<ChoiceAfter>,
+}
+
+/// An option that is chosen after some outcomes of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChoiceAfter {
+    /// The option.
+    pub option: usize,
+    /// How likely it is chosen.
+    pub chance: f64,
+    /// The mean logarithm, over these outcomes, of the factor on the time of the option that is the best now.
+    pub shift: f64,
+    /// What it then costs less than the option that is the best now.
+    pub saving: f64,
+}
+
+impl Decision {
+    /// Of options whose logarithms of times, followed by readings, have this covariance.
+    pub fn new(options: Vec<DecisionOption>, lateness: Option<Lateness>, covariance: Vec<f64>) -> Self {
+        let size = covariance.len().isqrt();
+        Self { options, lateness, covariance, size }
+    }
+
+    /// The options, with medians that follow what was read.
+    pub fn options(&self) -> &[DecisionOption] {
+        &self.options
+    }
+
+    /// The expected loss by an option whose logarithm of time has this mean, beside its median, and variance. The time has a
+    /// lognormal distribution, so that being late costs what a call option is worth (Black and Scholes 1973).
+    fn loss(&self, option: usize, shift: f64, variance: f64) -> f64 {
+        let DecisionOption { time, price } = self.options[option];
+        let mean = time * (shift + 0.5 * variance).exp();
+        let late = self.lateness.map_or(0.0, |Lateness { deadline, price }| {
+            let spread = variance.sqrt().max(1e-9);
+            let above = ((time / deadline).ln() + shift) / spread;
+            price * (mean * normal_below(above + spread) - deadline * normal_below(above))
+        });
+        price * mean + late
+    }
+
+    fn entry(&self, row: usize, column: usize) -> f64 {
+        self.covariance[row * self.size + column]
+    }
+
+    /// The expected losses of all options as long as nothing is measured.
+    pub fn losses(&self) -> Vec<f64> {
+        (0..self.options.len()).map(|option| self.loss(option, 0.0, self.entry(option, option))).collect()
+    }
+
+    /// The option with the least expected loss now.
+    pub fn best(&self) -> usize {
+        least(&self.losses())
+    }
+
+    /// The chance that an option is in time, if there is a deadline.
+    pub fn in_time(&self, option: usize) -> Option<f64> {
+        let deadline = self.lateness?.deadline;
+        let spread = self.entry(option, option).sqrt().max(1e-9);
+        Some(normal_below((deadline / self.options[option].time).ln() / spread))
+    }
+
+    /// Worlds from the joint distribution: logarithms of factors on all times and readings. None if it is not definite.
+    pub fn worlds(&self) -> Option<Vec<Vec<f64>>> {
+        let factors = Cholesky::new(self.size, &self.covariance)?;
+        let mut random = Pcg64Mcg::new(0x5743_1357_9e37_79b9);
+        let mut uniform = || ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        // Box and Muller.
+        let mut normal = || (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+        let mut worlds = Vec::with_capacity(2 * PAIRS);
+        for _ in 0..PAIRS {
+            let world = factors.times(&(0..self.size).map(|_| normal()).collect::<Vec<_>>());
+            worlds.push(world.iter().map(|own| -own).collect());
+            worlds.push(world);
+        }
+        Some(worlds)
+    }
+
+    /// The value of knowing all times, which is what is lost on average by choosing now.
+    pub fn perfect(&self, worlds: &[Vec<f64>]) -> ExperimentValue {
+        let known = worlds.iter().map(|world| world[..self.options.len()].to_vec());
+        self.compared(known, &vec![0.0; self.options.len()])
+    }
+
+    /// The value of an experiment that reads the figures at these places of the covariance.
+    pub fn value(&self, readings: &[usize], worlds: &[Vec<f64>]) -> Option<ExperimentValue> {
+        let matrix: Vec<f64> = readings
+            .iter()
+            .flat_map(|&row| readings.iter().map(move |&column| (row, column)))
+            .map(|(row, column)| self.entry(row, column))
+            .collect();
+        let factors = Cholesky::new(readings.len(), &matrix)?;
+        // Conditional means are linear in what is read (Rasmussen and Williams 2006, equation A.6).
+        let weights: Vec<(Vec<f64>, f64)> = (0..self.options.len())
+            .map(|option| {
+                let with: Vec<f64> = readings.iter().map(|&reading| self.entry(option, reading)).collect();
+                (factors.solve(&with), (self.entry(option, option) - factors.square(&with)).max(0.0))
+            })
+            .collect();
+        let left: Vec<f64> = weights.iter().map(|(_, left)| *left).collect();
+        let shifts = worlds.iter().map(|world| {
+            let told = |(weights, _): &(Vec<f64>, f64)| {
+                weights.iter().zip(readings).map(|(weight, &reading)| weight * world[reading]).sum()
+            };
+            weights.iter().map(told).collect()
+        });
+        Some(self.compared(shifts, &left))
+    }
+
+    /// What the best option of every outcome, which shifts the logarithms of times, costs less than the one that is the best now.
+    fn compared(&self, outcomes: impl Iterator<Item = Vec<f64>>, left: &[f64]) -> ExperimentValue {
+        let now = self.best();
+        let mut savings = Vec::new();
+        let mut sums = vec![[0.0; 3]; self.options.len()];
+        for shifts in outcomes {
+            let losses: Vec<f64> = shifts
+                .iter()
+                .enumerate()
+                .map(|(option, shift)| self.loss(option, *shift, left[option]))
+                .collect();
+            let then = least(&losses);
+            let saving = losses[now] - losses[then];
+            savings.push(saving);
+            for (sum, own) in sums[then].iter_mut().zip([1.0, shifts[now], saving]) {
+                *sum += own;
+            }
+        }
+        let (value, error) = mean_and_half_width(&savings);
+        let chosen = sums.into_iter().enumerate().filter(|(_, [count, ..])| *count > 0.0);
+        let mut choices: Vec<ChoiceAfter> = chosen
+            .map(|(option, [count, shift, saving])| ChoiceAfter {
+                option,
+                chance: count / savings.len() as f64,
+                shift: shift / count,
+                saving: saving / count,
+            })
+            .collect();
+        choices.sort_by(|a, b| b.chance.total_cmp(&a.chance));
+        ExperimentValue { value, error, choices }
+    }
+
+    /// The decision after a reading was this far from its mean, without that reading.
+    #[must_use]
+    pub fn after(&self, reading: usize, logarithm: f64) -> Self {
+        let gain = |row: usize| self.entry(row, reading) / self.entry(reading, reading);
+        let mut options = self.options.clone();
+        for (place, option) in options.iter_mut().enumerate() {
+            option.time *= (gain(place) * logarithm).exp();
+        }
+        let kept = || (0..self.size).filter(move |place| *place != reading);
+        let covariance = kept()
+            .flat_map(|row| kept().map(move |column| (row, column)))
+            .map(|(row, column)| self.entry(row, column) - gain(row) * self.entry(reading, column))
+            .collect();
+        Self::new(options, self.lateness, covariance)
+    }
+}
+
+fn least(losses: &[f64]) -> usize {
+    (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two options of nearly equal loss that share a cause, one with a cause of its own; readings of either cause.
+    fn decision(lateness: Option<Lateness>) -> Decision {
+        let options =
+            vec![DecisionOption { time: 100.0, price: 1.0 }, DecisionOption { time: 52.0, price: 2.0 }];
+        // ln t1 = 0.2 a + e1, ln t2 = 0.1 a + 0.15 b + e2; readings a + n and b + n.
+        let (e, n) = (0.02f64.powi(2), 0.1f64.powi(2));
+        #[rustfmt::skip]
+        let covariance = vec![
+            0.04 + e, 0.02, 0.2, 0.0,
+            0.02, 0.01 + 0.0225 + e, 0.1, 0.15,
+            0.2, 0.1, 1.0 + n, 0.0,
+            0.0, 0.15, 0.0, 1.0 + n,
+        ];
+        Decision::new(options, lateness, covariance)
+    }
+
+    /// Enumerates outcomes of a reading of variance 1.01 with these covariances with both options, each with its probability.
+    fn enumerated(decision: &Decision, with: [f64; 2]) -> f64 {
+        let now = decision.best();
+        let mut value = 0.0;
+        for step in -4000..=4000 {
+            let z = f64::from(step) / 500.0;
+            let probability = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() / 500.0;
+            let losses = [0, 1].map(|option| {
+                let slope = with[option] / 1.01f64.sqrt();
+                decision.loss(option, slope * z, decision.entry(option, option) - slope.powi(2))
+            });
+            value += probability * (losses[now] - losses[0].min(losses[1]));
+        }
+        value
+    }
+
+    #[test]
+    fn values_are_those_of_enumeration() {
+        for lateness in [None, Some(Lateness { deadline: 110.0, price: 3.0 })] {
+            let decision = decision(lateness);
+            let worlds = decision.worlds().unwrap();
+            for (reading, with) in [(2, [0.2, 0.1]), (3, [0.0, 0.15])] {
+                let found = decision.value(&[reading], &worlds).unwrap();
+                let exact = enumerated(&decision, with);
+                assert!(
+                    (found.value - exact).abs() < (1.5 * found.error).max(0.005 * exact),
+                    "{found:?} {exact}"
+                );
+                assert!(found.error < 0.1 * exact);
+                let chances: f64 = found.choices.iter().map(|choice| choice.chance).sum();
+                assert!((chances - 1.0).abs() < 1e-9);
+            }
+            let both = decision.value(&[2, 3], &worlds).unwrap().value;
+            let single = [2, 3].map(|reading| decision.value(&[reading], &worlds).unwrap().value);
+            let regret = decision.perfect(&worlds).value;
+            assert!(both > single[0].max(single[1]) && both < regret, "{single:?} {both} {regret}");
+        }
+    }
+
+    /// E max(T - D, 0) by its integral over the normal distribution.
+    #[test]
+    fn lateness_costs_its_mean() {
+        let late = decision(Some(Lateness { deadline: 110.0, price: 3.0 }));
+        let free = decision(None);
+        let sum: f64 = (-4000..=4000)
+            .map(|step| {
+                let z = f64::from(step) / 500.0;
+                let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() / 500.0;
+                density * (100.0 * (0.3 * z).exp() - 110.0).max(0.0)
+            })
+            .sum();
+        assert!((late.loss(0, 0.0, 0.09) - free.loss(0, 0.0, 0.09) - 3.0 * sum).abs() < 1e-3);
+        assert!((late.in_time(0).unwrap() - 0.682).abs() < 1e-3);
+    }
+
+    #[test]
+    fn an_experiment_that_tells_nothing_is_worth_nothing() {
+        let options =
+            vec![DecisionOption { time: 1.0, price: 1.0 }, DecisionOption { time: 1.1, price: 1.0 }];
+        let decision = Decision::new(options, None, vec![0.01, 0.0, 0.0, 0.0, 0.01, 0.0, 0.0, 0.0, 1.0]);
+        let found = decision.value(&[2], &decision.worlds().unwrap()).unwrap();
+        assert!(found.value.abs() < 1e-12 && found.choices.len() == 1, "{found:?}");
+    }
+
+    #[test]
+    fn what_was_read_moves_options_that_share_its_cause() {
+        let after = decision(None).after(2, 1.01);
+        assert!((after.options[0].time - 100.0 * 0.2f64.exp()).abs() < 1e-9);
+        assert!((after.entry(0, 0) - (0.04 + 0.0004 - 0.04 / 1.01)).abs() < 1e-12 && after.size == 3);
+        assert!((after.options[1].time - 52.0 * 0.1f64.exp()).abs() < 1e-9);
+    }
+}

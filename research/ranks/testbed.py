@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Records steps of several ranks with planted faults: the tables in crates/study/tests/ranks.
+
+Every rank is a process in a network namespace of its own, joined to the others by a bridge; `tc` limits the rate at which it
+sends. A step waits for data, computes (a sleep with 1 % of noise), and sends chunks around the ring of all ranks, as an
+all-reduce does. Needs Linux, root, iproute2; nothing else. The namespaces vanish with the processes.
+
+  unshare -n research/ranks/testbed.py -o crates/study/tests/ranks      all recordings
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+RANKS, STEPS, CHUNK = 6, 45, 150_000
+COMPUTE_S, MBIT = 0.08, 120
+FAULTS = ("healthy", "slow-rank", "slow-link", "pauses", "documents", "loading")
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+def waited_for_link() -> None:
+    while "eth0" not in os.listdir("/sys/class/net") and subprocess.run(["ip", "link", "show", "eth0"], capture_output=True).returncode:
+        time.sleep(0.05)
+
+
+def read_exactly(connection: socket.socket, size: int) -> tuple[float, float]:
+    """Seconds until the first byte, and from the first byte to the last."""
+    began = time.perf_counter()
+    first, left = None, size
+    while left:
+        got = len(connection.recv(min(left, 1 << 16)))
+        if not got:
+            raise ConnectionError("a rank has ended")
+        first = time.perf_counter() if first is None else first
+        left -= got
+    assert first is not None
+    return first - began, time.perf_counter() - first
+
+
+def work(rank: int, fault: str, path: str) -> None:
+    """One rank: its namespace has been made, its link comes from outside."""
+    # Other work of the machine is to wait: ranks sleep most of the time.
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    waited_for_link()
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "addr", "add", f"10.9.0.{rank + 1}/24", "dev", "eth0")
+    run("ip", "link", "set", "eth0", "up")
+    rate = MBIT // 2 if fault == "slow-link" and rank == 3 else MBIT
+    run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", f"{rate}mbit", "burst", "32kb", "latency", "200ms")
+    listener = socket.create_server(("", 7000))
+    to = socket.socket()
+    while to.connect_ex((f"10.9.0.{(rank + 1) % RANKS + 1}", 7000)):
+        to.close()
+        to = socket.socket()
+        time.sleep(0.05)
+    source, _ = listener.accept()
+    noise = random.Random(rank)
+    before = (rank - 1) % RANKS
+    rows = ["rank,step,step-time,communication,data,tokens,machine,peer,transfer"]
+    last = time.perf_counter()
+    for step in range(STEPS):
+        data = 0.02 if fault == "loading" and rank == 1 else 0.0
+        time.sleep(data)
+        tokens = round(1000 * (noise.lognormvariate(0, 0.2) if fault == "documents" else 1.0))
+        slow = 1.1 if fault == "slow-rank" and rank == 4 else 1.0
+        paused = 0.06 if fault == "pauses" and rank == 2 and step % 10 == 7 else 0.0
+        time.sleep(COMPUTE_S * slow * tokens / 1000 * noise.lognormvariate(0, 0.01) + paused)
+        began, transfer = time.perf_counter(), 0.0
+        for _ in range(RANKS - 1):
+            sender = threading.Thread(target=to.sendall, args=(bytes(CHUNK),))
+            sender.start()
+            transfer += read_exactly(source, CHUNK)[1]
+            sender.join()
+        now = time.perf_counter()
+        rows.append(f"{rank},{step},{now - last:.5f},{now - began:.5f},{data:.5f},{tokens},node-{rank // 2},{before},{transfer:.5f}")
+        last = now
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(rows) + "\n")
+
+
+def record(fault: str, folder: str) -> None:
+    run("ip", "link", "add", "ring", "type", "bridge")
+    run("ip", "link", "set", "ring", "up")
+    paths = [f"{folder}/{fault}.{rank}.csv" for rank in range(RANKS)]
+    children = []
+    for rank, path in enumerate(paths):
+        command = ["unshare", "-n", sys.executable, __file__, "--rank", str(rank), "--fault", fault, "-o", path]
+        child = subprocess.Popen(command)
+        children.append(child)
+        own = os.readlink("/proc/self/ns/net")
+        while os.readlink(f"/proc/{child.pid}/ns/net") == own:
+            time.sleep(0.05)
+        run("ip", "link", "add", f"r{rank}", "type", "veth", "peer", "name", "eth0", "netns", str(child.pid))
+        run("ip", "link", "set", f"r{rank}", "master", "ring", "up")
+    codes = [child.wait() for child in children]
+    run("ip", "link", "del", "ring")
+    if any(codes):
+        raise SystemExit(f"a rank of {fault} failed")
+    with open(f"{folder}/{fault}.csv", "w", encoding="utf-8") as joined:
+        for rank, path in enumerate(paths):
+            with open(path, encoding="utf-8") as file:
+                joined.writelines(file.readlines()[1 if rank else 0 :])
+            os.remove(path)
+    print(f"{fault}.csv", flush=True)
+
+
+def main() -> None:
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("-o", "--output", required=True, help="the folder of the recordings")
+    made.add_argument("--fault", choices=FAULTS, help="one recording")
+    made.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    asked = made.parse_args()
+    if asked.rank is not None:
+        work(asked.rank, asked.fault, asked.output)
+        return
+    for fault in [asked.fault] if asked.fault else FAULTS:
+        record(fault, asked.output)
+
+
+if __name__ == "__main__":
+    main()
