@@ -190,12 +190,12 @@ fn paper_pass(model: &str, samples: f64) -> Pass {
 #[test]
 fn ada_fusion_gains_what_eq_17_gives() {
     for (model, samples, overhead, [buffers, mg_wfbp, adaptive, best]) in [
-        ("resnet50-v1", 64.0, 0.3e-3, [0.713, 0.909, 0.949, 0.997]),
-        ("resnet50-v1", 64.0, 1e-3, [0.706, 0.732, 0.902, 0.991]),
-        ("resnet50-v1", 64.0, 3e-3, [0.689, 0.624, 0.624, 0.957]),
+        ("resnet50-v1", 64.0, 0.3e-3, [0.708, 0.888, 0.949, 0.997]),
+        ("resnet50-v1", 64.0, 1e-3, [0.702, 0.732, 0.902, 0.991]),
+        ("resnet50-v1", 64.0, 3e-3, [0.685, 0.624, 0.624, 0.957]),
         ("resnet101-v1", 64.0, 1e-3, [0.812, 0.712, 0.976, 0.995]),
         ("resnet152-v1", 64.0, 1e-3, [0.922, 0.739, 0.997, 0.997]),
-        ("resnet152-v1", 64.0, 3e-3, [0.917, 0.679, 0.679, 0.991]),
+        ("resnet152-v1", 64.0, 3e-3, [0.917, 0.679, 0.679, 0.990]),
         ("vgg16", 13.561, 0.3e-3, [0.249, 0.244, 0.247, 0.249]),
         ("vgg16", 13.561, 1e-3, [0.248, 0.230, 0.241, 0.248]),
         ("vgg16", 13.561, 3e-3, [0.244, 0.219, 0.228, 0.246]),
@@ -212,7 +212,7 @@ fn ada_fusion_gains_what_eq_17_gives() {
         for (rule, expected) in rules {
             let found = osf(&pass, &curve, &rule).factor();
             assert!(
-                (found - expected).abs() < 0.012,
+                (found - expected).abs() < 5.1e-4,
                 "{model}, {overhead} s, {rule:?}: {found}, not {expected}"
             );
         }

@@ -86,7 +86,7 @@ pub(super) fn sentence(scenario: &Scenario, method: &dyn Method) -> Option<Strin
     }
     let [least, most] = [slow, fast].map(|end| service.rate(end).human());
     let rests = format!(
-        "This rests on an assumed figure: the software of a server moves {}, {least} to {most}.",
+        "Assumed, not measured: the software of a server moves {} ({least} to {most})",
         service.rate.human()
     );
     let advice = match (service.helps(method, slow)?, service.helps(method, fast)?) {
@@ -96,14 +96,14 @@ pub(super) fn sentence(scenario: &Scenario, method: &dyn Method) -> Option<Strin
                 let middle = f64::midpoint(low, high);
                 *(if service.helps(method, middle)? { &mut high } else { &mut low }) = middle;
             }
-            let rate = service.rate(high).human();
             format!(
-                " Twice the bandwidth helps if it moves more than {rate}: record a step with servers to know."
+                "; twice the bandwidth helps if it moves more than {}: measure it",
+                service.rate(high).human()
             )
         }
         _ => String::new(),
     };
-    Some(rests + &advice)
+    Some(rests + &advice + ".")
 }
 
 #[cfg(test)]
@@ -126,10 +126,7 @@ mod tests {
         assert_eq!(told(&[]), None);
         let own = ["as-published=false", "cluster.network=\"10gbe\""];
         let text = told(&own).unwrap();
-        assert!(
-            text.starts_with("This rests on an assumed figure: the software of a server moves "),
-            "{text}"
-        );
+        assert!(text.starts_with("Assumed, not measured: the software of a server moves "), "{text}");
         let networks = ["10gbe", "25gbe", "100gbe"].map(|name| format!("cluster.network=\"{name}\""));
         let told_of = |network: &String| told(&[own[0], network]).unwrap();
         let conditional =
