@@ -28,11 +28,13 @@ pub struct StreamFigures {
     pub parse_fixed: Seconds,
     /// Bytes after which a stream lets others go first; none if none does.
     pub window: Option<Bytes>,
+    /// Whether streams were sent in the order of their arrivals rather than of their requests.
+    pub by_arrival: bool,
     /// Errors of predicted ends against the time since the first request: mean, median, 95 % and largest.
     pub errors: [f64; 4],
 }
 
-/// Streams of one step from one server, in the order in which they were requested.
+/// Streams of one step from one server, in the order in which they were requested, or sent.
 struct Requests {
     /// Since the first of them.
     start: Vec<f64>,
@@ -41,15 +43,17 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(profile: &Profile, step: &Step, server: u32, window: f64) -> Option<Self> {
+    fn new(profile: &Profile, step: &Step, server: u32, (window, by_arrival): (f64, bool)) -> Option<Self> {
         let own = |&op: &usize| {
             let operation = &profile.operations[op];
             operation.resource == Resource::Downlink && operation.server == server && operation.bytes > 0
         };
         let own = (0..profile.operations.len()).filter(own).collect();
         let mut order = profile.sending_order(step, own, window);
-        order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
-        let first = step.start[*order.first()?];
+        if !by_arrival {
+            order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
+        }
+        let first = order.iter().map(|&op| step.start[op]).reduce(f64::min)?;
         let since = |times: &[f64]| order.iter().map(|&op| times[op] - first).collect();
         let size = order.iter().map(|&op| profile.operations[op].bytes as f64).collect();
         Some(Self { start: since(&step.start), end: since(&step.end), size })
@@ -84,16 +88,17 @@ impl Requests {
 /// The streams of a profile; none if there are too few to tell a rate.
 pub fn streams(profile: &Profile) -> Option<StreamFigures> {
     let servers: BTreeSet<u32> = profile.operations.iter().map(|operation| operation.server).collect();
-    let found = WINDOWS.into_iter().filter_map(|window| {
+    let tried = WINDOWS.into_iter().flat_map(|window| [(window, false), (window, true)]);
+    let found = tried.filter_map(|how| {
         let steps = profile.steps.iter().take(MOST_STEPS);
         let of_step = steps.flat_map(|step| servers.iter().map(move |&server| (step, server)));
-        let requests = of_step.filter_map(|(step, server)| Requests::new(profile, step, server, window));
-        fit(&requests.collect::<Vec<_>>(), window)
+        let requests = of_step.filter_map(|(step, server)| Requests::new(profile, step, server, how));
+        fit(&requests.collect::<Vec<_>>(), how)
     });
     found.reduce(|best, next| if next.errors[0] < best.errors[0] { next } else { best })
 }
 
-fn fit(requests: &[Requests], window: f64) -> Option<StreamFigures> {
+fn fit(requests: &[Requests], (window, by_arrival): (f64, bool)) -> Option<StreamFigures> {
     let (mut rows, mut ends) = (Vec::new(), Vec::new());
     for streams in requests {
         let bytes = streams.sent(&vec![0.0; streams.start.len()], window, 1.0);
@@ -122,6 +127,7 @@ fn fit(requests: &[Requests], window: f64) -> Option<StreamFigures> {
         parse_rate: (parse_byte > 0.0).then(|| BytesPerSec::new(parse_byte.recip())),
         parse_fixed: Seconds::new(fixed),
         window: (window < f64::INFINITY).then(|| Bytes::new(window)),
+        by_arrival,
         errors: [mean(&errors), quantile(&mut errors, 0.5), quantile(&mut errors, 0.95), largest],
     })
 }
@@ -133,13 +139,14 @@ pub fn overview(imported: &Imported, written: Option<String>) -> Overview {
         Content::Profile(profile) if profile.has_servers() => streams(profile),
         _ => None,
     };
-    let Some(StreamFigures { rate, parse_rate, parse_fixed, window, errors }) = found else {
+    let Some(StreamFigures { rate, parse_rate, parse_fixed, window, by_arrival, errors }) = found else {
         return overview;
     };
     let mut figure = |key, label, value, note: &str| {
         overview.summary.figures.push(SummaryFigure { key, label, value, note: note.to_owned() });
     };
-    figure("stream_rate", "rate of streams that come down", SummaryValue::Rate(rate), "");
+    let order = if by_arrival { "sent in the order of arrivals" } else { "sent in the order of requests" };
+    figure("stream_rate", "rate of streams that come down", SummaryValue::Rate(rate), order);
     let parsing = parse_rate.map_or(SummaryValue::Text("no cost".to_owned()), SummaryValue::Rate);
     figure("parse_rate", "rate of parsing them", parsing, "methods.simulate.parse-rate");
     figure("parse_fixed", "cost of each", SummaryValue::Time(parse_fixed), "methods.simulate.parse-fixed");

@@ -288,7 +288,7 @@ fn updates(updates: &Updating) -> Vec<Table> {
     table.figure("minibatch", average(updates.minibatch), "samples that enter one update, on average");
     let Spread { low, high, .. } = updates.minibatch_spread;
     let range = format!("{} to {}", average(low), average(high));
-    table.figure("nine of ten minibatches", range, "with as many samples in between");
+    table.figure("nine of ten minibatches", range, "samples; one update in twenty has fewer, one more");
     table.figure(
         "staleness",
         average(updates.staleness),
