@@ -79,6 +79,7 @@ class ScenarioKeywords(Keywords, total=False):
     count: Any
     deadline: Any
     expert: Any
+    frameworks: Any
     global_batch: Any
     loss: Any
     may_fit: Any

@@ -28,7 +28,7 @@ pub(super) struct PlanSpace<'a> {
     pub(super) base: &'a Plan,
     pub(super) bounds: &'a Planning,
     pub(super) workers: u64,
-    /// Workers of a machine.
+    /// Workers that fast links join.
     pub(super) node: u64,
     /// Workers of a machine, which frameworks start together.
     pub(super) machine: u64,

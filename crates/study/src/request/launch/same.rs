@@ -19,7 +19,7 @@ fn figures(scenario: &Scenario) -> [f64; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
     fn plans_that_are_found_for_a_framework_are_read_back(
         model in prop::sample::select(vec!["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "llama3-70b"]),
