@@ -128,8 +128,7 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
             let _ = write!(text, "[model.frozen]\nlayers = {}\n", row.count("frozen"));
         }
         "packed" => {
-            let lengths = row.text("documents").replace(' ', ", ");
-            let _ = write!(text, "[data]\nlengths = [{lengths}]\npacking = \"within\"\n");
+            let _ = write!(text, "[data]\nlengths = {}\npacking = \"within\"\n", row.text("documents"));
         }
         _ => {}
     }
