@@ -50,6 +50,8 @@ pub const MODELS: &[&str] = &[
     include_str!("models/mistral.toml"),
     include_str!("models/qwen.toml"),
     include_str!("models/gemma.toml"),
+    include_str!("models/glm.toml"),
+    include_str!("models/phi.toml"),
     include_str!("models/deepseek.toml"),
     include_str!("models/mpt.toml"),
     include_str!("models/nemotron.toml"),

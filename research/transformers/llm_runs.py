@@ -3,8 +3,8 @@
     python3 research/transformers/llm_runs.py ../shared/data/published validation/llm-runs/runs.csv.gz
 
 Reads llm_runs.csv.gz, llm_foundry_mpt_fsdp_h100.csv, nvidia_megatron_bridge_perf_summary.csv and
-dlperf_gpt_v100_3d_parallel.csv, whose notes are in llm_runs.md and README.md beside them. Left out: adapters, TPUs, Trainium
-and Gaudi, hybrids with state-space layers, products in 4 bits, samples that are not packed, and whatever lacks a plan.
+dlperf_gpt_v100_3d_parallel.csv, whose notes are in llm_runs.md and README.md beside them. Left out: adapters, Trainium
+and Gaudi, hybrids with state-space layers, samples that are not packed, and whatever lacks a plan.
 """
 
 import csv
@@ -90,13 +90,13 @@ def megatron(layers, tensor, pipeline, chunks, context, expert, batch, micro, ei
     if expert > 1:
         text += f" expert={expert}"
     text += f" sharding={sharding} micro-batch={micro} global-batch={batch} overlap=megatron{extra}"
-    return text + (" float8=true" if eight else "") + " /precision=bf16"
+    return text + (f" recipe={eight}" if eight else "") + " /precision=bf16"
 
 
 def fsdp(batch, micro, overlap, states, recompute, eight, compiled, extra=""):
     text = f"sharding=zero-3 states={states} overlap={overlap} micro-batch={micro} global-batch={batch}{extra}"
     text += f" recompute={recompute}" if recompute else ""
-    text += " float8=true" if eight else ""
+    text += f" recipe={eight}" if eight else ""
     return text + " /precision=bf16" + (" /compiled=true" if compiled else "")
 
 
@@ -104,12 +104,11 @@ def bridge(folder):
     newest = {}
     for row in csv.DictReader(open(folder + "/nvidia_megatron_bridge_perf_summary.csv")):
         lora = "LoRA" in row["section"]
-        if lora or row["precision"] in ("", "NVFP4") or "tokendrop" in row["model"]:
+        if lora or row["precision"] == "" or "tokendrop" in row["model"]:
             continue
         keys = ["model", "system", "num_gpus", "gbs", "mbs", "seq_len", "tp", "pp", "cp", "ep"]
-        eight = row["precision"] != "BF16"
-        blocks = "MX" in row["precision"]
-        known = tuple(row[key] for key in keys) + (eight, blocks, whole(row["fsdp"], 0) > 1, whole(row["vp"]))
+        eight = {"BF16": "", "MXFP8": "mxfp8", "FP8-MX": "mxfp8", "NVFP4": "nvfp4"}.get(row["precision"], "fp8")
+        known = tuple(row[key] for key in keys) + (eight, whole(row["fsdp"], 0) > 1, whole(row["vp"]))
         if known in newest:  # the newest release stands first
             continue
         gpus = whole(row["num_gpus"])
@@ -124,7 +123,7 @@ def bridge(folder):
         newest[known] = {
             "family": f"Megatron-Bridge {'experts' if whole(row['ep']) > 1 else 'dense'}, {row['system'][4:]}",
             "framework": "Megatron-Bridge", "task": "full-finetune" if "SFT" in row["section"] else "pretrain",
-            "format": ("mxfp8" if blocks else "fp8") if eight else "bf16", "row": row["release"].split()[0],
+            "format": eight or "bf16", "row": row["release"].split()[0],
             "source": row["source"], **shape(row["model"], None), "sequence": sequence, **machine(device, gpus),
             "settings": settings, "seconds": batch * sequence / (tokens * gpus),
         }
@@ -193,7 +192,10 @@ def runs(folder):
         gpus = whole(row["accelerators"])
         sequence = whole(row["seq_len"], 0) or 4096
         tensor, pipeline, context, expert = (whole(row[key]) for key in ("tp", "pp", "cp", "ep"))
-        chunks, eight = whole(row["vpp"]), row["precision"] == "fp8"
+        # Transformer Engine before 2.0, MaxText and Pax scale by earlier steps, torchao by a tensor or by rows.
+        scaled = "fp8-row" if "row" in row["recipe"] else "fp8"
+        eight = scaled if "torchtitan" in row["framework"] else "fp8-delayed"
+        chunks, eight = whole(row["vpp"]), eight if row["precision"] == "fp8" else ""
         micro, batch = whole(row["micro_batch"], 0), whole(row["global_batch"], 0)
         stages = pipeline * (chunks if pipeline > 1 else 1)
         if (layers := whole(row["layers"], 0) or None) and layers % stages and not ends(layers, stages):
@@ -236,7 +238,12 @@ def runs(folder):
             extra += f" tensor={tensor}" if tensor > 1 else ""
             extra += f" pipeline={pipeline}" if pipeline > 1 else ""
             extra += f" context={context}" if context > 1 else ""
+            extra += " implementation=megatron" if "TE" in row["attention"] else ""
+            extra += " dispatcher=flex" if "DeepEP" in row["attention"] else ""
             settings = fsdp(batch, micro, "fsdp2", "bf16", recompute, eight, False, extra)
+        elif "Megatron-FSDP" in row["sharding"]:
+            settings = megatron(count, tensor, 1, 1, context, expert, batch, micro, eight, "zero-3",
+                                f" recompute={recompute}" if recompute else "")
         elif fully:
             settings = fsdp(batch, micro, "fsdp2", "fp32", recompute, eight, False)
         elif framework == "nanotron":
@@ -245,6 +252,8 @@ def runs(folder):
                                 " overlap-tensor=false overlap-weights=false implementation=pytorch")
         else:
             extra = f" recompute={recompute}" if recompute else ""
+            extra += " dispatcher=alltoall" if "dispatcher A2A" in row["notes"] else ""
+            extra += " overlap-experts=true" if "1f1b overlap" in row["notes"] else ""
             settings = megatron(count, tensor, pipeline, chunks, context, expert, batch, micro, eight, "zero-1", extra)
         machines = machine(device, gpus)
         if "torchtitan" in framework and device == "h100-sxm5":
@@ -263,9 +272,41 @@ def runs(folder):
         }
 
 
+def tpus(folder):
+    """Tables of MaxText on TPU slices: dimensions stand in the model's name; slices are joined by the data-centre network."""
+    chips = {"TPU-v4": ("tpu-v4", "ici-v4"), "TPU-v5e": ("tpu-v5e", "ici-v5e"), "TPU-v5p": ("tpu-v5p", "ici-v5p")}
+    for row in csv.DictReader(gzip.open(folder + "/llm_runs.csv.gz", "rt")):
+        if not row["source"].startswith("maxtext tables v"):
+            continue
+        sizes = re.search(r"L(\d+) d(\d+) heads (\d+) x (\d+) mlp (\d+)", row["model"])
+        layers, hidden, heads, width, mlp = (int(size) for size in sizes.groups())
+        gpus, tensor, sequence, batch = (whole(row[key]) for key in ("accelerators", "tp", "seq_len", "global_batch"))
+        slices = whole(row["system"])
+        domain = gpus // slices
+        gated = row["source"] != "maxtext tables v4"  # as their numbers of parameters say
+        weights = layers * (4 * hidden * heads * width + (3 if gated else 2) * hidden * mlp) + 32000 * hidden
+        work = 6 * weights * sequence + 12 * layers * heads * width * sequence * sequence
+        seconds = batch * work / (number(row["tflops_per_acc"]) * 1e12 * gpus)
+        recompute = "" if row["recompute"] == "minimal" else "layer"
+        extra = f" tensor={tensor} sequence-parallel=true" if tensor > 1 else ""
+        settings = fsdp(batch, batch * tensor // gpus, "megatron", "fp32", recompute, "", True, extra)
+        if slices > 1:
+            settings = settings.replace("sharding=zero-3", f"sharding=hsdp sharding-group={domain // tensor}")
+        device, links = chips[row["accelerator"]]
+        kind = "" if gated else ' mlp="gelu"'
+        yield {
+            "family": f"MaxText, {row['accelerator'].replace('-', ' ')}", "framework": "MaxText", "task": "pretrain",
+            "format": "bf16", "row": row["row_id"], "source": row["source_path"],
+            "shape": f"layers={layers} hidden={hidden} heads={heads} head-width={width} mlp-width={mlp} vocabulary=32000{kind}",
+            "layers": layers, "hidden": 0, "heads": 0, "vocabulary": 0, "sequence": sequence, "device": device,
+            "gpus": gpus, "node": 4, "inside": f"{links}|domain={domain}", "outside": "tpu-dcn", "ports": 1,
+            "settings": settings, "seconds": seconds,
+        }
+
+
 def main():
     folder, out = sys.argv[1:]
-    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder)]
+    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder), *tpus(folder)]
     text = io.StringIO()
     text.write("# Published runs of transformers; made by research/transformers/llm_runs.py, which says what is assumed.\n"
                "# settings: keys of [strategy.plan], and behind a slash keys of [strategy]. Every row names its source.\n")

@@ -89,7 +89,7 @@ def published():
         sequence, context = int(r['seq_len'].split()[0]), int(r['cp'])
         batch = int(r['local_batch']) * 8 // context
         again = 'layer' if r['activation_checkpointing'] == 'full' else 'operators'
-        extra = {'float8': 'true'} if r['float8'] != 'no' else {}
+        extra = {'recipe': 'fp8'} if r['float8'] != 'no' else {}
         if context > 1:
             extra['context'] = context
         add('torchtitan', r['source'], 'llama3-8b', 32, 4096, 32, 128256, sequence, 'h100-sxm5|memory-rate=2.4 TB/s|power=500 W', r['num_gpus'],

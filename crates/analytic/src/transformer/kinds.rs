@@ -54,8 +54,22 @@ pub(super) fn each<T: Default>(shape: &Transformer, of: impl Fn(LayerKind) -> T)
 }
 
 /// Layers of a range by kind: frozen layers come first, then the first that is trained; dense layers come before those with
-/// experts, and every n-th layer has the window.
+/// experts, and every n-th layer has the window. Other patterns are counted layer by layer.
 pub(super) fn count(shape: &Transformer, range: &Range<u64>) -> [u64; COUNT] {
+    if shape.global_every > 0 || shape.experts.is_some_and(|experts| experts.every > 1) {
+        let mut counts = [0; COUNT];
+        let frozen = shape.tuning.frozen_layers;
+        for layer in range.clone() {
+            let backward = match layer {
+                _ if layer < frozen => 2,
+                _ if layer == frozen && shape.tuning.frozen_embedding => 1,
+                _ => 0,
+            };
+            let plain = usize::from(shape.window_of(layer).is_none());
+            counts[4 * backward + 2 * usize::from(shape.has_experts(layer)) + plain] += 1;
+        }
+        return counts;
+    }
     let (dense, every) = (shape.layers - shape.expert_layers(), shape.window_every.max(1));
     let by_window = |first: u64, end: u64| {
         let windowed = end.div_ceil(every) - first.div_ceil(every);

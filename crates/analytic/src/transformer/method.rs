@@ -10,7 +10,7 @@ use super::{offload, schedules};
 use crate::collectives::reached_rate;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_core::machine::{Cluster, FabricLevel, MAX_LEVELS, Network, Transport, WorkerGroup};
+use stepcast_core::machine::{Cluster, FabricLevel, Generation, MAX_LEVELS, Network, Transport, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::model::transformer::Transformer as Shape;
 use stepcast_core::prediction::{
@@ -20,7 +20,7 @@ use stepcast_core::prediction::{
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Division, OverlapPreset, Plan, Recompute};
+use stepcast_core::strategy::{Division, OverlapPreset, Plan, Recipe, Recompute};
 
 /// Transformers split by a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,8 +60,9 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
         let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
         Fault::in_key("strategy.plan", "there is no plan that splits a transformer", remedy)
     })?;
-    if plan.float8 {
-        scenario.cluster.groups.iter().try_for_each(|group| computes_float8(scenario, group))?;
+    if plan.recipe != Recipe::None {
+        let mut groups = scenario.cluster.groups.iter();
+        groups.try_for_each(|group| computes(plan.recipe, scenario, group))?;
     }
     let shape = scenario.transformer_of_plan()?;
     let below = |fault: Fault| fault.below(KeyPath::of("strategy.plan"));
@@ -74,21 +75,32 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
     Ok((shape, plan))
 }
 
-/// Whether a group's products in 8-bit floating point are known to be faster than its others.
-fn computes_float8(scenario: &Scenario, group: &WorkerGroup) -> Result<(), Fault> {
-    let name = &group.device.name;
-    let wrong = |reason, remedy| Err(Fault::in_key("strategy.plan.float8", reason, remedy));
-    match group.device.float8 {
-        None => wrong(
-            format!("no 8-bit floating-point rate of the {name} is known"),
-            "leave `float8` out, or give the device its `float8` rate",
-        ),
-        Some(_) if !compute::is_by_parts(scenario, group) => wrong(
-            format!("the {name} computes all operations at one given rate, whatever their precision"),
-            "leave `float8` out, or remove what sets the rate, such as the device's `efficiency`",
-        ),
-        Some(_) => Ok(()),
+/// Whether a group's products by a recipe are known to be faster than its others.
+fn computes(recipe: Recipe, scenario: &Scenario, group: &WorkerGroup) -> Result<(), Fault> {
+    let device = &group.device;
+    let name = &device.name;
+    let wrong = |reason, remedy| Err(Fault::in_key("strategy.plan.recipe", reason, remedy));
+    let (rate, key) = match recipe.bits() {
+        Some(4) => (device.float4, "float4"),
+        _ => (device.float8, "float8"),
+    };
+    if rate.is_none() {
+        let bits = recipe.bits().unwrap_or(8);
+        let reason = format!("no {bits}-bit floating-point rate of the {name} is known");
+        return wrong(reason, format!("leave `recipe` out, or give the device its `{key}` rate"));
     }
+    if recipe.scales_in_hardware() && device.float4.is_none() {
+        let reason =
+            format!("tensor units of the {name} apply no scales of small blocks, as `{recipe}` needs");
+        return wrong(reason, "use `recipe = \"fp8-block\"` or `\"fp8\"`".to_owned());
+    }
+    if !compute::is_by_parts(scenario, group) {
+        let reason =
+            format!("the {name} computes all operations at one given rate, whatever their precision");
+        let remedy = "leave `recipe` out, or remove what sets the rate, such as the device's `efficiency`";
+        return wrong(reason, remedy.to_owned());
+    }
+    Ok(())
 }
 
 /// The plan on all workers of the scenario.
@@ -118,7 +130,7 @@ pub fn on_machines<'a>(
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_domain()),
         machine: u64::from(cluster.workers_per_node()),
-        interference: interference(plan, &compute, &scenario.priors),
+        interference: interference(plan, &compute, scenario),
         compute,
         fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
         weight_width: scenario.strategy.precision.width().into(),
@@ -127,10 +139,13 @@ pub fn on_machines<'a>(
 }
 
 /// What computing beside traffic is assumed to take longer; nothing where the rate of computing is given.
-fn interference(plan: &Plan, compute: &Compute, priors: &Priors) -> f64 {
-    let own = &priors.transformer;
+fn interference(plan: &Plan, compute: &Compute, scenario: &Scenario) -> f64 {
+    let own = &scenario.priors.transformer;
+    let systolic = |group: &WorkerGroup| group.device.generation.is_some_and(Generation::is_systolic);
     match (compute, plan.overlap) {
         (Compute::OneRate { .. }, _) => 0.0,
+        // Engines of their own move data there.
+        _ if scenario.cluster.groups.iter().all(systolic) => 0.0,
         (_, OverlapPreset::None | OverlapPreset::Megatron) => own.interference,
         (_, OverlapPreset::Torchtitan | OverlapPreset::Deepspeed | OverlapPreset::Fsdp2) => {
             own.interference_pytorch

@@ -248,6 +248,28 @@ impl Links {
         }
     }
 
+    /// Tokens that a rank holds, `size` bytes of them, to the ranks of their `copies` experts: one copy to each machine with any
+    /// of them, `most` of these at most, which passes it on to each rank with any of them; both at once. Of n equal places,
+    /// k experts are at n(1 − (1 − 1/n)^k) different ones on average.
+    pub fn fan_out(&self, seats: Seats, size: Bytes, copies: u64, most: Option<u64>) -> Seconds {
+        let distinct = |among: u64| among as f64 * (1.0 - (1.0 - 1.0 / among as f64).powf(copies as f64));
+        let (nodes, each) = (seats.nodes as f64, seats.per_node as f64);
+        let reached = most.map_or(f64::INFINITY, |most| most as f64).min(distinct(seats.nodes));
+        let share = self.torus.map_or(1.0, |torus| torus.of_all_to_all(seats.per_node));
+        let within = size * (distinct(seats.size) * (each - 1.0) / each) / (self.within * share);
+        let sent = reached * (nodes - 1.0) / nodes;
+        let upwards = |level: &FabricLevel| match nodes > f64::from(level.machines) {
+            true => (1.0 - f64::from(level.machines) / nodes) * reached * level.ratio,
+            false => 0.0,
+        };
+        let sent = self.levels.iter().map(upwards).fold(sent, f64::max);
+        let (start, between) = match seats.nodes {
+            0 | 1 => (self.within_start + self.within_latency, Seconds::ZERO),
+            _ => (self.between_start + self.between_latency, size * sent / self.between),
+        };
+        start + within.max(between)
+    }
+
     /// Every rank sends a part to every other: (r−1)/n of what it holds within the node, the rest between nodes, both
     /// at once; of that, what leaves a level of switches at the rate that leads upwards.
     fn all_to_all(&self, seats: Seats, size: Bytes) -> Seconds {

@@ -8,7 +8,9 @@ use super::traffic::{self, Message, Phase};
 use super::{LayerKind, Split, compute, schedules};
 use stepcast_core::model::transformer::{Backward, Target, Transformer};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Attention, ContextExchange, Division, Loss, Mask, Overlaps, Plan, Recompute};
+use stepcast_core::strategy::{
+    Attention, ContextExchange, Dispatcher, Division, Loss, Mask, Overlaps, Plan, Recompute,
+};
 
 /// A plan on machines: all that times depend on.
 #[derive(Debug, Clone, Copy)]
@@ -197,7 +199,9 @@ impl Run<'_> {
         };
         let tensor = self.tensor_traffic(kind, recompute);
         let context = self.context_traffic(kind, recompute);
-        let computed = self.beside_traffic(computed, &tensor, context);
+        let mut computed = self.beside_traffic(computed, &tensor, context);
+        let expert = self.expert_traffic(kind, recompute);
+        let expert = self.beside_experts(&mut computed, expert);
         let issue = |work| self.compute.issuing(work);
         let enter = |work: compute::Work| match work.kernels > 0.0 {
             true => self.compute.entering(),
@@ -212,7 +216,7 @@ impl Run<'_> {
             again: again.device,
             tensor,
             context,
-            expert: self.expert_traffic(kind, recompute),
+            expert,
             computed,
         }
     }
@@ -357,10 +361,35 @@ impl Run<'_> {
         let Some(message) = message.filter(|message| kind.with_experts && message.ranks > 1) else {
             return [Seconds::ZERO; 2];
         };
-        let pair = self.time(&Message { count: 2, ..message }, self.expert_seats()) * plan.expert_skew;
+        let seats = self.expert_seats();
+        let active = self.shape.experts.map_or(1, |experts| experts.active);
+        let tokens = message.bytes / active;
+        let pair = match plan.dispatcher_kind() {
+            Dispatcher::AllGather => {
+                let collective = traffic::Collective::AllGather;
+                let bytes = tokens * message.ranks;
+                self.time(&Message { collective, bytes, count: 2, ..message }, seats)
+            }
+            Dispatcher::Flex if plan.collectives.is_none() => {
+                self.links.fan_out(seats, Bytes::new(tokens as f64), active, plan.expert_nodes) * 2.0
+            }
+            Dispatcher::AllToAll | Dispatcher::Flex => self.time(&Message { count: 2, ..message }, seats),
+        };
+        let pair = pair * plan.expert_skew;
         let backward =
             if kind.backward == Backward::Nothing { 0.0 } else { message.count as f64 / 2.0 - 1.0 };
         [pair, pair * backward]
+    }
+
+    /// What is left of expert traffic beside the backward and the forward pass of another micro-batch, and what these lose.
+    fn beside_experts(&self, computed: &mut Computed, expert: [Seconds; 2]) -> [Seconds; 2] {
+        if !self.plan.overlap_experts {
+            return expert;
+        }
+        let [forward, backward] = [computed.forward.device, computed.input.device + computed.weight.device];
+        computed.input.device += expert[0].min(backward) * self.interference;
+        computed.forward.device += expert[1].min(forward) * self.interference;
+        [uncovered(expert[0], backward, true), uncovered(expert[1], forward, true)]
     }
 
     /// Without a split backward, the gradients of weights belong to the backward pass.

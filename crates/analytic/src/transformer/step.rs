@@ -123,6 +123,8 @@ impl Run<'_> {
             prefetch: plan.overlaps().prefetch,
             stage_layers: plan.given_layers(),
             stage_recompute: plan.given_recompute(),
+            expert_skew: plan.expert_skew,
+            overlap_experts: plan.overlap_experts,
         }
     }
 

@@ -232,7 +232,7 @@ pub struct Assumed {
 
 /// The figures of long runs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reliability {
     /// Interruptions of one device in an hour.
     pub interruptions: Assumed,
@@ -244,6 +244,10 @@ pub struct Reliability {
     pub storage: Assumed,
     /// Energy of the building against that of its machines.
     pub pue: Assumed,
+    /// Power of a machine beside its devices, in watts.
+    pub host_power: Assumed,
+    /// Power from the mains against what devices take: supplies and fans.
+    pub supply: Assumed,
 }
 
 static RELIABILITY: LazyLock<Result<Reliability, CatalogError>> =

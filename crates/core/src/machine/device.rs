@@ -75,6 +75,9 @@ keys! {
         /// Peak 8-bit floating-point rate of the tensor units, dense.
         #[serde(skip_serializing_if = "Option::is_none")]
         float8: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"1979 TFLOP/s\""), Resolved;
+        /// Peak 4-bit floating-point rate of the tensor units, dense.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        float4: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"9 PFLOP/s\""), Resolved;
         /// Device memory.
         memory: Bytes => Bytes, required, Check::Positive("a size such as \"16 GB\""), Resolved;
         /// Peak rate of the device memory.
@@ -240,7 +243,7 @@ impl Device {
     fn run_at(&mut self, clock: Hertz) {
         let faster = clock.get() / self.clock.get();
         if faster.is_finite() && faster > 0.0 {
-            for rate in [&mut self.tf32, &mut self.fp16, &mut self.bf16, &mut self.float8] {
+            for rate in [&mut self.tf32, &mut self.fp16, &mut self.bf16, &mut self.float8, &mut self.float4] {
                 *rate = rate.map(|rate| rate * faster);
             }
             self.clock = clock;

@@ -243,12 +243,16 @@ constants! {
         product_volta: f64,
         /// The same on AMD's CDNA.
         product_cdna: f64,
+        /// The same of systolic arrays: TPU, Trainium, Gaudi.
+        product_systolic: f64,
         /// The same on other devices.
         product_other: f64,
         /// Rate of products in 8-bit floating point, as a share of what that peak would give at the share of other products.
         float8: f64,
         /// The same on Blackwell.
         float8_blackwell: f64,
+        /// The same of 4 bits, against 8 bits on the same device.
+        float4: f64,
         /// Exponent of the power limit.
         power: f64,
         /// Rate of a device that does not rest against one that has rested before.

@@ -252,12 +252,15 @@ pub fn doublings_outside(value: f64, [least, most]: [f64; 2]) -> f64 {
 }
 
 /// Endings of constants that differ between generations.
-const GENERATIONS: [(&str, Option<Generation>); 6] = [
+const GENERATIONS: [(&str, Option<Generation>); 9] = [
     ("_ampere", Some(Generation::Ampere)),
     ("_hopper", Some(Generation::Hopper)),
     ("_blackwell", Some(Generation::Blackwell)),
     ("_volta", Some(Generation::Volta)),
     ("_cdna", Some(Generation::Cdna)),
+    ("_systolic", Some(Generation::Tpu)),
+    ("_systolic", Some(Generation::Trainium)),
+    ("_systolic", Some(Generation::Gaudi)),
     ("_other", None),
 ];
 

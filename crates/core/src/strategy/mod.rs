@@ -14,10 +14,10 @@ pub use fusion::{
 pub use optimiser::Optimiser;
 pub(crate) use plan::plan_dimensions;
 pub use plan::{
-    Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Division,
-    Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps, Plan,
-    PlanChoice, PlanSection, Recomputation, Recompute, ScheduleKind, Sends, Setting, SettingForm, Sharding,
-    States, has_layers, stage_share,
+    Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Dispatcher,
+    Division, Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded, OverlapPreset,
+    Overlaps, Plan, PlanChoice, PlanSection, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Setting,
+    SettingForm, Sharding, States, has_layers, stage_share,
 };
 
 use crate::fault::Fault;

@@ -13,6 +13,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::prior::{Priors, Transformers};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Recipe;
 use stepcast_stats::quantile_of_sorted;
 
 /// Passes over less than this run in the cache when they are repeated, and tell nothing of memory.
@@ -88,7 +89,8 @@ pub(super) struct On<'a> {
 impl On<'_> {
     fn parts(&self, precision: Precision, constants: &Transformers) -> Parts {
         let peak = self.device.peak(precision).unwrap_or_else(|| self.device.fp32_peak());
-        let software = Software { precision, fused: false, compiled: false, float8: false, is_loop: false };
+        let software =
+            Software { precision, fused: false, compiled: false, recipe: Recipe::None, is_loop: false };
         Parts::new(self.device, peak, 1.0, software, constants)
     }
 

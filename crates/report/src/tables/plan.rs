@@ -225,7 +225,7 @@ pub fn training(training: &Training, currency: &str) -> Table {
                 + "; "
         };
         let between = energy.kwh_range.map_or(String::new(), between);
-        let more = format!("{between}power of the devices × {} of the building{carbon}", energy.pue);
+        let more = format!("{between}machines × {} of the building{carbon}", energy.pue);
         row("energy", grouped(format!("{:.0} MWh", energy.kwh / 1000.0)), more);
     }
     table

@@ -12,6 +12,7 @@ mod kernels;
 mod pointwise;
 mod shard;
 
+use kernels::Operands;
 pub use kernels::Product;
 pub use shard::Shard;
 
@@ -20,7 +21,7 @@ use stepcast_core::model::transformer::Backward;
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Loss, Plan, Strategy};
+use stepcast_core::strategy::{Loss, Plan, Recipe, Strategy};
 
 /// How fast a device computes the parts of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,8 +71,8 @@ pub struct Software {
     pub fused: bool,
     /// Whether a compiler issues kernels, with less time of the host.
     pub compiled: bool,
-    /// Whether the layers' products are computed in 8-bit floating point.
-    pub float8: bool,
+    /// Number format of the layers' products.
+    pub recipe: Recipe,
     /// Whether several devices run a training loop of PyTorch, whose host, copies and casts show beside fast devices.
     pub is_loop: bool,
 }
@@ -89,7 +90,7 @@ impl Software {
             precision: strategy.precision,
             fused: strategy.compiled || written,
             compiled: strategy.compiled,
-            float8: plan.float8,
+            recipe: plan.recipe,
             is_loop: !written && workers > 1,
         }
     }
@@ -113,8 +114,8 @@ pub struct Parts {
     pass: BytesPerSec,
     /// Rate of memory that an update reaches.
     update: BytesPerSec,
-    /// How much faster products are in 8-bit floating point; none if they are not computed in it.
-    float8: Option<f64>,
+    /// Number format of the layers' products.
+    narrow: Operands,
     /// Multiprocessors.
     multiprocessors: f64,
     /// Peak rate of a multiprocessor against that of an H200's, which computes as many exponentials in a cycle.
@@ -142,6 +143,7 @@ impl Parts {
             Some(Generation::Blackwell) => constants.product_blackwell,
             Some(Generation::Volta) => constants.product_volta,
             Some(Generation::Cdna) => constants.product_cdna,
+            Some(own) if own.is_systolic() => constants.product_systolic,
             _ => constants.product_other,
         };
         let throttle = device.tensor_throttle(peak).powf(constants.power);
@@ -152,6 +154,7 @@ impl Parts {
         };
         let flash = match device.generation {
             Some(Generation::Ampere) => [constants.flash_ampere, constants.flash_back_ampere],
+            Some(own) if own.is_systolic() => [constants.flash_ampere, constants.flash_back_ampere],
             Some(Generation::Blackwell) => [constants.flash_blackwell, constants.flash_back_blackwell],
             _ => [constants.flash, constants.flash_back],
         };
@@ -173,7 +176,7 @@ impl Parts {
             stream: device.memory_rate * constants.memory,
             pass: device.memory_rate * pass,
             update: device.memory_rate * (constants.update * speed / stack),
-            float8: device.float8.filter(|_| software.float8).map(|rate| rate / peak * gain),
+            narrow: Operands::new(device, peak, software, gain, constants.float4),
             multiprocessors: device.multiprocessors(),
             pace: peak.get() / device.multiprocessors() / REFERENCE,
             slowness: stack / speed,
@@ -399,21 +402,24 @@ impl Parts {
         self.paced(self.lookup(shard, vocabulary))
     }
 
-    /// Products of a layer. In 8-bit floating point, the input, the weights and the gradient of the output are cast.
+    /// Products of a layer. In 8 or 4 bits, the input, the weights and the gradient of the output are cast.
     fn linear(&self, shard: &Shard<'_>, products: &[Product], of_input: bool) -> Computed {
         let trained = shard.shape.trains_matrices();
-        let mut sum =
-            self.matrices(products, [of_input, trained]).and(self.expanded(shard, products, of_input));
-        let Some(faster) = self.float8 else { return sum };
-        sum = sum.slower(1.0 / faster);
+        let recipe = self.software.recipe;
+        let mut sum = self
+            .matrices_of(products, [of_input, trained], self.narrow)
+            .and(self.expanded(shard, products, of_input));
+        if recipe == Recipe::None {
+            return sum;
+        }
         for product in products.iter().filter(|product| product.count > 0.0) {
             let (bytes, kernels) = match self.software.is_written() {
-                true => pointwise::CAST_TO_FLOAT8_FUSED,
-                false => pointwise::CAST_TO_FLOAT8,
+                true => pointwise::cast_fused(recipe),
+                false => pointwise::cast(recipe),
             };
             let cast = |index: usize, numbers: f64| Work {
                 device: self.passing(bytes[index] * numbers * product.count),
-                kernels: kernels[index],
+                kernels: kernels[index] * self.issued(product),
             };
             let Product { rows, columns, depth, .. } = *product;
             sum.forward = sum.forward.and(cast(0, rows * depth)).and(cast(1, depth * columns));
@@ -424,10 +430,20 @@ impl Parts {
 
     /// Forward and those gradients of products with weights that exist, of inputs and of weights. Under automatic mixed precision, weights are cast before the
     /// first and their gradients after the last.
-    fn matrices(&self, products: &[Product], [of_input, of_weight]: [bool; 2]) -> Computed {
+    fn matrices(&self, products: &[Product], passes: [bool; 2]) -> Computed {
+        self.matrices_of(products, passes, Operands::WIDE)
+    }
+
+    fn matrices_of(
+        &self,
+        products: &[Product],
+        [of_input, of_weight]: [bool; 2],
+        operands: Operands,
+    ) -> Computed {
         let mut sum = Computed::default();
         for product in products.iter().filter(|product| product.count > 0.0) {
-            let work = |product: Product| Work { device: self.product(&product), kernels: 1.0 };
+            let kernels = self.issued(product);
+            let work = |product: Product| Work { device: self.product_of(&product, operands), kernels };
             let cast = match self.software.precision.is_mixed() && of_weight {
                 true => Work { device: self.streaming(pointwise::CAST * product.weights()), kernels: 1.0 },
                 false => Work::default(),

@@ -7,6 +7,7 @@
 use super::{Computed, Parts, Shard, Work};
 use stepcast_core::model::transformer::Mlp;
 use stepcast_core::strategy::Loss;
+use stepcast_core::strategy::Recipe;
 
 /// Bytes of a number in 16 bits.
 pub(super) const HALF: f64 = 2.0;
@@ -14,13 +15,26 @@ pub(super) const HALF: f64 = 2.0;
 /// Bytes moved to cast a number from 32 to 16 bits or back.
 pub(super) const CAST: f64 = 6.0;
 
-/// Bytes moved, and kernels, to cast a number of the input, of the weights and of the gradient from 16 bits to 8: read
-/// for the largest value of its tensor, read again, and written.
-pub(super) const CAST_TO_FLOAT8: ([f64; 3], [f64; 3]) = ([5.0, 5.0, 5.0], [2.0, 2.0, 2.0]);
+/// Bytes moved, and kernels, to cast a number of the input, of the weights and of the gradient from 16 bits to fewer, in
+/// kernels of their own: read, for one scale a tensor read once more for its largest value, and written.
+pub(super) const fn cast(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
+    match recipe {
+        Recipe::Fp8Delayed | Recipe::Fp8Row | Recipe::Fp8Block | Recipe::Mxfp8 => ([3.0; 3], [1.0; 3]),
+        Recipe::Nvfp4 => ([4.6; 3], [2.0; 3]),
+        Recipe::Mxfp4 => ([2.6; 3], [1.0; 3]),
+        Recipe::None | Recipe::Fp8 => ([5.0; 3], [2.0; 3]),
+    }
+}
 
 /// The same by Transformer Engine. Norms and activations write 8 bits in place of 16, and once more transposed; gradients
-/// are read, and written both ways, by a kernel of their own; weights are cast once in a step.
-pub(super) const CAST_TO_FLOAT8_FUSED: ([f64; 3], [f64; 3]) = ([0.0, 0.0, 4.0], [0.0, 0.0, 1.0]);
+/// are read, and written both ways, by a kernel of their own; weights are cast once in a step. NVFP4 reads tensors once more
+/// for their largest values, and turns them by a Hadamard matrix for gradients of weights.
+pub(super) const fn cast_fused(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
+    match recipe {
+        Recipe::Nvfp4 => ([4.0, 0.0, 6.0], [2.0, 0.0, 2.0]),
+        _ => ([0.0, 0.0, 4.0], [0.0, 0.0, 1.0]),
+    }
+}
 
 /// Passes of a norm, in units of r: input and output; backward, gradient and input for its input and for its weights,
 /// and the result.

@@ -62,6 +62,10 @@ pub struct MemoryInputs<'a> {
     pub stage_layers: &'a [u64],
     /// Layers of every virtual stage, from its first, to which recomputation applies; as it says itself if empty.
     pub stage_recompute: &'a [u64],
+    /// Visits of the busiest expert rank against the mean.
+    pub expert_skew: f64,
+    /// Whether tokens are on their way to experts beside another micro-batch.
+    pub overlap_experts: bool,
 }
 
 /// What one rank of a stage holds.
@@ -143,6 +147,8 @@ impl<'a> MemoryInputs<'a> {
             prefetch: true,
             stage_layers: &[],
             stage_recompute: &[],
+            expert_skew: 1.0,
+            overlap_experts: false,
         }
     }
 
@@ -185,7 +191,9 @@ impl<'a> MemoryInputs<'a> {
     /// Weights, gradients and optimiser states of a rank.
     fn states_of(&self, stage: u64) -> RankMemory {
         let Split { pipeline, chunks, .. } = self.split;
-        let in_flight = in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks);
+        // Another micro-batch computes while tokens are on their way.
+        let in_flight = in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks)
+            + u64::from(self.overlap_experts && self.micro_batches > 1);
         let (dense, expert) = self.stage_trained(stage);
         let parameters = dense + expert;
         let [_, gradient, optimiser] = self.states.bytes();
@@ -341,9 +349,8 @@ impl MemoryInputs<'_> {
     }
 
     fn counted(&self, range: Range<u64>) -> StageLayers {
-        let dense = self.shape.layers - self.shape.expert_layers();
-        let dense = dense.clamp(range.start, range.end) - range.start;
-        StageLayers { dense, expert: range.end - range.start - dense }
+        let expert = self.shape.experts_in(&range);
+        StageLayers { dense: range.end - range.start - expert, expert }
     }
 
     /// The same as ranges.

@@ -142,7 +142,8 @@ impl MemoryInputs<'_> {
             }
             None => (heads + core + mlp(shape.mlp_width), 0),
         };
-        Bytes::new(self.tokens() * ((every + routed) as f64 / repeated + divided as f64 / t))
+        let routed = routed as f64 * self.expert_skew;
+        Bytes::new(self.tokens() * ((every as f64 + routed) / repeated + divided as f64 / t))
     }
 
     /// Full set of the largest layer of a stage.

@@ -316,6 +316,23 @@ fn switches_that_carry_less_slow_what_leaves_them() {
     assert!((slower(Collective::AllToAll, 1) - 4.0 * 4.0 / 7.0).abs() < 1e-9);
 }
 
+/// Tokens sent once for each machine: of 8 experts on 4 machines of 8, 4(1 - (3/4)^8) = 3.6 machines have one, three quarters of
+/// them others; a plain all-to-all sends all 8 copies, 24 of 32 elsewhere. Where routing keeps to two machines, two copies at most.
+#[test]
+fn tokens_are_sent_once_for_each_machine() {
+    let mut links = some_links();
+    links.between_latency = Seconds::ZERO;
+    let seats = Seats { size: 32, per_node: 8, nodes: 4, apart: 1 };
+    let token = Bytes::new(1e9);
+    let between = |copies: f64| copies * 1e9 / 1.25e10;
+    let flex = links.fan_out(seats, token, 8, None).get();
+    assert!((flex / between(4.0 * (1.0 - 0.75_f64.powi(8)) * 0.75) - 1.0).abs() < 1e-9, "{flex}");
+    let plain = links.time(Collective::AllToAll, seats, token * 8.0, Route::Flat).get();
+    assert!((plain / between(8.0 * 0.75) - 1.0).abs() < 1e-9, "{plain}");
+    let limited = links.fan_out(seats, token, 8, Some(2)).get();
+    assert!((limited / between(2.0 * 0.75) - 1.0).abs() < 1e-9, "{limited}");
+}
+
 /// Every group, its nodes listed one by one.
 fn seats_by_listing(group: Group, split: &Split, node: u64) -> Seats {
     let Split { tensor, context, data, pipeline, .. } = *split;

@@ -201,7 +201,9 @@ fn a_damaged_list_is_an_error_not_a_panic() {
 #[test]
 fn figures_lie_in_their_ranges_and_have_sources() {
     let it = Reliability::shipped().unwrap();
-    for figure in [&it.interruptions, &it.detection, &it.restart, &it.storage, &it.pue] {
+    for figure in
+        [&it.interruptions, &it.detection, &it.restart, &it.storage, &it.pue, &it.host_power, &it.supply]
+    {
         assert!((figure.range[0]..=figure.range[1]).contains(&figure.value), "{figure:?}");
         assert!(figure.source.len() > 20, "{figure:?}");
     }

@@ -31,6 +31,12 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("qwen3_moe", qwen3_moe),
     ("gemma", gemma),
     ("gemma2", gemma2),
+    ("gemma3_text", gemma3),
+    ("gpt_oss", gpt_oss),
+    ("glm4_moe", glm4_moe),
+    ("kimi_k2", deepseek_v3),
+    ("llama4_text", llama4),
+    ("phi3", llama),
     ("deepseek", deepseek),
     ("deepseek_v2", deepseek),
     ("deepseek_v3", deepseek_v3),
@@ -287,6 +293,36 @@ fn gemma2(config: &Config<'_>) -> Result<Transformer, Fault> {
     })
 }
 
+/// Five layers with a window, one without; queries and keys are normalised.
+fn gemma3(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let global_every = config.or("sliding_window_pattern", 6)?;
+    Ok(Transformer { qk_norm: true, window_every: 1, global_every, ..gemma2(config)? })
+}
+
+/// Biases of experts are left out.
+fn gpt_oss(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = mixtral(config)?;
+    Ok(Transformer { mlp_width: 0, qkv_bias: true, window_every: 2, ..shape })
+}
+
+fn glm4_moe(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { qk_norm: config.truth("use_qk_norm", false), ..deepseek_v3(config)? })
+}
+
+/// The text part: experts in every n-th layer, each with a shared one of its width.
+fn llama4(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let dense = config.or("intermediate_size_mlp", 0)?;
+    let shape = llama(config)?;
+    let width = shape.mlp_width;
+    let experts = Experts {
+        shared_width: width,
+        every: config.or("interleave_moe_layer_step", 1)?,
+        ..Experts::new(config.number("num_local_experts")?, config.or("num_experts_per_tok", 1)?, width)
+    };
+    let mlp_width = if experts.every > 1 { dense } else { 0 };
+    Ok(Transformer { mlp_width, experts: Some(experts), ..shape })
+}
+
 /// DeepSeekMoE and V2; the latter has latent attention.
 fn deepseek(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = llama(config)?;
@@ -307,6 +343,7 @@ fn deepseek(config: &Config<'_>) -> Result<Transformer, Fault> {
         width,
         shared_width: width.saturating_mul(config.or("n_shared_experts", 0)?),
         dense_layers: config.or("first_k_dense_replace", 0)?,
+        every: 1,
         router_bias: false,
     };
     Ok(Transformer { experts: Some(experts), mla, ..shape })

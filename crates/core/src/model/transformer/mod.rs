@@ -23,6 +23,7 @@ pub use tuning::{Adapters, AdaptersSection, Backward, BaseFormat, FrozenSection,
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The shape of a transformer. All widths are numbers of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Transformer {
     pub window: Option<u64>,
     /// Every layer of this period has the window; 1 for all layers.
     pub window_every: u64,
+    /// The last layer of this period has no window (Gemma 3); 0 if that is no rule.
+    pub global_every: u64,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
     /// Multi-head latent attention (DeepSeek).
@@ -138,6 +141,8 @@ pub struct Experts {
     pub shared_width: u64,
     /// First layers that keep a dense MLP, of the width `mlp_width`.
     pub dense_layers: u64,
+    /// Of those behind them, the last of every such period has experts (Llama 4 Maverick); 1 for all.
+    pub every: u64,
     /// Whether the router adds a value for each expert (DeepSeek V3).
     pub router_bias: bool,
 }
@@ -145,7 +150,7 @@ pub struct Experts {
 impl Experts {
     /// Routed experts in all layers, none of them shared.
     pub const fn new(count: u64, active: u64, width: u64) -> Self {
-        Self { count, active, width, shared_width: 0, dense_layers: 0, router_bias: false }
+        Self { count, active, width, shared_width: 0, dense_layers: 0, every: 1, router_bias: false }
     }
 }
 
@@ -198,6 +203,7 @@ impl Transformer {
             causal: true,
             window: None,
             window_every: 1,
+            global_every: 0,
             experts: None,
             mla: None,
             tuning: Tuning::default(),
@@ -235,21 +241,27 @@ impl Transformer {
         }
     }
 
-    /// Number of layers with experts; they are the last ones.
-    pub const fn expert_layers(&self) -> u64 {
-        match self.experts {
-            Some(experts) => self.layers.saturating_sub(experts.dense_layers),
-            None => 0,
-        }
+    /// Number of layers with experts.
+    pub fn expert_layers(&self) -> u64 {
+        self.experts_in(&(0..self.layers))
+    }
+
+    /// Number of layers with experts in a range.
+    pub fn experts_in(&self, range: &Range<u64>) -> u64 {
+        self.experts.map_or(0, |experts| {
+            let until = |end: u64| end.max(experts.dense_layers) / experts.every.max(1);
+            until(range.end) - until(range.start)
+        })
     }
 
     /// Whether the layer at `index` has experts.
     pub fn has_experts(&self, index: u64) -> bool {
-        index >= self.layers - self.expert_layers()
+        self.experts_in(&(index..index + 1)) > 0
     }
 
     /// The window of the layer at `index`.
     pub fn window_of(&self, index: u64) -> Option<u64> {
-        self.window.filter(|_| index.is_multiple_of(self.window_every.max(1)))
+        let global = self.global_every > 0 && (index + 1).is_multiple_of(self.global_every);
+        self.window.filter(|_| !global && index.is_multiple_of(self.window_every.max(1)))
     }
 }

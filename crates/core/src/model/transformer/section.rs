@@ -59,6 +59,8 @@ document_keys! {
         window: u64, "integer", "all of them";
         /// One layer of so many has the window.
         window_every: u64, "integer", "`1`";
+        /// The last layer of so many has no window (Gemma 3: 6).
+        global_every: u64, "integer", "`0`";
         /// Experts in place of the MLP, see below.
         experts: ExpertsSection, "table", "none";
         /// Latent attention (DeepSeek), see below.
@@ -79,6 +81,8 @@ document_keys! {
         shared_width: u64, "integer", "`0`";
         /// First layers that keep a dense MLP.
         dense_layers: u64, "integer", "`0`";
+        /// Behind them, the last layer of so many has experts (Llama 4 Maverick: 2).
+        every: u64, "integer", "`1`";
         /// Whether the router adds a value for each expert.
         router_bias: bool, "boolean", "`false`";
     }
@@ -116,7 +120,7 @@ macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(
             layers hidden heads vocabulary sequence mlp norm sandwich final_norm bias qk_norm positions token_types
-            embedding_norm tied head_transform causal window_every
+            embedding_norm tied head_transform causal window_every global_every
         )
     };
 }
@@ -181,6 +185,7 @@ impl ExpertsSection {
             width: self.width.unwrap_or(mlp_width),
             shared_width: self.shared_width.unwrap_or(0),
             dense_layers: self.dense_layers.unwrap_or(0),
+            every: self.every.unwrap_or(1),
             router_bias: self.router_bias.unwrap_or(false),
         })
     }
@@ -217,6 +222,7 @@ impl Transformer {
             ("token-types", self.token_types, 0, most::HEADS),
             ("window", self.window.unwrap_or(1), 1, u64::MAX),
             ("window-every", self.window_every, 1, u64::MAX),
+            ("global-every", self.global_every, 0, most::LAYERS),
         ];
         if let Some(experts) = self.experts {
             bounds.extend([
@@ -225,6 +231,7 @@ impl Transformer {
                 ("experts.width", experts.width, 1, most::INNER),
                 ("experts.shared-width", experts.shared_width, 0, most::INNER),
                 ("experts.dense-layers", experts.dense_layers, 0, self.layers),
+                ("experts.every", experts.every, 1, self.layers),
             ]);
         }
         if let Some(mla) = self.mla {
@@ -273,6 +280,7 @@ impl Transformer {
                         width: Some(experts.width),
                         shared_width: Some(experts.shared_width),
                         dense_layers: Some(experts.dense_layers),
+                        every: Some(experts.every),
                         router_bias: Some(experts.router_bias),
                     }),
                     mla: self.mla.map(|mla| MlaSection {

@@ -30,6 +30,11 @@ const PUBLISHED: &[(&str, u64)] = &[
     ("gemma2-9b", 9_241_705_984),
     ("gemma2-27b", 27_227_128_320),
     ("deepseek-v2", 235_741_434_880),
+    ("phi4-14b", 14_659_507_200),
+    ("gemma3-1b", 999_885_952),
+    ("kimi-k2", 1_026_408_232_448),
+    ("llama4-scout", 107_769_861_120),
+    ("glm4.5-air", 106_852_251_264),
     ("mpt-7b", 6_649_286_656),
     ("mpt-30b", 29_957_200_896),
 ];
@@ -56,6 +61,7 @@ fn golden_shape(model: &Value) -> Transformer {
             width: moe["expert_ffn"].as_u64().unwrap(),
             shared_width: moe["shared_ffn"].as_u64().unwrap(),
             dense_layers: moe["dense_layers"].as_u64().unwrap(),
+            every: 1,
             router_bias: moe["router_bias"] != 0,
         }),
         mla: model["mla"].as_object().map(|mla| Mla {

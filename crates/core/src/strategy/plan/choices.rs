@@ -217,6 +217,56 @@ impl Attention {
 }
 
 choice! {
+    /// Number format of the layers' products, and what scales share.
+    Recipe, "string" {
+        /// That of `precision`.
+        None = "none",
+        /// 8 bits, one scale a tensor from the largest values of earlier steps (Transformer Engine: delayed).
+        Fp8Delayed = "fp8-delayed",
+        /// 8 bits, one scale a tensor from its largest value now (current scaling; torchao: tensorwise).
+        Fp8 = "fp8",
+        /// 8 bits, one scale a row (torchao: rowwise).
+        Fp8Row = "fp8-row",
+        /// 8 bits, one scale for 128 numbers of an input and for 128 × 128 weights (DeepSeek-V3).
+        Fp8Block = "fp8-block",
+        /// 8 bits, one scale for 32 numbers, in hardware (Blackwell, CDNA 4).
+        Mxfp8 = "mxfp8",
+        /// 4 bits, one scale for 16 numbers and one a tensor, in hardware (Blackwell).
+        Nvfp4 = "nvfp4",
+        /// 4 bits, one scale for 32 numbers, in hardware.
+        Mxfp4 = "mxfp4",
+    }
+}
+
+impl Recipe {
+    /// Bits of a number, if these are not those of the precision.
+    pub const fn bits(self) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::Fp8Delayed | Self::Fp8 | Self::Fp8Row | Self::Fp8Block | Self::Mxfp8 => Some(8),
+            Self::Nvfp4 | Self::Mxfp4 => Some(4),
+        }
+    }
+
+    /// Whether tensor units apply the scales of small blocks themselves.
+    pub const fn scales_in_hardware(self) -> bool {
+        matches!(self, Self::Mxfp8 | Self::Nvfp4 | Self::Mxfp4)
+    }
+}
+
+choice! {
+    /// How tokens reach their experts, in the words of Megatron-LM.
+    Dispatcher, "string" {
+        /// All tokens go to all ranks, which keep those of their experts.
+        AllGather = "allgather",
+        /// A copy of a token for each of its experts.
+        AllToAll = "alltoall",
+        /// A copy of a token for each machine with one of its experts, which passes it on inside (DeepEP, HybridEP).
+        Flex = "flex",
+    }
+}
+
+choice! {
     /// How context-parallel ranks exchange keys and values.
     ContextExchange, "string" {
         /// Sends around a ring.

@@ -100,8 +100,16 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "expert parallelism by its file"),
                     refused(Fsdp, "expert parallelism")
                 };
-            /// Visits of the busiest expert rank against the mean.
+            /// Visits of the busiest expert rank against the mean, by which its computing, traffic and memory grow.
             expert_skew: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2");
+            /// How tokens reach their experts: `"allgather"`, `"alltoall"` (a copy for each expert) or `"flex"` (a copy for each
+            /// machine, as DeepEP and HybridEP send it).
+            dispatcher: Dispatcher => Dispatcher, optional("`\"alltoall\"` with `implementation = \"pytorch\"`, else `\"flex\"`"), Check::Any;
+            /// Most machines that the experts of one token are on, with `"flex"`: 4 of DeepSeek-V3's node-limited routing.
+            expert_nodes: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4");
+            /// Tokens on their way to experts and back beside the computing of another micro-batch (Megatron-LM's
+            /// `--overlap-moe-expert-parallel-comm`; with `schedule = "zbv"` DualPipeV).
+            overlap_experts: bool => bool, default(false), Check::Any;
             /// Replicas.
             data: u64 => u64, optional("all workers that the other kinds leave"), Check::Between(1, MOST, "a number such as 8");
             /// What replicas hold only a part of: `"none"`, `"zero-1"`, `"zero-2"`, `"zero-3"`, `"fsdp-keep"` or `"hsdp"`.
@@ -175,14 +183,15 @@ macro_rules! plan_dimensions {
                 launch {
                     names(Megatron, "--attention-backend", &[("unfused", "unfused"), ("flash", "flash"), ("fused", "cudnn"), ("auto", "")])
                 };
-            /// Whether the layers' products are computed in 8-bit floating point, as torchtitan's `float8` does; the output layer's is
-            /// not.
-            float8: bool => bool, default(false), Check::Any,
+            /// Number format of the layers' products, by recipe: `"none"`, `"fp8-delayed"`, `"fp8"` (one scale a tensor from its
+            /// largest value now), `"fp8-row"`, `"fp8-block"` (DeepSeek-V3), `"mxfp8"`, `"nvfp4"` or `"mxfp4"`; the output
+            /// layer's and attention's are not in it.
+            recipe: Recipe => Recipe, default(Recipe::None), Check::Any,
                 launch {
-                    names(Megatron, "--fp8-format", &[("hybrid", "true"), ("e4m3", "true")]),
-                    item(Torchtitan, "model.converters", &[("float8", "true")]),
-                    refused(Deepspeed, "products in float8"),
-                    refused(Fsdp, "products in float8")
+                    names(Megatron, "--fp8-format", &[("hybrid", "fp8-delayed"), ("e4m3", "fp8-delayed")]),
+                    item(Torchtitan, "model.converters", &[("float8", "fp8")]),
+                    refused(Deepspeed, "products in 8 bits"),
+                    refused(Fsdp, "products in 8 bits")
                 };
             /// Whether a whole step is captured in a CUDA graph and replayed: the host issues nothing, and gradients keep their place,
             /// where they are zeroed and added to.

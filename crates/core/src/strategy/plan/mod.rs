@@ -12,8 +12,8 @@ mod tests;
 
 pub use check::{Division, has_layers};
 pub use choices::{
-    Attention, ContextExchange, Framework, Implementation, Loss, Mask, Offload, Offloaded, OverlapPreset,
-    Overlaps, Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
+    Attention, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload, Offloaded,
+    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
 };
 pub(crate) use dimensions::plan_dimensions;
 pub use dimensions::{Coded, Dimension, ListedValue, Setting, SettingForm};
@@ -253,6 +253,14 @@ impl Plan {
             OverlapPreset::None | OverlapPreset::Megatron | OverlapPreset::Deepspeed => {
                 Implementation::Megatron
             }
+        })
+    }
+
+    /// How tokens reach their experts.
+    pub fn dispatcher_kind(&self) -> Dispatcher {
+        self.dispatcher.unwrap_or(match self.implemented_by() {
+            Implementation::Pytorch | Implementation::HuggingFace => Dispatcher::AllToAll,
+            Implementation::Textbook | Implementation::Megatron => Dispatcher::Flex,
         })
     }
 

@@ -44,7 +44,7 @@ use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::{Division, Framework, Mask, Plan, PlanSection, Recompute};
+use stepcast_core::strategy::{Division, Framework, Mask, Plan, PlanSection, Recipe, Recompute};
 use training::TrainingRates;
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
@@ -277,7 +277,11 @@ impl<'a> PlanQuestion<'a> {
         let peaks = groups.map(|group| {
             let device = &group.device;
             let peak = device.peak(scenario.strategy.precision).unwrap_or_else(|| device.fp32_peak());
-            let peak = device.float8.filter(|_| base.float8).map_or(peak, |fast| fast.max(peak));
+            let peak = device
+                .float4
+                .or(device.float8)
+                .filter(|_| base.recipe != Recipe::None)
+                .map_or(peak, |fast| fast.max(peak));
             peak.get() * f64::from(group.count) * group.speed.max(1.0)
         });
         flops.model as f64 / peaks.sum::<f64>()

@@ -2,7 +2,9 @@
 
 use super::{accelerate, deepspeed, megatron, torchtitan};
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::strategy::{ContextExchange, Framework, Loss, OverlapPreset, Plan, PlanChoice, States};
+use stepcast_core::strategy::{
+    ContextExchange, Framework, Loss, OverlapPreset, Plan, PlanChoice, Recipe, States,
+};
 
 /// A plan that a framework is asked to run.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +85,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
             states: states(&[States::MixedFp16, States::Fp32]),
             context_exchange: ContextExchange::AllToAll,
             attention: None,
-            float8: false,
+            recipe: Recipe::None,
             dropout: false,
             loss: None,
             ..own
@@ -95,7 +97,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
             attention: None,
             offload: Vec::new(),
             bucket: None,
-            float8: false,
+            recipe: Recipe::None,
             dropout: false,
             loss: None,
             ..own

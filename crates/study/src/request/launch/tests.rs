@@ -7,7 +7,7 @@ use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{
-    Attention, ContextExchange, Loss, OverlapPreset, Plan, Recompute, ScheduleKind, Sharding, States,
+    Attention, ContextExchange, Loss, OverlapPreset, Plan, Recipe, Recompute, ScheduleKind, Sharding, States,
 };
 
 const WORKERS: u64 = 16;
@@ -57,6 +57,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     let base =
         Plan { overlap, states, loss, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
     let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
+    let recipe = if framework == Framework::Megatron { Recipe::Fp8Delayed } else { Recipe::Fp8 };
     let with_buckets = matches!(framework, Framework::Megatron | Framework::Deepspeed);
     let mut all = Vec::new();
     for (tensor, context, pipeline) in [1, 2, 4]
@@ -95,7 +96,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             sharding_group,
                             micro_batch,
                             recompute: vec![recompute],
-                            float8: with_float8 && micro_batch == 2,
+                            recipe: if with_float8 && micro_batch == 2 { recipe } else { Recipe::None },
                             bucket: with_buckets.then_some(40_000_000 * micro_batch),
                             loss: Some(Loss::Compiled)
                                 .filter(|_| with_float8 && micro_batch == 2)
@@ -242,7 +243,7 @@ fn what_has_no_setting_is_refused() {
             "numbers of layers",
             "plan.per-stage = false",
         ),
-        (Framework::Deepspeed, "float8 = true", "products in float8", "strategy.plan.float8 = false"),
+        (Framework::Deepspeed, "recipe = \"fp8\"", "products in 8 bits", "strategy.plan.recipe = \"none\""),
         (Framework::Deepspeed, "loss = \"chunked\"", "`loss = \"chunked\"`", "remove `loss`"),
         (Framework::Megatron, "loss = \"chunked\"", "`loss = \"chunked\"`", "remove `loss`"),
         (Framework::Megatron, "offload = [\"activations\"]", "offloading", "strategy.plan.offload = []"),
@@ -286,7 +287,9 @@ fn a_script_with_strange_flags_names_them() {
     assert_eq!(read.cluster.workers(), 16);
     assert_eq!(read.data.unwrap().samples, Some(64_000));
     let plan = read.strategy.plan.as_ref().unwrap();
-    assert!(plan.dropout && plan.float8 && !plan.overlaps().gradients && plan.tensor == 4);
+    assert!(
+        plan.dropout && plan.recipe == Recipe::Fp8Delayed && !plan.overlaps().gradients && plan.tensor == 4
+    );
     let shape = read.source.transformer().unwrap();
     // 50257 tokens in whole multiples of 128 for each of four ranks.
     assert_eq!((shape.vocabulary, shape.mlp_width, shape.positions), (50_688, 16_384, 2048));
@@ -396,7 +399,7 @@ fn other_forms_of_arguments_are_read() {
                   torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py ${ARGS[@]}";
     let read = scenario(script, &["cluster.machine=dgx-h100"]);
     let plan = read.strategy.plan.as_ref().unwrap();
-    assert_eq!((plan.float8, plan.states, plan.tensor), (true, States::MixedFp16, 2));
+    assert_eq!((plan.recipe, plan.states, plan.tensor), (Recipe::Fp8Delayed, States::MixedFp16, 2));
     assert_eq!(plan.recompute, [Recompute::Layer]);
     assert_eq!(read.source.transformer().unwrap().vocabulary, 128_256);
     let yaml = "trainer:\n  num_nodes: 2\n  devices: 8\n  precision: bf16-mixed\nmodel:\n  num_layers: 32\n  hidden_size: 4096\n  \
@@ -416,7 +419,6 @@ fn other_forms_of_arguments_are_read() {
     );
     let text =
         "[training]\nseq_len = 4096\n[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = \"float8\"";
-    assert!(
-        scenario(text, &["cluster.machine=dgx-h100", "cluster.machines=1"]).strategy.plan.unwrap().float8
-    );
+    let read = scenario(text, &["cluster.machine=dgx-h100", "cluster.machines=1"]);
+    assert_eq!(read.strategy.plan.unwrap().recipe, Recipe::Fp8);
 }

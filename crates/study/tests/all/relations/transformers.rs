@@ -188,7 +188,13 @@ fn faster_computing(scenario: &Scenario, factor: f64) -> Result<(), TestCaseErro
             "all units",
             device(&|device| {
                 device.clock = stepcast_core::quantity::Hertz::new(device.clock.get() * factor);
-                for rate in [&mut device.tf32, &mut device.fp16, &mut device.bf16, &mut device.float8] {
+                for rate in [
+                    &mut device.tf32,
+                    &mut device.fp16,
+                    &mut device.bf16,
+                    &mut device.float8,
+                    &mut device.float4,
+                ] {
                     *rate = rate.map(|rate| rate * factor);
                 }
             }),

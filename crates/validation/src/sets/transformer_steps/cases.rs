@@ -17,7 +17,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::BytesPerSec;
 use stepcast_core::scenario::{Document, Scenario};
-use stepcast_core::strategy::{Mask, Offload};
+use stepcast_core::strategy::{Mask, Offload, Recipe};
 use stepcast_fit::machine::Decoder;
 
 /// The device of measured steps and shards.
@@ -144,6 +144,7 @@ pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
             width: row.count("mlp_width"),
             shared_width: 0,
             dense_layers: 0,
+            every: 1,
             router_bias: false,
         });
         let shape = Transformer { experts, ..decoder.shape() };
@@ -185,7 +186,8 @@ impl Alone {
         let Self { decoder, shape, device, scenario, .. } = self;
         let precision = decoder.precision;
         let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak());
-        let software = Software { precision, fused: false, compiled: false, float8: false, is_loop: false };
+        let software =
+            Software { precision, fused: false, compiled: false, recipe: Recipe::None, is_loop: false };
         let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
         let damaged = || ValidationError::Data("a shard has no plan".to_owned());
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
@@ -284,10 +286,14 @@ pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, Valid
     }
     let [outside, inside] = ["outside", "inside"].map(|key| row.text(key));
     let node = row.field("node").as_u64().unwrap_or(8);
+    let (inside, domain) = inside.split_once("|domain=").unwrap_or((inside, ""));
     let _ = write!(
         text,
         " }}\n[cluster.network]\nbase = \"{outside}\"\n[cluster.nodes]\nworkers = {node}\nnetwork = \"{inside}\"\nports = {ports}\n"
     );
+    if !domain.is_empty() {
+        let _ = writeln!(text, "domain = {domain}");
+    }
     let mut tables = ["[strategy]\n".to_owned(), "[strategy.plan]\n".to_owned()];
     for (key, given) in row.text("settings").split(' ').filter_map(|pair| pair.split_once('=')) {
         let plain =

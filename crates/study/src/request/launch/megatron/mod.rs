@@ -244,8 +244,9 @@ fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
 fn experts(keys: &mut Keys) -> Result<Option<ExpertsSection>, Fault> {
     let Some(count) = keys.number("--num-experts")? else { return Ok(None) };
     let layers = keys.word("--moe-layer-freq");
-    // A pattern such as ([0]*3+[1]*58): the first layers keep a dense MLP.
-    let dense = layers.and_then(|pattern| {
+    // A pattern such as ([0]*3+[1]*58): the first layers keep a dense MLP; or ([0]*1+[1]*1)*24: every second layer does.
+    let repeated = layers.as_ref().is_some_and(|pattern| pattern.contains(")*"));
+    let dense: Option<u64> = layers.and_then(|pattern| {
         let inner = pattern.trim_matches(['(', ')', ' ']).strip_prefix("[0]*")?.to_owned();
         inner.split('+').next()?.trim().parse().ok()
     });
@@ -254,7 +255,8 @@ fn experts(keys: &mut Keys) -> Result<Option<ExpertsSection>, Fault> {
         active: Some(keys.number("--moe-router-topk")?.unwrap_or(2)),
         width: keys.number("--moe-ffn-hidden-size")?,
         shared_width: keys.number("--moe-shared-expert-intermediate-size")?,
-        dense_layers: dense,
+        dense_layers: dense.filter(|_| !repeated),
+        every: dense.filter(|_| repeated).map(|dense| dense.saturating_add(1)),
         router_bias: keys.switch("--moe-router-enable-expert-bias").then_some(true),
     }))
 }

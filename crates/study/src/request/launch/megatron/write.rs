@@ -194,8 +194,11 @@ fn model_flags(shape: &Transformer, tensor: u64) -> Vec<String> {
         let shared = format!("--moe-shared-expert-intermediate-size {}", experts.shared_width);
         push(experts.shared_width > 0, shared);
         let sparse = shape.layers.saturating_sub(experts.dense_layers);
-        let layers = format!("--moe-layer-freq '([0]*{}+[1]*{sparse})'", experts.dense_layers);
-        push(experts.dense_layers > 0, layers);
+        let layers = match experts.every {
+            1 => format!("--moe-layer-freq '([0]*{}+[1]*{sparse})'", experts.dense_layers),
+            every => format!("--moe-layer-freq '([0]*{}+[1]*1)*{}'", every - 1, shape.layers / every),
+        };
+        push(experts.dense_layers > 0 || experts.every > 1, layers);
         let bias = "--moe-router-score-function sigmoid --moe-router-enable-expert-bias";
         push(experts.router_bias, bias.to_owned());
     }

@@ -127,7 +127,7 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings, choic
     let Launch { shape, plan, nodes, workers_per_node, .. } = *launch;
     let known = known_model(launch.name);
     let (family, size) = known.clone().unwrap_or(("llama3", "debugmodel".to_owned()));
-    let float8 = settings.take(&["float8"]).into_iter().next().is_some();
+    let float8 = settings.take(&["recipe"]).into_iter().next().is_some();
     let activations = match plan.recomputation().what {
         // Flash attention keeps nothing that would be computed again.
         Recompute::None | Recompute::Attention | Recompute::Mlp => "None",
