@@ -8,6 +8,8 @@ pub const DEVICES: &str = include_str!("devices.toml");
 pub const MACHINES: &str = include_str!("machines.toml");
 /// Networks.
 pub const NETWORKS: &str = include_str!("networks.toml");
+/// Prices of machines.
+pub const PRICES: &str = include_str!("prices.toml");
 /// What machines reach where nothing was measured.
 pub const PRIORS: &str = include_str!("priors.toml");
 /// How often machines are interrupted.

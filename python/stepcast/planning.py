@@ -158,6 +158,11 @@ class Plan(Result):
         return PlanEntry(**self._data["best"])
 
     @property
+    def assumed_prices(self) -> list[dict[str, object]]:
+        """Prices that nobody gave: offer, node_hour, range, date and source of each."""
+        return list(self._data.get("assumed_prices", []))
+
+    @property
     def training(self) -> PlanTraining | None:
         """The training with the best plan, if tokens are given."""
         found = self._data.get("training")

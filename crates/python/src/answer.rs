@@ -93,8 +93,7 @@ impl Answer {
             Content::Fusion(report) => vec![fusion::rules(report)],
             Content::Search(report) => vec![search::best(report)],
             Content::Plan { report, .. } => {
-                let training =
-                    report.training.iter().map(|training| plan::training(training, &report.currency));
+                let training = report.training.iter().map(|training| plan::training(training, report));
                 let mut tables = vec![plan::best(report)];
                 tables.extend(plan::stages(report));
                 tables.extend(training);

@@ -12,7 +12,7 @@ use crate::tables::forecast;
 use crate::{format, sentences, table};
 use askama::Template;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::prediction::{Prediction, Verdict, Warning};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::Forecast;
 
@@ -67,6 +67,8 @@ fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec
 #[derive(Template)]
 #[template(path = "answer.html")]
 struct Answer<'a> {
+    /// Whether it fits, with the class of its colour.
+    verdict: Option<(&'static str, String)>,
     sentence: String,
     method: String,
     figures: Table,
@@ -77,6 +79,8 @@ struct Answer<'a> {
     tables: Vec<String>,
     balance: Option<String>,
     warnings: &'a [Warning],
+    /// Whether a page adds the reasons and the risks.
+    interactive: bool,
 }
 
 impl<'a> Answer<'a> {
@@ -92,6 +96,7 @@ impl<'a> Answer<'a> {
         let (first, tables): (Vec<Table>, Vec<Table>) =
             forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
         Ok(Self {
+            verdict: verdict(forecast),
             sentence: sentences::answer(forecast),
             method: sentences::method(method, scenario),
             figures: forecast::figures(scenario, forecast),
@@ -100,8 +105,27 @@ impl<'a> Answer<'a> {
             tables: tables.iter().map(render).collect::<Result<_, _>>()?,
             balance: sentences::balance(&forecast.prediction, &forecast.advice),
             warnings: &forecast.prediction.warnings,
+            interactive,
         })
     }
+}
+
+/// Whether the model fits into the devices: of a plan always, otherwise where it does not.
+fn verdict(forecast: &Forecast) -> Option<(&'static str, String)> {
+    if let (Some(report), Some(words)) = (&forecast.prediction.transformer, sentences::memory(forecast)) {
+        let class = match report.memory.verdict {
+            Verdict::Fits => "good",
+            Verdict::MayNotFit => "unsure",
+            Verdict::DoesNotFit => "bad",
+        };
+        return Some((class, words));
+    }
+    let warning = forecast.prediction.warnings.iter().find(|warning| warning.code == "memory")?;
+    let message = &warning.message;
+    let mut letters = message.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let words = format!("{first}{}.", letters.as_str());
+    Some((if message.contains("may not") { "unsure" } else { "bad" }, words))
 }
 
 /// A document of its own.

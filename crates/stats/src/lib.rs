@@ -56,6 +56,15 @@ pub fn normal_quantile(share: f64) -> f64 {
     (t - above / below).max(0.0)
 }
 
+/// The share of a standard normal distribution that lies below a value; to 7.5·10⁻⁸ (Abramowitz and Stegun, 26.2.17).
+pub fn normal_share(value: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * value.abs());
+    let sum = [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530];
+    let sum = sum.iter().fold(0.0, |sum, factor| (sum + factor) * t);
+    let above = (-value * value / 2.0).exp() / std::f64::consts::TAU.sqrt() * sum;
+    if value < 0.0 { above } else { 1.0 - above }
+}
+
 /// Where a quantile lies: between two ranks.
 struct Ranks {
     low: usize,

@@ -31,20 +31,21 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-// Tabs that follow the keyboard pattern of ARIA: arrow keys move, only the selected tab can be reached with Tab.
+// Tabs that follow the keyboard pattern of ARIA: arrow keys move, only the selected tab can be reached with Tab. The selected one closes
+// its panel.
 export function tabs(list, chosen) {
   const all = [...list.querySelectorAll("[role=tab]")];
+  // Without a tab, all panels are closed.
   const select = (tab, tell = true) => {
     for (const other of all) {
       const on = other === tab;
       other.setAttribute("aria-selected", on);
-      other.tabIndex = on ? 0 : -1;
+      other.tabIndex = on || (!tab && other === all[0]) ? 0 : -1;
       $(other.getAttribute("aria-controls")).hidden = !on;
     }
-    tab.scrollIntoView({ block: "nearest", inline: "nearest" });
-    if (tell) chosen(tab.getAttribute("aria-controls"));
+    if (tell) chosen(tab?.getAttribute("aria-controls") ?? "");
   };
-  list.addEventListener("click", (event) => event.target.role !== null && all.includes(event.target) && select(event.target));
+  list.addEventListener("click", (event) => event.target.role !== null && all.includes(event.target) && select(event.target.getAttribute("aria-selected") === "true" ? null : event.target));
   list.addEventListener("keydown", (event) => {
     const shown = all.filter((tab) => !tab.hidden);
     const here = shown.indexOf(event.target);
@@ -55,5 +56,5 @@ export function tabs(list, chosen) {
     tab.focus();
     select(tab);
   });
-  return (name) => select(all.find((tab) => tab.getAttribute("aria-controls") === name) ?? all[0], false);
+  return (name) => select(all.find((tab) => tab.getAttribute("aria-controls") === name) ?? null, false);
 }

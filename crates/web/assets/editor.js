@@ -1,20 +1,44 @@
-// The text of the scenario, with line numbers.
+// The text of the scenario, with line numbers and colours.
 
-import { $ } from "./dom.js";
+import { $, make } from "./dom.js";
 
 let wrong = 0;
 let typing = 0;
 let typed = () => {};
 
+const tokens = /(?<comment>#.*)|(?<section>^\s*\[.*?\](?=\s*(?:#|$)))|(?<key>^\s*[\w.-]+(?=\s*=))|(?<string>"(?:[^"\\]|\\.)*"?|'[^']*'?)|(?<figure>\b[\d.][\w.+-]*|\btrue\b|\bfalse\b)/g;
+
+// The text in colours, behind what is typed; longer ones are left plain.
+function paint() {
+  const text = $("text").value;
+  const parts = (line) => {
+    const found = [];
+    let from = 0;
+    for (const match of line.matchAll(tokens)) {
+      const [kind] = Object.entries(match.groups).find(([, value]) => value !== undefined);
+      found.push(line.slice(from, match.index), make("span", { class: `t-${kind}` }, match[0]));
+      from = match.index + match[0].length;
+    }
+    return [...found, line.slice(from), "\n"];
+  };
+  $("paint").replaceChildren(...(text.length > 60_000 ? [text] : text.split("\n").flatMap(parts)));
+}
+
+function scrolled() {
+  $("lines").scrollTop = $("paint").scrollTop = $("text").scrollTop;
+  $("paint").scrollLeft = $("text").scrollLeft;
+}
+
 function number() {
+  paint();
   const lines = $("text").value.split("\n").length;
   $("lines").textContent = Array.from({ length: lines }, (_, place) => (place + 1 === wrong ? `▸${place + 1}` : `${place + 1}`)).join("\n");
-  $("lines").scrollTop = $("text").scrollTop;
+  scrolled();
 }
 
 export function begin(changed) {
   typed = changed;
-  $("text").addEventListener("scroll", () => ($("lines").scrollTop = $("text").scrollTop));
+  $("text").addEventListener("scroll", scrolled);
   $("text").addEventListener("input", () => {
     number();
     clearTimeout(typing);

@@ -6,8 +6,9 @@ import { blob, stream } from "./api.js";
 import { state } from "./state.js";
 import { answer } from "./runs.js";
 import * as apply from "./apply.js";
-import * as baseline from "./baseline.js";
+import * as pins from "./pins.js";
 import * as plots from "./plots.js";
+import * as reasons from "./reasons.js";
 
 export const name = "forecast";
 let use;
@@ -41,9 +42,11 @@ export async function run(body, job) {
   return last;
 }
 
-export function draw({ data, body, complete, question }) {
+export function draw({ data, body, complete }) {
   const open = new Set([...$("answer").querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
   insert($("answer"), data.html);
+  $("answer").querySelector(".why").prepend(make("h3", {}, "Why"), reasons.why(data.forecast));
+  $("answer").querySelector(".risk").prepend(make("h3", {}, "What could go wrong"), reasons.risks(data.forecast));
   for (const summary of $("answer").querySelectorAll("summary")) summary.parentElement.open = open.has(summary.textContent);
   plots.enliven($("answer"));
   const change = (edits) => use(body.scenario, edits);
@@ -51,7 +54,7 @@ export function draw({ data, body, complete, question }) {
     apply.offer(apply.table($("answer"), "What would help"), data.apply.what_if, change, data.forecast.advice.what_if.map((row) => row.change));
     apply.offer(apply.table($("answer"), "Scaling"), data.apply.scaling, change, data.forecast.scaling.map((row) => several(row.workers, "worker")));
   }
-  baseline.show({ data, body, question });
+  pins.show();
 }
 
 export function summary({ data, question }) {

@@ -3,10 +3,11 @@
 // Pixels that a pointer may move in a click.
 const still = 4;
 
-// `view`: shown() is [from, to], span() the whole run, axis() the ends of the time axis as shares of the width.
-export function listen(lanes, view, look, choose) {
+// `view`: shown() is [from, to], span() the whole run, axis() the ends of the time axis as shares of the width. `choose` takes a time and
+// a height, `measure` the two ends of a range.
+export function listen(lanes, view, look, choose, measure) {
   const area = () => {
-    const { left, width } = (lanes.querySelector("svg") ?? lanes).getBoundingClientRect();
+    const { left, width } = lanes.getBoundingClientRect();
     const [from, to] = view.axis();
     return { left: left + from * width, width: (to - from) * width };
   };
@@ -37,14 +38,14 @@ export function listen(lanes, view, look, choose) {
   // Pointers that are down, where they are now; with two of them, the picture is stretched between them.
   const down = new Map();
   let start = null;
-  const begin = () => {
+  const begin = (measures) => {
     const xs = [...down.values()].map(share);
-    start = { xs, window: view.shown(), moved: start?.moved ?? false };
+    start = { xs, window: view.shown(), moved: start?.moved ?? false, measures: measures ?? start?.measures };
   };
   lanes.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     down.set(event.pointerId, event.clientX);
-    begin();
+    begin(event.shiftKey);
     lanes.classList.add("dragging");
   });
   lanes.addEventListener("pointermove", (event) => {
@@ -57,13 +58,15 @@ export function listen(lanes, view, look, choose) {
     const [from, to] = start.window;
     const xs = [...down.values()].map(share);
     const times = start.xs.map((at) => from + at * (to - from));
+    if (start.measures) return measure([times[0], from + xs[0] * (to - from)]);
     const wide = xs.length > 1 && Math.abs(xs[1] - xs[0]) > 0.01 ? (times[1] - times[0]) / (xs[1] - xs[0]) : to - from;
     if (wide > 0) look(times[0] - xs[0] * wide, times[0] + (1 - xs[0]) * wide);
   });
   for (const end of ["pointerup", "pointercancel"]) {
     lanes.addEventListener(end, (event) => {
       if (!down.delete(event.pointerId)) return;
-      if (end === "pointerup" && !start.moved) choose(event.target.closest("g[data-tip]"));
+      const [from, to] = view.shown();
+      if (end === "pointerup" && !start.moved) choose(from + share(event.clientX) * (to - from), event.clientY - lanes.getBoundingClientRect().top);
       if (down.size > 0) return begin();
       start = null;
       lanes.classList.remove("dragging");

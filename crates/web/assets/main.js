@@ -3,12 +3,12 @@
 import { $, make, tabs } from "./dom.js";
 import { get, post } from "./api.js";
 import { keep, onLink, restore, state } from "./state.js";
-import * as baseline from "./baseline.js";
+import * as ask from "./ask.js";
+import * as decision from "./decision.js";
 import * as editor from "./editor.js";
-import * as fields from "./fields.js";
 import * as forecast from "./forecast.js";
-import * as form from "./form.js";
 import * as methods from "./methods.js";
+import * as pins from "./pins.js";
 import * as plots from "./plots.js";
 import * as problems from "./problems.js";
 import * as runs from "./runs.js";
@@ -20,15 +20,62 @@ import * as theme from "./theme.js";
 import * as timeline from "./timeline.js";
 import * as upload from "./upload.js";
 
-const views = { forecast, methods, timeline, ...studies.views };
-const empty = '[model]\nzoo = "resnet50"\n\n[[cluster.workers]]\ncount = 4\n\n[strategy]\nbatch = 32\n';
+const views = { methods, timeline, ...studies.views };
+const first = `[model]
+zoo = "llama3-70b"
+
+[plan]
+tokens = 1e12
+deadline = "30 d"
+
+[[plan.offers]]
+machine = "dgx-h100"
+nodes = [16, 32, 64]
+
+[[plan.offers]]
+machine = "p5-48xlarge"
+name = "p5 spot"
+spot = true
+nodes = [16, 32, 64]
+`;
+const own = '[model]\nzoo = "llama3-8b"\n\n[cluster]\nmachine = "dgx-h100"\nmachines = 4\n';
 let examples = [];
 // What is known of the scenario: the server's description of its text.
 let described = null;
-let begun = false;
+// The text as the page made it, before anybody changed it; null until the server has made it.
+let given = "";
+// Somebody has come with a trace, and has not given it yet.
+let tracing = false;
 
-function look(asked = false) {
-  if (described?.question) runs.look(views[state.view], described.question, asked);
+const lanes = {};
+
+// In a decision, the forecast is about an option: there is none before it is chosen.
+let turn = 0;
+async function look(asked = false) {
+  if (!described?.question) return;
+  const own = (turn += 1);
+  const deciding = Boolean(decision.body());
+  $("decision").hidden = !deciding;
+  if (deciding) {
+    const decided = lanes.decision.look(decision, described.question);
+    decision.refresh();
+    if (document.body.dataset.done?.includes("decide") !== true) await decided;
+    // Another question, or an option that is being made the scenario.
+    if (own !== turn || asking) return;
+  } else lanes.decision.leave();
+  // Sliders wait for the answer: their stops take the server longer.
+  if (!deciding || described.written.cluster) lanes.results.look(forecast, described.question).then(() => state.scenario === described.scenario && sliders.show(state.scenario));
+  const tool = views[state.view];
+  $("tool-status").hidden = !tool;
+  if (tool) lanes.tools.look(tool, described.question, asked);
+  else lanes.tools.leave();
+}
+
+function outdate(problem) {
+  const deciding = Boolean(described?.written?.plan?.offers);
+  if (!deciding || problem) lanes.decision.outdate(problem);
+  lanes.results.outdate(problem);
+  lanes.tools.outdate(problem);
 }
 
 // The text that the server is to describe, with edits that it has not made yet. A text that was typed in the meantime
@@ -40,7 +87,7 @@ let fresh = false;
 let asking = false;
 
 function change(more) {
-  runs.outdate();
+  outdate();
   edits = [...edits.filter((old) => !more.some((edit) => edit.key === old.key)), ...more];
   step = more.map((edit) => edit.key).join();
   describe();
@@ -48,7 +95,7 @@ function change(more) {
 
 // Makes a scenario that was answered what it was changed to, whatever the question is by now.
 function use(scenario, changes) {
-  runs.outdate();
+  outdate();
   version += 1;
   state.scenario = scenario;
   edits = changes;
@@ -57,7 +104,7 @@ function use(scenario, changes) {
 }
 
 function replace(text, why) {
-  runs.outdate();
+  outdate();
   version += 1;
   edits = [];
   state.scenario = text;
@@ -78,7 +125,7 @@ async function describe() {
       if (done === version) accept(found, edits.length > 0);
     } catch (problem) {
       problems.mark(problem);
-      runs.outdate(problem);
+      outdate(problem);
       if (problem.offline) {
         edits = [...now, ...edits];
         server.lost(describe);
@@ -91,50 +138,51 @@ async function describe() {
 
 function accept(found, more) {
   described = found;
+  decision.about(found);
   state.scenario = found.scenario;
+  given ??= found.scenario;
   editor.show(found.scenario);
   keep(step);
   step = "";
-  form.show(found.written, found.resolved);
+  ask.show(found.written, found.resolved, tracing);
   problems.mark(found.problem);
-  if (found.problem) {
-    $("asked").replaceChildren(make("strong", {}, "Not a valid question"), "See what is wrong below.");
-    return runs.outdate(found.problem);
-  }
-  sliders.show(found.resolved, change);
-  if (!studies.show(found, fresh)) view("forecast");
+  if (found.problem) return outdate(found.problem);
+  if (!studies.show(found, fresh)) view("");
   fresh = false;
-  const [title, setting] = found.question;
-  $("asked").replaceChildren(make("strong", {}, title), setting);
-  $("asked-briefly").textContent = `${title}: ${setting}.`;
-  document.title = `${title} – Stepcast`;
+  document.title = `${found.question[0]} – Stepcast`;
   forecast.offer(found.methods);
+  pins.show();
   if (!more) look();
 }
 
 // Another scenario; the one before is a step back.
 function start(scenario, example = "") {
   if (editor.finish()) keep("text");
-  const own = begun && state.scenario !== (examples.find(({ name }) => name === state.example)?.scenario ?? empty);
-  Object.assign(state, { example, method: "auto", timeline: null, studies: null });
+  const mine = state.scenario !== "" && state.scenario !== given;
+  Object.assign(state, { example, method: "auto", timeline: null, studies: null, choice: null });
   fresh = true;
-  $("kept").hidden = !own;
+  tracing = false;
+  say(mine);
   $("example").value = example;
+  given = scenario;
   replace(scenario, `start ${example}`);
 }
 
+function say(mine, words = "Your own question is one step back.") {
+  $("kept").hidden = !mine;
+  $("kept-words").textContent = words;
+  $("return").hidden = words !== "Your own question is one step back.";
+}
+
 studies.begin(() => look(true), (scenario, edits) => {
-  view("forecast");
   use(scenario, edits);
+  $("results").scrollIntoView({ block: "start" });
 });
-const showEditor = tabs(document.querySelector("[data-tabs=editor]"), (name) => {
-  state.editor = name;
-  keep();
-});
-const showView = tabs(document.querySelector("[data-tabs=view]"), (name) => {
+const showView = tabs($("tabs"), (name) => {
   state.view = name;
   plots.hide();
   keep();
+  problems.mark(described?.problem);
   look();
 });
 
@@ -146,30 +194,58 @@ function view(name) {
 function useMethod(name) {
   state.method = name;
   forecast.offer(described.methods);
-  view("forecast");
   keep(`method ${name}`);
   look();
 }
 
+function showEditor() {
+  view("toml");
+  keep();
+  problems.mark(described?.problem);
+}
+
 // Shows what the history or a link says.
 function follow() {
-  $("kept").hidden = true;
+  say(false);
   $("example").value = state.example;
-  showEditor(state.editor);
   showView(state.view);
   fresh = true;
+  tracing = false;
+  decision.restored();
+  pins.show();
   replace(state.scenario, "");
 }
 
-$("fields").addEventListener("submit", (event) => event.preventDefault());
+function begin(found) {
+  const example = examples.find(({ name }) => name === state.example);
+  if (found === "shown") return follow();
+  if (found === "example" && example) return start(example.scenario, example.name);
+  start(first);
+  if (found !== "none") say(true, "This link is damaged, or of another version: nothing in it could be read. Here is a question to start from.");
+}
+
+// The ways in: each starts from what the question has in common with it.
+const ways = {
+  decide: () => (described?.transformer && described.written.model.zoo ? start(first.replace("llama3-70b", described.written.model.zoo)) : start(first)),
+  own() {
+    const { written } = described ?? {};
+    if (!written?.model || ask.way(written) === "own") return start(own);
+    if (ask.way(written) === "trace") return start(own);
+    change([{ key: "plan.offers", value: null }, { key: "plan.deadline", value: null }, ...(written.cluster ? [] : [{ key: "cluster.machine", value: '"dgx-h100"' }, { key: "cluster.machines", value: "4" }])]);
+  },
+  trace() {
+    tracing = true;
+    ask.show(described?.written, described?.resolved, true);
+    $("file").focus();
+  },
+};
+
+for (const button of document.querySelectorAll("[data-way]")) button.addEventListener("click", () => button.getAttribute("aria-pressed") === "true" || ((tracing = false), ways[button.dataset.way]()));
 $("method").addEventListener("change", () => useMethod($("method").value));
-$("cancel").addEventListener("click", runs.cancel);
-$("again").addEventListener("click", () => (described?.problem || !described ? describe() : look(true)));
-$("undo").addEventListener("click", () => history.back());
-$("return").addEventListener("click", () => history.back());
+for (const id of ["undo", "return"]) $(id).addEventListener("click", () => history.back());
 $("example").addEventListener("change", () => {
   const name = $("example").value;
-  start(examples.find((example) => example.name === name)?.scenario ?? empty, name);
+  start(examples.find((example) => example.name === name)?.scenario ?? first, name);
 });
 addEventListener("click", async (event) => {
   const what = event.target.dataset?.download;
@@ -177,35 +253,55 @@ addEventListener("click", async (event) => {
   try {
     await ({ perfetto: timeline, "timeline-svg": timeline, study: views[state.view] }[what] ?? forecast).download(what);
   } catch (error) {
-    problems.say($("failure"), error);
+    problems.say(lanes.results.row.failure, error);
   }
 });
 addEventListener("keydown", (event) => event.key === "Escape" && plots.hide());
 
 theme.begin();
 share.begin();
-baseline.begin();
+for (const [name, id] of Object.entries({ decision: "decision", results: "results", tools: "tools" })) {
+  lanes[name] = runs.lane(id);
+  lanes[name].row.again.addEventListener("click", () => (described?.problem || !described ? describe() : look(true)));
+}
 editor.begin((text) => replace(text, "text"));
 runs.begin(() => server.lost(() => look()));
 forecast.begin(use);
 methods.begin(useMethod);
-problems.begin(change, useMethod);
-timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say($("failure"), problem)));
-upload.begin(({ scenario }) => start(scenario));
-onLink(follow);
+sliders.begin(change);
+decision.begin((more, chosen) => {
+  if (chosen) return change(more);
+  // What is recommended belongs to the question, and is no step of its own.
+  step = "";
+  version += 1;
+  edits = more;
+  given = null;
+  describe();
+});
+pins.begin((pin) => {
+  state.choice = pin.choice ?? null;
+  decision.restored();
+  replace(pin.scenario, `pin ${pin.title}`);
+});
+problems.begin(change, useMethod, showEditor);
+timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say(lanes.tools.row.failure, problem)));
+upload.begin(({ scenario }) => start(scenario), () => ways.trace());
+onLink(begin);
 
 async function load() {
   try {
-    const [known, keys, models, devices, networks] = await Promise.all(["examples", "keys", "models", "devices", "networks"].map(get));
+    const [known, models, devices, machines, networks, aliases] = await Promise.all(["examples", "models", "devices", "machines", "networks", "aliases"].map(get));
     examples = known;
-    fields.begin(keys);
-    form.begin({ models, devices, networks }, change);
-    $("example").append(...examples.map(({ name, question }) => make("option", { value: name }, `${name} – ${question}`)));
-    if (await restore()) follow();
-    else start(examples[0].scenario, examples[0].name);
-    begun = true;
+    ask.begin({ models, devices, machines, networks, aliases }, change, (more, where) => {
+      change(more);
+      showEditor();
+      setTimeout(() => editor.jump($("text").value.split("\n").findIndex((line) => line.startsWith(where)) + 1), 300);
+    });
+    decision.know(machines);
+    $("example").append(...examples.map(({ name, question }) => make("option", { value: name, title: question }, name)));
+    begin(await restore());
   } catch (problem) {
-    problems.say($("failure"), problem);
+    problems.say($("problem"), problem);
     if (problem.offline) server.lost(load);
   }
 }

@@ -1,84 +1,53 @@
-// Sliders for the most common changes. They are not redrawn while they are moved, and only the last position is
-// predicted.
+// Sliders for the most common changes. The server says which values are valid; only the last position is predicted.
 
 import { $, make } from "./dom.js";
+import { post } from "./api.js";
 
-const units = { "bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12 };
-const row = [0.1, 0.2, 0.5, 1, 2, 2.5, 5, 10, 16, 25, 40, 50, 56, 100, 200, 400, 800].map((giga) => giga * 1e9);
-const powers = Array.from({ length: 13 }, (_, exponent) => 2 ** exponent);
 let shown = new Map();
+let change;
+let asked = "";
 
-function rate(text) {
-  const [, value, unit] = /^([\d.]+) (\S+)$/.exec(text ?? "") ?? [];
-  return value && units[unit] ? value * units[unit] : undefined;
+export function begin(changed) {
+  change = changed;
 }
 
-const gigabits = (rate) => `${+(rate / 1e9).toPrecision(4)} Gbit/s`;
-
-// The stops of a slider, including the current value.
-function stops(values, now) {
-  return [...new Set([...values, now])].sort((a, b) => a - b);
+function made({ key, label }) {
+  const output = make("output", {});
+  const slider = make("input", { type: "range", min: "0", step: "1", "data-key": key, "aria-label": label });
+  const entry = { slider, output, label: make("label", {}, label, output, slider), stops: [], held: false };
+  slider.addEventListener("input", () => {
+    entry.held = true;
+    say(entry);
+    change([entry.stops[slider.value].edit]);
+  });
+  return entry;
 }
 
-function upTo(now, least) {
-  const most = Math.max(least, 2 ** Math.ceil(Math.log2(2 * now)));
-  const exact = Array.from({ length: Math.min(most, 64) }, (_, place) => place + 1);
-  return [...exact, ...powers.filter((value) => value > 64 && value <= most)];
+function say({ slider, output, stops }) {
+  output.textContent = stops[slider.value].words;
+  slider.setAttribute("aria-valuetext", stops[slider.value].words);
 }
 
-function wanted(resolved) {
-  if (!resolved) return [];
-  const { cluster, strategy, model } = resolved;
-  const groups = cluster.workers.slice(0, 3);
-  const all = groups.map((workers, place) => ({
-    key: `cluster.workers.${place}.count`,
-    label: groups.length > 1 ? `Workers, group ${place + 1}` : "Workers",
-    now: workers.count,
-    stops: upTo(workers.count, 64),
-    words: String,
-  }));
-  const bandwidth = rate(cluster.network?.bandwidth);
-  if (strategy.architecture !== "stand-alone" && bandwidth) {
-    all.push({ key: "cluster.network.bandwidth", label: "Bandwidth", now: bandwidth, stops: row, words: gigabits });
+// Sets the sliders for a text. One that was moved keeps its place until the server knows of it.
+export async function show(scenario) {
+  if (asked === scenario) return;
+  asked = scenario;
+  let sliders;
+  try {
+    sliders = await post("stops", { scenario });
+  } catch {
+    return;
   }
-  if (!model.profile || strategy.batch) all.push({ key: "strategy.batch", label: "Batch", now: strategy.batch, stops: powers, words: String });
-  if (strategy.architecture === "parameter-server") {
-    all.push({ key: "cluster.servers.count", label: "Servers", now: cluster.servers.count, stops: upTo(cluster.servers.count, 16), words: String });
+  if (asked !== scenario) return;
+  if (sliders.map(({ key }) => key).join() !== [...shown.keys()].join()) {
+    shown = new Map(sliders.map((slider) => [slider.key, made(slider)]));
+    $("sliders").replaceChildren(...[...shown.values()].map(({ label }) => label));
   }
-  return all;
-}
-
-export function show(resolved, change) {
-  const next = wanted(resolved);
-  if (!resolved) return;
-  if (next.map(({ key }) => key).join() !== [...shown.keys()].join()) {
-    shown = new Map();
-    for (const { key, label } of next) {
-      const output = make("output", {});
-      const slider = make("input", { type: "range", min: "0", step: "1", "data-key": key, "aria-label": label });
-      shown.set(key, { slider, output });
-      slider.addEventListener("input", () => {
-        const { stops, words } = shown.get(key);
-        const value = stops[slider.value];
-        output.textContent = words(value);
-        slider.setAttribute("aria-valuetext", words(value));
-        change([{ key, value: words(value) }]);
-      });
-    }
-    $("sliders").replaceChildren(...next.map(({ key, label }) => make("label", {}, label, shown.get(key).output, shown.get(key).slider)));
-  }
-  for (const { key, now, stops: usual, words } of next) {
+  for (const { key, now, stops } of sliders) {
     const entry = shown.get(key);
-    const held = document.activeElement === entry.slider && entry.stops?.[entry.slider.value] !== now;
-    entry.words = words;
-    if (held) continue;
-    // The stops stay the same while the current value is among them, so that the slider does not jump.
-    if (!entry.stops?.includes(now)) {
-      entry.stops = stops(usual, now);
-      entry.slider.max = entry.stops.length - 1;
-    }
-    entry.slider.value = entry.stops.indexOf(now);
-    entry.output.textContent = words(now);
-    entry.slider.setAttribute("aria-valuetext", words(now));
+    Object.assign(entry, { stops, held: false });
+    entry.slider.max = stops.length - 1;
+    entry.slider.value = now;
+    say(entry);
   }
 }

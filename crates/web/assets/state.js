@@ -1,7 +1,7 @@
 // The state of the page: in the history, so that Back undoes a change, and in the URL fragment, which is never sent to
 // the server, so that a link shows the same.
 
-const usual = { scenario: "", example: "", view: "forecast", editor: "form", method: "auto", timeline: null, studies: null };
+const usual = { scenario: "", example: "", view: "", method: "auto", timeline: null, studies: null, choice: null, pins: null };
 
 // Changes of the same thing within this many milliseconds are one step of the history.
 const together = 1500;
@@ -25,16 +25,18 @@ function take(kept) {
   return typeof state.scenario === "string" && state.scenario !== "";
 }
 
-// Reads the state from the URL; false if it has none.
+// Reads the state from the URL: "none", "example" if it names one, "shown", or "broken".
 export async function restore() {
+  const [, example] = /^#example=([\w-]+)$/.exec(location.hash) ?? [];
+  if (example) return take({ example }) ? "shown" : "example";
   const match = /^#1\.([\w-]+)$/.exec(location.hash);
-  if (!match) return false;
+  if (!match) return location.hash.startsWith("#1") ? "broken" : "none";
   try {
     const text = atob(match[1].replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = await through(new DecompressionStream("deflate-raw"), Uint8Array.from(text, (c) => c.charCodeAt(0)));
-    return take(JSON.parse(new TextDecoder().decode(bytes)));
+    return take(JSON.parse(new TextDecoder().decode(bytes))) ? "shown" : "broken";
   } catch {
-    return false;
+    return "broken";
   }
 }
 
@@ -55,11 +57,11 @@ export function keep(step = "") {
   waiting = setTimeout(async () => history.replaceState(kept, "", await link(kept)), 150);
 }
 
-// Calls `changed` when the history or the URL goes to another state.
+// Calls `changed` when the history or the URL goes to another state, with what the URL says if it is no step of the history.
 export function onLink(changed) {
   addEventListener("popstate", async (event) => {
     clearTimeout(waiting);
     last = { step: "", at: 0 };
-    if (event.state ? take(event.state) : await restore()) changed();
+    changed(event.state && take(event.state) ? "shown" : await restore());
   });
 }

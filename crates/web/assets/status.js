@@ -1,39 +1,55 @@
-// Which question the answer belongs to: fresh, stale, running, failed or none.
+// The state of a lane in one line of constant height: fresh, stale, running, failed or none; and which question its answer belongs to.
 
 import { $, make } from "./dom.js";
 import { say } from "./problems.js";
 
 const words = {
   fresh: () => "",
-  running: (question, shown) => (shown ? `Computing. Below is still the answer for ${name(shown)}.` : "Computing."),
-  stale: (question, shown) => `Out of date: this is the answer for ${name(shown)}, not for the question as it is now.`,
-  failed: (question, shown) => (shown ? `There is no answer. Below is the one for ${name(shown)}.` : "There is no answer."),
+  running: (shown) => (shown ? `Computing. Still shown: ${name(shown)}.` : "Computing."),
+  stale: (shown) => `Out of date: this answers ${name(shown)}.`,
+  failed: (shown) => (shown ? `There is no answer. Still shown: ${name(shown)}.` : "There is no answer."),
   none: () => "Nothing is computed yet.",
 };
 
 const name = (question) => (question ? `${question[0]} (${question[1]})` : "an earlier question");
 
-// `shown` is the answer that can be seen, `own` whether it answers the question.
-export function show(state, { question, shown, own, problem }) {
-  const results = $("results");
-  results.dataset.state = state;
-  results.dataset.own = Boolean(own);
-  $("badge").textContent = state;
-  $("status-text").textContent = words[state](question, own ? null : shown?.question);
-  $("again").hidden = state !== "stale" && (state !== "failed" || problem?.type === "urn:stepcast:invalid-scenario");
-  $("cancel").hidden = state !== "running";
-  if (state !== "running") $("progress").hidden = true;
-  say($("failure"), problem);
-  const title = shown?.question;
-  $("answered").replaceChildren(...(title ? [make("strong", {}, title[0]), ` ${title[1]}`] : []));
-  for (const button of document.querySelectorAll("[data-download]")) button.disabled = !shown?.complete;
-}
+// The line at the head of the element with this id, made once.
+export function row(id) {
+  const panel = $(id);
+  const badge = make("span", { class: "badge" });
+  const answered = make("span", { class: "answered" });
+  const text = make("span", { class: "status-text note" });
+  const bar = make("progress", { class: "line", "aria-label": "Progress" });
+  const cancel = make("button", { type: "button", class: "cancel" }, "Cancel");
+  const again = make("button", { type: "button", class: "again" }, "Compute");
+  const failure = make("div", { class: "failure problem", role: "alert", hidden: true });
+  const line = make("div", { class: "status" }, badge, answered, text, cancel, again);
+  panel.querySelector(".status-place").replaceWith(bar, line, failure);
 
-export function progress(share, text) {
-  $("progress").hidden = false;
-  if (share === undefined) $("bar").removeAttribute("value");
-  else $("bar").value = share;
-  $("progress-text").textContent = text;
+  // `shown` is the answer that can be seen, `own` whether it answers the question.
+  function show(state, { question, shown, own, problem }) {
+    panel.dataset.state = state;
+    panel.dataset.own = Boolean(own);
+    badge.textContent = state;
+    text.textContent = words[state](own ? null : shown?.question);
+    const invalid = problem?.type === "urn:stepcast:invalid-scenario";
+    again.hidden = state !== "stale" && (state !== "failed" || invalid);
+    cancel.hidden = state !== "running";
+    bar.removeAttribute("value");
+    // What is wrong with the question stands at the question.
+    say(failure, invalid ? null : problem);
+    const title = (state === "fresh" ? question : shown?.question) ?? null;
+    answered.replaceChildren(...(title ? [make("strong", {}, title[0]), ` ${title[1]}`] : []));
+    for (const button of panel.querySelectorAll("[data-download]")) button.disabled = !shown?.complete;
+  }
+
+  function progress(share, said) {
+    if (share === undefined) bar.removeAttribute("value");
+    else bar.value = share;
+    text.textContent = said;
+  }
+
+  return { show, progress, failure, again, listen: (stop) => cancel.addEventListener("click", stop) };
 }
 
 // Tells screen readers of a new answer.

@@ -118,7 +118,7 @@ export function begin(run, used) {
       keep();
       run();
     });
-    $("results").append(make("div", { id: spec.name, role: "tabpanel", "aria-labelledby": `tab-${spec.name}`, hidden: true }, form, make("div", { id: `${spec.name}-answer`, class: "study-answer" })));
+    $("tools").append(make("div", { id: spec.name, role: "tabpanel", "aria-labelledby": `tab-${spec.name}`, hidden: true }, form, make("div", { id: `${spec.name}-answer`, class: "study-answer dims" })));
   }
 }
 
@@ -128,5 +128,5 @@ export function show({ resolved, transformer }, fresh) {
     panel.suit(spec, state.studies?.[spec.name], state.scenario, resolved, fresh);
     $(`tab-${spec.name}`).hidden = spec.fits ? !spec.fits(resolved, transformer) : false;
   }
-  return !$(`tab-${state.view}`).hidden;
+  return state.view === "" || !$(`tab-${state.view}`).hidden;
 }

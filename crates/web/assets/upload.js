@@ -47,7 +47,8 @@ async function take(file, batch) {
   }
 }
 
-export function begin(whenTaken) {
+// `whenTaken` gets the answer; `whenSeen` is called when a file comes over the page.
+export function begin(whenTaken, whenSeen) {
   taken = whenTaken;
   const drop = $("drop");
   $("file").addEventListener("change", () => take($("file").files[0]));
@@ -55,6 +56,7 @@ export function begin(whenTaken) {
     addEventListener(kind, (event) => {
       if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
+      if (drop.hidden) whenSeen();
       drop.classList.add("over");
     });
   }
@@ -63,6 +65,7 @@ export function begin(whenTaken) {
     drop.classList.remove("over");
     if (!event.dataTransfer?.files.length) return;
     event.preventDefault();
+    if (drop.hidden) whenSeen();
     take(event.dataTransfer.files[0]);
   });
 }

@@ -331,7 +331,7 @@ pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
     Sections::new(first, screen)
         .tables([&tables::best(report)])
         .tables(&tables::stages(report))
-        .tables(&report.training.as_ref().map(|training| tables::training(training, &report.currency)))
+        .tables(&report.training.as_ref().map(|training| tables::training(training, report)))
         .tables(&tables::endless(report))
         .tables(&tables::close(report))
         .tables(&(report.front.len() > 1).then(|| tables::front(report)))

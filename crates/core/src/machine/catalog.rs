@@ -39,16 +39,23 @@ static DEVICES: LazyLock<Result<Entries<Device>, CatalogError>> =
 static NETWORKS: LazyLock<Result<Entries<Network>, CatalogError>> =
     LazyLock::new(|| read("networks.toml", stepcast_catalog::NETWORKS));
 
-static MACHINES: LazyLock<Result<Entries<Machine>, CatalogError>> =
-    LazyLock::new(|| read("machines.toml", stepcast_catalog::MACHINES));
+static MACHINES: LazyLock<Result<Entries<Machine>, CatalogError>> = LazyLock::new(|| {
+    let mut machines: Entries<Machine> = read("machines.toml", stepcast_catalog::MACHINES)?;
+    let prices: Entries<MachinePrice> = read("prices.toml", stepcast_catalog::PRICES)?;
+    for (name, price) in prices {
+        let nobody = || CatalogError { file: "prices.toml", reason: format!("there is no machine {name}") };
+        machines.get_mut(&name).ok_or_else(nobody)?.price = Some(price);
+    }
+    Ok(machines)
+});
 
 static ALIASES: LazyLock<Result<Aliases, CatalogError>> =
     LazyLock::new(|| read("aliases.toml", stepcast_catalog::ALIASES));
 
 /// Short names, and the names of the entries that they stand for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Aliases {
+pub struct Aliases {
     devices: IndexMap<String, String>,
     networks: IndexMap<String, String>,
     machines: IndexMap<String, String>,
@@ -135,7 +142,8 @@ pub fn ethernet(rate: BitsPerSec) -> Result<Network, Fault> {
     base.ok_or_else(missing)?.at_rate(rate)
 }
 
-fn aliases() -> Result<&'static Aliases, CatalogError> {
+/// All short names.
+pub fn aliases() -> Result<&'static Aliases, CatalogError> {
     ALIASES.as_ref().map_err(Clone::clone)
 }
 
@@ -169,8 +177,37 @@ fn without_maker(name: &str) -> String {
     words.filter(|word| !MAKERS.contains(&word.as_str())).collect()
 }
 
+/// What a machine costs in an hour, for questions that do not say: US dollars.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MachinePrice {
+    /// The price, with all devices.
+    pub hour: f64,
+    /// What others pay.
+    pub range: [f64; 2],
+    /// When it held: a year and a month.
+    pub date: String,
+    /// Where it is from.
+    pub source: String,
+    /// The same machine where it may be taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot: Option<SpotPrice>,
+}
+
+/// What a machine costs that may be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SpotPrice {
+    /// The price, with all devices.
+    pub hour: f64,
+    /// What others pay.
+    pub range: [f64; 2],
+    /// How often one is taken back in an hour.
+    pub node_rate: f64,
+}
+
 /// A machine of the catalog; parts are names of other entries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Machine {
     /// What it is called in the output.
@@ -190,6 +227,9 @@ pub struct Machine {
     pub ports: u32,
     /// Where the figures come from.
     pub source: String,
+    /// What it costs, where a price is known.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub price: Option<MachinePrice>,
 }
 
 impl Machine {

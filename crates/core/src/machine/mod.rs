@@ -6,7 +6,7 @@ mod device;
 mod generation;
 mod network;
 
-pub use catalog::{Assumed, CatalogError, Machine, Reliability};
+pub use catalog::{Assumed, CatalogError, Machine, MachinePrice, Reliability, SpotPrice};
 pub(crate) use cluster::MAX_BATCH;
 pub use cluster::{
     Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection, WorkerGroup,

@@ -160,6 +160,13 @@ impl ZooModel {
         builder.finish()
     }
 
+    /// The name of its family: how the comment of its file begins.
+    pub fn family_name(&self) -> &'static str {
+        let comment = FILES.get(self.family).and_then(|text| text.lines().next()).unwrap_or_default();
+        let name = comment.trim_start_matches("# ").trim_end_matches('.');
+        [": ", ". ", ", "].iter().fold(name, |name, end| name.split_once(end).map_or(name, |(name, _)| name))
+    }
+
     /// Its shape, if it is a transformer.
     pub fn shape(&self) -> Option<Transformer> {
         *self.shape.get_or_init(|| {

@@ -31,7 +31,7 @@ pub use methods::{
     MethodsSection, Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection,
     SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023, Zeng2023Section,
 };
-pub use offers::{Offer, OfferSection};
+pub use offers::{AssumedPrice, Offer, OfferSection};
 pub use planning::{
     Energy, EnergySection, Failures, FailuresSection, ListCodes, PlanList, Planning, PlanningSection,
 };

@@ -5,6 +5,9 @@ use super::{Failures, FailuresSection, Price, PriceSection, Scenario, resolve};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Check, Given, NameOr, keys, section_of, unordered};
+use crate::machine::catalog;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 keys! {
     /// Machines of one kind, with their price.
@@ -21,10 +24,12 @@ keys! {
         network: String => String, optional("that of the machine"), Check::Any, Resolved;
         /// Numbers of machines to try.
         nodes: Vec<u64> => Vec<u64>, optional("`plan.nodes`"), Check::Any, Resolved;
+        /// Whether the machines may be taken back: `stepcast machines` has the price and the rate of such machines.
+        spot: bool => bool, default(false), Check::Any, Resolved;
         /// One worker for one hour.
         worker_hour: f64 => f64, optional("as `[price]` says"), Check::NotNegative("a price such as 2.5"), Resolved;
         /// One machine with all its workers for one hour, beside what its workers cost.
-        node_hour: f64 => f64, optional("as `[price]` says"), Check::NotNegative("a price such as 20.0"), Resolved;
+        node_hour: f64 => f64, optional("as `[price]` says, otherwise assumed by `stepcast machines`"), Check::NotNegative("a price such as 20.0"), Resolved;
         /// How often a machine is taken back in an hour, for rented machines that may be (spot).
         node_rate: f64 => f64, optional("as `[failures]` says"), Check::NotNegative("a rate such as 0.01"), Resolved;
     }
@@ -50,10 +55,52 @@ impl Given<Vec<Offer>> for Vec<OfferSection> {
     }
 }
 
+/// The price of an offer that has none of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AssumedPrice {
+    /// The name of the offer.
+    pub offer: String,
+    /// One machine for one hour.
+    pub node_hour: f64,
+    /// What others pay.
+    pub range: [f64; 2],
+    /// When it held: a year and a month.
+    pub date: String,
+    /// Where it is from.
+    pub source: String,
+}
+
 impl Offer {
     /// The name in answers.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.machine)
+    }
+
+    /// The price that is assumed because neither the offer nor `[price]` of the scenario gives one.
+    pub fn assumed_price(&self, scenario: &Scenario) -> Option<AssumedPrice> {
+        if self.worker_hour.is_some() || self.node_hour.is_some() || scenario.price.is_some() {
+            return None;
+        }
+        let price = catalog::machine(&self.machine).ok()?.price?;
+        let (node_hour, range) = match price.spot.filter(|_| self.spot) {
+            Some(spot) => (spot.hour, spot.range),
+            None => (price.hour, price.range),
+        };
+        let (date, source) = (price.date, price.source);
+        Some(AssumedPrice { offer: self.label().to_owned(), node_hour, range, date, source })
+    }
+
+    /// How often a machine is taken back in an hour, if that is given or assumed.
+    fn taken_back(&self) -> Result<Option<f64>, Fault> {
+        if self.node_rate.is_some() || !self.spot {
+            return Ok(self.node_rate);
+        }
+        let spot = catalog::machine(&self.machine)?.price.and_then(|price| price.spot);
+        let unknown = || {
+            let reason = format!("no spot price of {} is known", self.machine);
+            Fault::in_key("spot", reason, "give `node-hour` and `node-rate` instead")
+        };
+        spot.map(|spot| Some(spot.node_rate)).ok_or_else(unknown)
     }
 }
 
@@ -67,15 +114,12 @@ impl Scenario {
             ..ClusterSection::default()
         };
         let mut offered = self.on(resolve::cluster(section, resolve::Layout::Apart, &NoFiles)?);
-        if offer.worker_hour.is_some() || offer.node_hour.is_some() {
+        let node_hour = offer.node_hour.or_else(|| offer.assumed_price(self).map(|price| price.node_hour));
+        if offer.worker_hour.is_some() || node_hour.is_some() {
             let usual = PriceSection::default().fill(self.price.as_ref(), &NoFiles)?;
-            offered.price = Some(Price {
-                worker_hour: offer.worker_hour.unwrap_or(0.0),
-                node_hour: offer.node_hour,
-                ..usual
-            });
+            offered.price = Some(Price { worker_hour: offer.worker_hour.unwrap_or(0.0), node_hour, ..usual });
         }
-        if let Some(node_rate) = offer.node_rate {
+        if let Some(node_rate) = offer.taken_back()? {
             let usual = FailuresSection::default().fill(self.failures.as_ref(), &NoFiles)?;
             offered.failures = Some(Failures { node_rate, ..usual });
         }

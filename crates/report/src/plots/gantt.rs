@@ -35,8 +35,6 @@ pub struct Gantt {
     pub window: Option<[Seconds; 2]>,
     /// Colours and names of the kinds of bars that do not have the colours of their lanes, for a legend.
     pub kinds: Vec<(usize, String)>,
-    /// How much is drawn out of sight on either side, in windows, for pages that move the picture.
-    pub beyond: f64,
 }
 
 /// One row.
@@ -181,7 +179,7 @@ impl Gantt {
                 svg.words_within(16.0, y + 12.0, "small strong", &lane.group, groups);
             }
             svg.words_within(left - 8.0, y + 12.0, "small end muted", &lane.name, own);
-            for merged in lane.merged(&frame, self.beyond) {
+            for merged in lane.merged(&frame) {
                 merged.draw(&mut bars, &frame, lane, y + (LANE.0 - LANE.1) / 2.0);
             }
             y += LANE.0;
@@ -197,12 +195,6 @@ impl Gantt {
         let groups = widest(&mut lanes.iter().map(|lane| width(&lane.group, "small strong")), NAMES.0);
         let own = widest(&mut lanes.iter().map(|lane| width(&lane.name, "small")), NAMES.1);
         (groups, own, 16.0 + groups + 12.0 + own + 8.0)
-    }
-
-    /// Begin and end of the time axis, as shares of the width of the drawing.
-    pub fn time_axis(&self) -> [f64; 2] {
-        let (.., left) = self.names();
-        [left / WIDTH, 1.0 - RIGHT / WIDTH]
     }
 
     fn legend(&self) -> Vec<(Mark, String)> {
@@ -227,12 +219,10 @@ fn good(bar: &Bar) -> bool {
 }
 
 impl Lane {
-    fn merged(&self, frame: &Frame, beyond: f64) -> Vec<Merged<'_>> {
+    fn merged(&self, frame: &Frame) -> Vec<Merged<'_>> {
         let pixels = |since: f64, until: f64| frame.x(until) - frame.x(since);
         let mut all: Vec<Merged<'_>> = Vec::new();
         let (low, high) = frame.across.ends();
-        let margin = beyond * (high - low);
-        let (low, high) = (low - margin, high + margin);
         let shown = |bar: &&Bar| good(bar) && bar.until.get() >= low && bar.since.get() <= high;
         for bar in self.bars.iter().filter(shown) {
             let (since, until) = (bar.since.get().max(low), bar.until.get().min(high));

@@ -6,6 +6,7 @@ use crate::draw::{
 use crate::format::several;
 use crate::tables::search::configuration;
 use stepcast_core::quantity::Seconds;
+use stepcast_study::explore::plan::{Entry as PlanEntry, PlanReport};
 use stepcast_study::explore::search::{Entry, SearchReport};
 
 const HEIGHT: f64 = 320.0;
@@ -53,6 +54,21 @@ impl Choice {
 }
 
 impl Pareto {
+    /// The plans of `rows`, numbered from 1, and the best of all as 0; empty without tokens and prices.
+    pub fn from_plans(report: &PlanReport, rows: &[&PlanEntry]) -> Self {
+        let choice = |(number, entry): (u64, &PlanEntry)| {
+            let name = format!("{}: {}", entry.machines, entry.words);
+            Some(Choice { name, index: Some(number), time: entry.training?, cost: entry.cost? })
+        };
+        Self {
+            title: format!("Time and cost of training {}", report.model),
+            currency: report.currency.clone(),
+            candidates: Vec::new(),
+            front: (1..).zip(rows.iter().copied()).filter_map(choice).collect(),
+            chosen: choice((0, &report.best)),
+        }
+    }
+
     /// The best configurations, the front, and the first of the best as the chosen one; empty without prices.
     pub fn from_search(report: &SearchReport, name: &str) -> Self {
         let is_in_front = |entry: &&Entry| report.front.iter().any(|other| other.index == entry.index);

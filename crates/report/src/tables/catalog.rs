@@ -1,6 +1,6 @@
 //! Devices, networks, machines and methods: their lists, and one of them in detail.
 
-use crate::format::percent_with_decimal;
+use crate::format::{money, percent_with_decimal};
 use crate::table::Table;
 use stepcast_core::machine::catalog::Entries;
 use stepcast_core::machine::{Device, DeviceKind, Machine, Network};
@@ -116,6 +116,12 @@ pub fn machine(machine: &Machine) -> Table {
     machine.domain.iter().for_each(|domain| row("joined in all", format!("{domain} devices")));
     row("network", format!("{} × {}", machine.ports, machine.network));
     row("source", machine.source.clone());
+    if let Some(price) = &machine.price {
+        let [low, high] = price.range.map(money);
+        let hour =
+            format!("{} USD an hour, {low} to {high} ({}): {}", money(price.hour), price.date, price.source);
+        row("assumed price", hour);
+    }
     table
 }
 

@@ -9,6 +9,7 @@ use crate::table::Table;
 use crate::words::Hint;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::AssumedPrice;
 use stepcast_study::explore::plan::{
     Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
 };
@@ -164,7 +165,8 @@ pub fn stages(report: &PlanReport) -> Option<Table> {
 }
 
 /// The whole run.
-pub fn training(training: &Training, currency: &str) -> Table {
+pub fn training(training: &Training, report: &PlanReport) -> Table {
+    let currency = &report.currency;
     let mut table = Table::of_figures("Training");
     let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
     let steps = format!(
@@ -211,7 +213,7 @@ pub fn training(training: &Training, currency: &str) -> Table {
     }
     if let Some(cost) = training.cost {
         let between = |[low, high]: [f64; 2]| format!("{} to {}; ", money(low), money(high));
-        let more = training.cost_range.map_or(String::new(), between) + "all machines, spares included";
+        let more = training.cost_range.map_or(String::new(), between) + "all machines, spares included" + &assumed_price(report);
         row("cost", format!("{} {currency}", money(cost)), more);
     }
     if let Some(energy) = &training.energy {
@@ -271,6 +273,19 @@ pub fn close(report: &PlanReport) -> Option<Table> {
         count(close.plans)
     );
     Some(table)
+}
+
+/// The price of the machines, if nobody gave one.
+fn assumed_price(report: &PlanReport) -> String {
+    let own = |price: &&AssumedPrice| Some(price.offer.as_str()) == report.best.machine.as_deref();
+    report.assumed_prices.iter().find(own).map_or(String::new(), |price| {
+        let [low, high] = price.range.map(money);
+        format!(
+            "; a machine at {} an hour is assumed ({low} to {high}, {})",
+            money(price.node_hour),
+            price.date
+        )
+    })
 }
 
 /// Their number on average, or the range that the source of their rate leaves open.

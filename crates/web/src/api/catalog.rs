@@ -29,6 +29,12 @@ pub(crate) struct Model {
     name: &'static str,
     /// Its description.
     description: &'static str,
+    /// Other names of it.
+    aliases: &'static [String],
+    /// Its family.
+    family: &'static str,
+    /// Whether a plan can split it.
+    transformer: bool,
 }
 
 pub(super) async fn examples() -> Response {
@@ -53,13 +59,29 @@ pub(super) async fn methods() -> Response {
 }
 
 pub(super) async fn models() -> Response {
-    let model = |entry: &'static zoo::ZooModel| Model { name: &entry.name, description: &entry.description };
+    let model = |entry: &'static zoo::ZooModel| Model {
+        name: &entry.name,
+        description: &entry.description,
+        aliases: &entry.aliases,
+        family: entry.family_name(),
+        transformer: entry.shape().is_some(),
+    };
     Json(zoo::entries().map(model).collect::<Vec<_>>()).into_response()
 }
 
 pub(super) async fn devices() -> Result<Response, Problem> {
     let devices = catalog::devices().map_err(Problem::fault)?;
     Ok(Json(devices).into_response())
+}
+
+pub(super) async fn machines() -> Result<Response, Problem> {
+    let machines = catalog::machines().map_err(Problem::fault)?;
+    Ok(Json(machines).into_response())
+}
+
+pub(super) async fn aliases() -> Result<Response, Problem> {
+    let aliases = catalog::aliases().map_err(Problem::fault)?;
+    Ok(Json(aliases).into_response())
 }
 
 pub(super) async fn networks() -> Result<Response, Problem> {

@@ -4,6 +4,7 @@
 mod catalog;
 mod check;
 mod compare;
+mod decide;
 mod fuse;
 mod layout;
 mod map;
@@ -12,6 +13,7 @@ mod predict;
 mod replace;
 mod scenario;
 mod search;
+mod stops;
 mod sweep;
 mod timeline;
 mod uploads;
@@ -33,7 +35,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stepcast_core::machine::{Device, Network};
+use stepcast_core::machine::catalog::Aliases;
+use stepcast_core::machine::{Device, Machine, Network};
 use stepcast_core::scenario::SectionDoc;
 use stepcast_study::Forecast;
 use stepcast_study::predict::compare::Comparison;
@@ -78,6 +81,17 @@ const ROUTES: &[Route] = &[
         "/networks",
         || get(catalog::networks),
         "The networks of the catalog, as `stepcast networks --json`",
+    ),
+    list::<BTreeMap<String, Machine>>(
+        "/machines",
+        || get(catalog::machines),
+        "The machines of the catalog with their prices, as `stepcast machines --json`",
+    ),
+    list::<Aliases>("/aliases", || get(catalog::aliases), "Short names of devices, networks and machines"),
+    posted::<ScenarioBody, Vec<stops::Slider>>(
+        "/stops",
+        || post(stops::stops),
+        "The keys that are varied most, each with the values that make a valid scenario",
     ),
     posted::<scenario::ScenarioRequest, scenario::Described>(
         "/scenario",
@@ -127,6 +141,10 @@ const ROUTES: &[Route] = &[
     study::<replace::ReplaceRequest>(
         "/replace",
         "Layers whose communication cannot be hidden, as `stepcast replace --json`; with progress as events",
+    ),
+    study::<decide::DecideRequest>(
+        "/decide",
+        "Which machines to take: time, cost and risk of every offer in `[plan]`; with progress as events",
     ),
     study::<plan::PlanRequest>(
         "/plan",

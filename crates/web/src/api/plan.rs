@@ -10,6 +10,7 @@ use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use stepcast_core::scenario::Scenario;
+use stepcast_report::plots::pareto::Pareto;
 use stepcast_report::tables::plan as tables;
 use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, SHARED, applied, plan_within};
 
@@ -96,12 +97,15 @@ impl PlanRequest {
             let words = if number == 0 { "the best plan" } else { &entry.words };
             shown.offer(number as u64, words, edits);
         }
+        if report.best.training.is_some() && report.best.cost.is_some() {
+            shown.plot("front", Pareto::from_plans(report, &rows).svg());
+        }
         shown.table(&tables::best(report))?;
         if let Some(stages) = tables::stages(report) {
             shown.table(&stages)?;
         }
         if let Some(training) = &report.training {
-            shown.table(&tables::training(training, &report.currency))?;
+            shown.table(&tables::training(training, report))?;
         }
         if report.front.len() > 1 {
             shown.table_of(&tables::front(report), (1..=rows.len() as u64).map(Some).collect())?;

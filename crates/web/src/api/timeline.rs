@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -62,6 +63,22 @@ fn five() -> u32 {
     5
 }
 
+/// Parts of a window that a lane is divided into: shorter operations are counted together.
+const PARTS: f64 = 1000.0;
+
+/// A lane of a window: its operations, in the order of their beginnings.
+#[derive(Serialize, JsonSchema)]
+struct DrawnLane {
+    /// The process: "worker 0".
+    group: String,
+    /// The resource: "computing".
+    name: String,
+    /// Its colour.
+    kind: usize,
+    /// Begin and end in seconds, colour (that of the lane if less than 0), place of the name, and number of operations.
+    bars: Vec<(f64, f64, i64, usize, usize)>,
+}
+
 /// A time window of some workers of a run.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Window {
@@ -75,10 +92,12 @@ pub(crate) struct Window {
     from_s: f64,
     /// End of the window.
     to_s: f64,
-    /// Start and end of the window in the plot, as shares of its width.
-    axis: [f64; 2],
-    /// The plot as SVG.
-    svg: String,
+    /// The lanes, with what is near the window.
+    lanes: Vec<DrawnLane>,
+    /// Names of operations.
+    names: Vec<String>,
+    /// Colours of operations that do not have those of their lanes, and their names.
+    kinds: Vec<(usize, String)>,
 }
 
 /// A cached run.
@@ -127,8 +146,8 @@ impl SimulatedRun {
         Ok(Self { events: bars().count(), span, groups, gantt })
     }
 
-    /// A page gets more than the window, so that it can move the picture at once.
-    fn window(&self, body: &TimelineRequest, is_page: bool) -> Window {
+    /// The window and its workers as a chart.
+    fn part(&self, body: &TimelineRequest, beyond: f64) -> Gantt {
         let finite = |time: Option<f64>, other: f64| time.filter(|time| time.is_finite()).unwrap_or(other);
         let span = self.span.get();
         let shortest = span * 1e-6;
@@ -137,7 +156,6 @@ impl SimulatedRun {
         let workers = self.groups.len() - 1;
         let first = body.first_worker.min(workers.saturating_sub(1));
         let last = first.saturating_add(body.workers.unwrap_or(WORKERS).max(1)).min(workers);
-        let beyond = if is_page { BEYOND } else { 0.0 };
         let margin = beyond * (to - from);
         let lane = |lane: &Lane| {
             let near = |bar: &&Bar| bar.until.get() >= from - margin && bar.since.get() <= to + margin;
@@ -150,15 +168,43 @@ impl SimulatedRun {
             }
         };
         let lanes = &self.gantt.lanes[self.groups[first]..self.groups[last]];
-        let drawn = Gantt {
+        Gantt {
             title: self.gantt.title.clone(),
             lanes: lanes.iter().map(lane).collect(),
             window: Some([Seconds::new(from), Seconds::new(to)]),
             kinds: self.gantt.kinds.clone(),
-            beyond,
-        };
-        let (axis, svg) = (drawn.time_axis(), drawn.svg());
-        Window { events: self.events, span_s: span, workers, from_s: from, to_s: to, axis, svg }
+        }
+    }
+
+    /// A page gets more than the window, so that it can move the picture at once.
+    fn window(&self, body: &TimelineRequest) -> Window {
+        let part = self.part(body, BEYOND);
+        let [from_s, to_s] = part.window.unwrap_or([Seconds::ZERO; 2]).map(Seconds::get);
+        let narrow = (to_s - from_s) / PARTS;
+        let mut places: IndexMap<&str, usize> = IndexMap::new();
+        let mut lanes = Vec::new();
+        for lane in &part.lanes {
+            let mut bars: Vec<(f64, f64, i64, usize, usize)> = Vec::new();
+            for bar in &lane.bars {
+                let (since, until) = (bar.since.get(), bar.until.get());
+                let kind = bar.kind.map_or(-1, |kind| kind as i64);
+                let joins = |last: &&mut (f64, f64, i64, usize, usize)| {
+                    kind == last.2 && until - since < narrow && until - last.0 < narrow
+                };
+                if let Some(last) = bars.last_mut().filter(joins) {
+                    last.1 = last.1.max(until);
+                    last.4 += 1;
+                } else {
+                    let next = places.len();
+                    bars.push((since, until, kind, *places.entry(&bar.name).or_insert(next), 1));
+                }
+            }
+            let (group, name) = (lane.group.clone(), lane.name.clone());
+            lanes.push(DrawnLane { group, name, kind: lane.kind, bars });
+        }
+        let names = places.into_keys().map(str::to_owned).collect();
+        let (events, span_s, workers) = (self.events, self.span.get(), self.groups.len() - 1);
+        Window { events, span_s, workers, from_s, to_s, lanes, names, kinds: part.kinds }
     }
 }
 
@@ -182,11 +228,10 @@ pub(super) async fn timeline(
         let mut key = DefaultHasher::new();
         (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
         let run = kept.timelines.get(key.finish(), || SimulatedRun::new(&request, body.steps, &check))?;
-        let window = run.window(&body, !drawing);
         Ok(if drawing {
-            ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
+            ([(header::CONTENT_TYPE, "image/svg+xml")], run.part(&body, 0.0).svg()).into_response()
         } else {
-            Json(window).into_response()
+            Json(run.window(&body)).into_response()
         })
     };
     shared.work.heavy().run(work).await

@@ -56,3 +56,7 @@ pub(crate) fn lines(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
+
+/// Machines to choose from, for a small transformer.
+pub(crate) const OFFERS: &str = "[model]\nzoo = \"gpt3-1.3b\"\n[plan]\ntokens = 1e10\ndeadline = \"30 d\"\n\
+    [[plan.offers]]\nmachine = \"dgx-h100\"\nnodes = [1, 2]\n[[plan.offers]]\nmachine = \"p5\"\nspot = true\nnodes = [2]\n";

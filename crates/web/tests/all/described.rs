@@ -1,7 +1,7 @@
 //! What the API says of itself at `/api`, held against what it answers.
 
 use crate::asking::{
-    ALL_REDUCE, ASYNC, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, request,
+    ALL_REDUCE, ASYNC, OFFERS, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, request,
 };
 use crate::schema::violations;
 use axum::Router;
@@ -78,6 +78,8 @@ async fn answers_are_as_described() {
         ("/api/v1/replace", json!({ "scenario": REPLACEMENT })),
         ("/api/v1/plan", json!({ "scenario": SMALL, "global_batch": 64 })),
         ("/api/v1/layout", json!({ "scenario": SMALL, "role": "tensor" })),
+        ("/api/v1/decide", json!({ "scenario": OFFERS })),
+        ("/api/v1/stops", json!({ "scenario": SMALL })),
     ] {
         let question =
             format!("/paths/{}/post/requestBody/content/application~1json/schema", path.replace('/', "~1"));

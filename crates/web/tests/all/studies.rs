@@ -1,6 +1,8 @@
 //! Studies as the page asks for them: what they show can be applied, and what is wrong is said where it is.
 
-use crate::asking::{ALL_REDUCE, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, post};
+use crate::asking::{
+    ALL_REDUCE, OFFERS, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, post,
+};
 use axum::Router;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -139,5 +141,52 @@ async fn what_is_wrong_is_said_at_its_field() {
         assert_eq!(found.as_u16(), status, "{name}: {problem}");
         assert_eq!(problem["key"].as_str().unwrap_or_default(), key, "{name}: {problem}");
         assert!(!problem["remedy"].as_str().unwrap().contains("--"), "{name}: {problem}");
+    }
+}
+
+/// An option of a decision is the forecast of what its edits make of the text.
+#[tokio::test]
+async fn an_option_is_what_its_edits_predict() {
+    let app = app();
+    let body = json!({ "scenario": OFFERS });
+    let (_, _, bytes) = ask(&app, asking("/api/v1/decide", "application/x-ndjson", &body)).await;
+    let last = lines(&bytes).pop().unwrap();
+    let options = last["report"]["options"].as_array().unwrap();
+    assert_eq!(options.len(), 3);
+    for (place, option) in options.iter().enumerate() {
+        let edits = &last["uses"][place.to_string()]["edits"];
+        let forecast = used(&app, OFFERS, edits).await;
+        near(&forecast["prediction"]["iteration_s"], &option["figures"]["step_s"]);
+        near(&forecast["interval"]["iteration_s"][1], &option["figures"]["step_interval_s"][1]);
+    }
+    let recommended = last["report"]["recommended"].as_u64().unwrap() as usize;
+    assert!(options[recommended]["figures"]["late"].as_f64().unwrap() < 0.05);
+    // Without offers there is nothing to choose from.
+    let body = json!({ "scenario": SMALL });
+    let (status, _, bytes) = ask(&app, asking("/api/v1/decide", "application/json", &body)).await;
+    let problem: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!((status, &problem["key"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("plan.offers")));
+}
+
+/// Every stop of every slider is a scenario that some method predicts, and the current one changes nothing.
+#[tokio::test]
+async fn every_stop_is_valid() {
+    let app = app();
+    let machines = "[model]\nzoo = \"llama3-8b\"\n[cluster]\nmachine = \"dgx-h100\"\nmachines = 4\n";
+    for scenario in [QUICK_START, SMALL, ALL_REDUCE, machines] {
+        let sliders = post(&app, "/api/v1/stops", json!({ "scenario": scenario })).await;
+        let before = post(&app, "/api/v1/scenario", json!({ "scenario": scenario })).await;
+        let sliders = sliders.as_array().unwrap();
+        assert!(sliders.len() >= 3, "{scenario}: {sliders:?}");
+        for slider in sliders {
+            let stops = slider["stops"].as_array().unwrap();
+            for (place, stop) in stops.iter().enumerate() {
+                let edit = json!({ "scenario": scenario, "edit": [stop["edit"]] });
+                let after = post(&app, "/api/v1/scenario", edit).await;
+                assert!(after.get("problem").is_none(), "{}", after["problem"]);
+                let is_now = slider["now"].as_u64() == Some(place as u64);
+                assert!(!is_now || after["resolved"] == before["resolved"], "{stop}");
+            }
+        }
     }
 }

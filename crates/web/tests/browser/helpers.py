@@ -17,19 +17,19 @@ def picture(page, name, whole=False):
 
 
 def done(page, view="forecast"):
-    page.wait_for_selector(f"body[data-done={view}]", timeout=60_000)
+    page.wait_for_selector(f"body[data-done~={view}]", timeout=60_000)
 
 
-def state(page):
-    return page.get_attribute("#results", "data-state")
+def state(page, lane="results"):
+    return page.get_attribute(f"#{lane}", "data-state")
 
 
-def wait_for_state(page, name, timeout=30_000):
-    page.wait_for_selector(f"#results[data-state={name}]", timeout=timeout)
+def wait_for_state(page, name, lane="results", timeout=30_000):
+    page.wait_for_selector(f"#{lane}[data-state={name}]", timeout=timeout)
 
 
 def figure(page, name):
-    return page.locator(f"[data-figure='{name}'] dd").first.inner_text()
+    return page.locator(f"#answer [data-figure='{name}'] dd").first.inner_text()
 
 
 def text_of(page):
@@ -40,9 +40,20 @@ def wait_for_text(page, words, timeout=15_000):
     page.wait_for_function("(words) => document.querySelector('#text').value.includes(words)", arg=words, timeout=timeout)
 
 
+def tool(page, name):
+    """Opens a tool of the drawer."""
+    if page.get_attribute(f"#tab-{name}", "aria-selected") != "true":
+        page.click(f"#tab-{name}")
+
+
+def download(page, what):
+    page.click("#share")
+    return saved(page, f"#sharing [data-download={what}]")
+
+
 def edit(page, old, new):
     """Changes the text as somebody who types does."""
-    page.click("#tab-toml")
+    tool(page, "toml")
     assert old in text_of(page), (old, text_of(page))
     page.fill("#text", text_of(page).replace(old, new))
 

@@ -210,3 +210,17 @@ fn figures_lie_in_their_ranges_and_have_sources() {
     let llama = 419.0 / (54.0 * 24.0 * 16384.0);
     assert!((it.interruptions.value / llama - 1.0).abs() < 1e-3);
 }
+
+#[test]
+fn prices_lie_within_their_ranges() {
+    let prices = machines().unwrap().iter().filter_map(|(id, machine)| Some((id, machine.price.as_ref()?)));
+    for (id, price) in prices.clone() {
+        let spot = price.spot.map(|spot| (spot.hour, spot.range));
+        for (hour, [low, high]) in std::iter::once((price.hour, price.range)).chain(spot) {
+            assert!(is_positive(low) && low <= hour && hour <= high && high < 10.0 * low, "{id}");
+        }
+        assert!(price.spot.is_none_or(|spot| spot.hour < price.hour && is_positive(spot.node_rate)), "{id}");
+        assert!(price.date.len() == 7 && price.date.as_str() > "2024" && price.source.len() > 20, "{id}");
+    }
+    assert!(prices.count() > 20);
+}

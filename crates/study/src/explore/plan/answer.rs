@@ -86,6 +86,7 @@ impl PlanQuestion<'_> {
             families: families.collect::<Result<_, _>>()?,
             toml: self.section(&best.setup, &plan)?,
             currency: self.scenario.currency().to_owned(),
+            assumed_prices: self.assumed_prices(),
             gap: left_out.map_or(0.0, |least| (1.0 - least / best.value).max(0.0)),
             interrupted,
             advice: None,

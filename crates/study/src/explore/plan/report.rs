@@ -8,7 +8,7 @@ use serde_with::serde_as;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{AssumedPrice, Scenario};
 use stepcast_core::strategy::{Framework, PlanSection};
 
 /// The best plan, its alternatives, and the cost of every value of a dimension.
@@ -56,6 +56,10 @@ pub struct PlanReport {
     pub toml: String,
     /// The currency of all costs.
     pub currency: String,
+    /// Prices that nobody gave.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub assumed_prices: Vec<AssumedPrice>,
     /// By how much a plan that was not tried could be better at most, as a share; 0 if none can be.
     pub gap: f64,
     /// Whether the search was stopped before its end.

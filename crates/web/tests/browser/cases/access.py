@@ -9,15 +9,15 @@ def test_a_token_works_from_the_start(page):
     try:
         assert "token=open-sesame" in server.address, server.address
         page.goto(server.address)
-        done(page)
-        assert "token" not in page.url and page.title().startswith("vgg16")
+        done(page, "decide")
+        assert "token" not in page.url and page.title().startswith("llama3-70b")
         page.reload()
-        done(page)
+        done(page, "decide")
         other = page.context.browser.new_context()
         stranger = other.new_page()
         stranger.goto(server.address.split("?")[0])
-        stranger.wait_for_selector("#failure:visible")
-        assert "token" in stranger.inner_text("#failure") and "stepcast serve" in stranger.inner_text("#failure")
+        stranger.wait_for_selector("#problem:visible")
+        assert "token" in stranger.inner_text("#problem") and "stepcast serve" in stranger.inner_text("#problem")
         other.close()
     finally:
         server.stop()

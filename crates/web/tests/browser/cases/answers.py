@@ -3,7 +3,7 @@
 import json
 import time
 
-from helpers import done, edit, figure, picture, saved, state, wait_for_state, wait_for_text
+from helpers import done, download, edit, figure, picture, saved, state, wait_for_state, wait_for_text
 
 SLOW = "stale-synchronous"
 
@@ -17,35 +17,35 @@ def test_a_cancelled_run_leaves_a_labelled_answer(page):
     page.select_option("#example", SLOW)
     wait_for_state(page, "running")
     assert greyed(page)
-    page.wait_for_function("() => document.querySelector('#asked').textContent.includes('ssp') || document.querySelector('#asked').textContent.includes('stale')", timeout=10_000)
-    page.click("#cancel")
+    wait_for_text(page, "ssp")
+    page.click("#results .cancel")
     wait_for_state(page, "stale")
     if figure(page, "step time") == old:
-        assert greyed(page) and "vgg16 on 2 × NVIDIA Quadro RTX 4000" in page.inner_text("#status-text"), page.inner_text("#status-text")
-        assert "vgg16" in page.inner_text("#answered")
-        text, name = saved(page, "[data-download=toml]")
-        forecast = json.loads(saved(page, "[data-download=json]")[0])
+        assert greyed(page) and "vgg16 on 2 × NVIDIA Quadro RTX 4000" in page.inner_text("#results .status-text"), page.inner_text("#results .status-text")
+        assert "vgg16" in page.inner_text("#results .answered")
+        text, name = download(page, "toml")
+        forecast = json.loads(download(page, "json")[0])
         assert name == "vgg16.toml" and b"vgg16" in text and forecast["scenario"]["model"]["zoo"] == "vgg16"
     picture(page, "stale")
-    assert page.locator("#again").is_visible()
+    assert page.locator("#results .again").is_visible()
 
 
 def test_an_invalid_question_leaves_a_labelled_answer(page):
     edit(page, '"vgg16"', '"vgg61"')
     wait_for_state(page, "failed")
-    assert greyed(page) and "Below is the one for vgg16" in page.inner_text("#status-text")
-    assert "vgg61" in page.inner_text("#failure")
+    assert greyed(page) and "Still shown: vgg16" in page.inner_text("#results .status-text")
+    assert "vgg61" in page.inner_text("#problem")
     picture(page, "invalid")
     edit(page, '"vgg61"', '"vgg16"')
     wait_for_state(page, "fresh")
-    assert not greyed(page) and page.locator("#failure").is_hidden()
+    assert not greyed(page) and page.locator("#results .failure").is_hidden()
 
 
 def test_a_refused_method_leaves_a_labelled_answer(page):
     page.select_option("#method", "liu2022")
     wait_for_state(page, "failed")
-    assert greyed(page) and "strategy.architecture" in page.inner_text("#failure")
-    assert "--method" not in page.inner_text("#failure")
+    assert greyed(page) and "strategy.architecture" in page.inner_text("#results .failure")
+    assert "--method" not in page.inner_text("#results .failure")
 
 
 def test_a_change_replaces_the_run_at_once(page):
@@ -58,7 +58,7 @@ def test_a_change_replaces_the_run_at_once(page):
     done(page)
     took = time.monotonic() - since
     print(f"    from a run of the engine to another answer: {took:.2f} s")
-    assert took < 3 and "vgg16" in page.inner_text("#answered")
+    assert took < 3 and "vgg16" in page.inner_text("#results .answered")
 
 
 def test_changes_do_not_wait_for_the_engine(page):
@@ -70,14 +70,14 @@ def test_changes_do_not_wait_for_the_engine(page):
     page.wait_for_function("() => !document.querySelector('#text').value.includes('batch = 32')", timeout=30_000)
     assert state(page) == "running"
     # The run may end at any time, and hides the button.
-    page.evaluate("() => document.querySelector('#cancel').click()")
+    page.evaluate("() => document.querySelector('#results .cancel').click()")
 
 
 def test_the_headline_comes_first(page):
     page.select_option("#example", "async")
     wait_for_text(page, "async")
     since = time.monotonic()
-    page.wait_for_function("() => document.querySelector('#answered').textContent.includes('resnet50')", timeout=60_000)
+    page.wait_for_function("() => document.querySelector('#results .answered').textContent.includes('resnet50')", timeout=60_000)
     first = time.monotonic() - since
     assert state(page) in ("running", "fresh")
     begun = state(page)
@@ -112,14 +112,25 @@ def test_answers_are_announced(page):
     assert page.get_attribute("#said", "role") == "status"
 
 
-def test_a_baseline_is_pinned(page):
+def test_answers_are_pinned_and_kept_in_the_link(page):
     page.click("#pin")
-    page.locator("[data-key='strategy.batch']").focus()
-    page.keyboard.press("ArrowRight")
-    wait_for_text(page, "batch = 64")
+    for batch in [64, 128, 256]:
+        page.locator("[data-key='strategy.batch']").focus()
+        page.keyboard.press("ArrowRight")
+        wait_for_text(page, f"batch = {batch}")
+        done(page)
+        page.click("#pin") if batch < 256 else None
+    difference = page.locator("[data-pinned='throughput'] .difference >> nth=0").inner_text()
+    titles = page.locator("#pinned thead span").all_inner_texts()
+    assert difference.startswith("−") and len(titles) == 3 and "batch 32" in titles[0], (difference, titles)
+    picture(page, "pinned")
+    time.sleep(0.5)
+    page.reload()
     done(page)
-    difference = page.locator("[data-figure='throughput'] .difference").inner_text()
-    assert difference.startswith("+") and "batch 32" in page.inner_text("#pinned"), difference
-    picture(page, "baseline")
-    page.click("#unpin")
-    assert page.locator(".difference").count() == 0
+    assert page.locator("#pinned thead span").all_inner_texts() == titles
+    page.click("#pinned button[aria-label^='Show'] >> nth=0")
+    wait_for_text(page, "batch = 32")
+    done(page)
+    for _ in titles:
+        page.click("#pinned button[aria-label^='Unpin'] >> nth=0")
+    assert page.locator("#pinned").is_hidden()

@@ -3,7 +3,7 @@
 import json
 import time
 
-from helpers import done, edit, figure, picture, saved, text_of, wait_for_text
+from helpers import done, download, edit, figure, picture, saved, text_of, wait_for_text
 
 
 def test_the_quick_start_is_answered(page):
@@ -14,13 +14,6 @@ def test_the_quick_start_is_answered(page):
     picture(page, "desktop-light")
 
 
-def test_the_forecast_fits_two_screens(page):
-    bottom = page.evaluate("document.querySelector('#answer').getBoundingClientRect().bottom + scrollY")
-    assert bottom <= 2 * 860, bottom
-    folded = page.eval_on_selector_all("#answer details:not([open]) summary", "all => all.map((one) => one.textContent)")
-    assert "Scaling" in folded and "Where the time goes" in folded, folded
-
-
 def test_examples_can_be_chosen(page):
     names = page.eval_on_selector_all("#example option", "all => all.map((option) => option.value)")
     assert len(names) > 10
@@ -28,31 +21,28 @@ def test_examples_can_be_chosen(page):
     wait_for_text(page, "several")
     done(page)
     assert page.locator(".problem:visible").count() == 0
-    page.select_option("#example", "")
-    page.wait_for_function("() => document.querySelector('#asked').textContent.includes('resnet50')")
-    done(page)
 
 
-def test_a_slider_changes_text_form_and_answer(page):
+def test_a_slider_changes_text_sentence_and_answer(page):
     before = figure(page, "step time")
     slider = page.locator("[data-key='strategy.batch']")
     slider.focus()
     page.keyboard.press("ArrowRight")
     wait_for_text(page, "batch = 64")
     done(page)
-    assert page.input_value("[name='strategy.batch']") == "64"
+    assert page.inner_text("[data-chip=batch]") == "batch 64"
     assert figure(page, "step time") != before
     # Within a tenth of a second; a busy machine may take longer now and then.
     times = []
     for _ in range(16):
-        old = page.inner_text("#answered")
+        old = page.inner_text("#results .answered")
         times.append(page.evaluate(
             """async (old) => {
                 const slider = document.querySelector("[data-key='cluster.workers.0.count']");
                 const since = performance.now();
                 slider.value = Number(slider.value) + 1;
                 slider.dispatchEvent(new Event("input"));
-                const same = () => document.querySelector("#answered").innerText === old || !document.body.dataset.done;
+                const same = () => document.querySelector("#results .answered").innerText === old || !document.body.dataset.done.includes("forecast");
                 while (same() && performance.now() - since < 5000) await new Promise(requestAnimationFrame);
                 return performance.now() - since;
             }""", old))
@@ -60,21 +50,11 @@ def test_a_slider_changes_text_form_and_answer(page):
     print(f"    slider to answer: {times[0]:.0f} ms at best, {times[len(times) // 2]:.0f} ms median of {len(times)}")
 
 
-def test_the_text_changes_the_form(page):
+def test_the_text_changes_the_sentence(page):
     edit(page, "vgg16", "alexnet")
     page.wait_for_function("() => document.title.startsWith('alexnet')")
-    page.click("#tab-form")
-    assert page.input_value("[name='model.zoo']") == "alexnet"
+    assert "AlexNet" in page.inner_text("[data-chip=model]")
     assert "# How fast" in text_of(page), "comments stay"
-
-
-def test_labels_come_from_the_keys(page):
-    keys = page.evaluate("async () => (await fetch('/api/v1/keys')).json()")
-    meaning = {f"{section['path']}.{key['name']}": key["meaning"] for section in keys for key in section["keys"]}
-    label = page.locator("label:has([name='strategy.batch'])")
-    assert label.inner_text().startswith("Batch") and label.get_attribute("title") == meaning["strategy.batch"]
-    options = page.eval_on_selector_all("[name='strategy.precision'] option", "all => all.map((option) => option.value)")
-    assert "amp-bf16" in options, options
 
 
 def test_methods_stand_side_by_side(page):
@@ -89,18 +69,17 @@ def test_methods_stand_side_by_side(page):
 
 
 def test_everything_can_be_downloaded(page):
-    text, name = saved(page, "[data-download=toml]")
+    text, name = download(page, "toml")
     assert name == "vgg16.toml" and b"[model]" in text
-    forecast = json.loads(saved(page, "[data-download=json]")[0])
+    forecast = json.loads(download(page, "json")[0])
     assert forecast["prediction"]["method"] == "layerwise"
-    assert saved(page, "[data-download=csv]")[0].startswith(b"workers,")
-    assert b"Reproduce this report" in saved(page, "[data-download=html]")[0]
+    assert download(page, "csv")[0].startswith(b"workers,")
+    assert b"Reproduce this report" in download(page, "html")[0]
     for place in range(page.locator("#answer figure").count()):
         figure_ = f"#answer figure >> nth={place} >> "
         assert saved(page, figure_ + "[data-plot=svg]")[0].startswith(b"<svg")
         assert saved(page, figure_ + "[data-plot=png]")[0].startswith(b"\x89PNG")
     page.click("#tab-timeline")
-    page.wait_for_selector("#lanes svg", timeout=30_000)
     done(page, "timeline")
     assert len(saved(page, "[data-download=perfetto]")[0]) > 1000
     assert saved(page, "[data-download=timeline-svg]")[0].startswith(b"<svg")

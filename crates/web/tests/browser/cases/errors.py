@@ -14,13 +14,11 @@ def test_errors_say_where_and_what_to_do(page):
     line = 1 + text_of(page)[: text_of(page).index("vgg61")].count("\n")
     assert f"▸{line}\n" in page.inner_text("#lines"), page.inner_text("#lines")
     assert page.get_attribute("#text", "aria-invalid") == "true"
-    page.click("#failure button")
+    page.click("#problem button")
     selected = page.evaluate("(() => { const text = document.querySelector('#text'); return text.value.slice(text.selectionStart, text.selectionEnd); })()")
     assert "vgg61" in selected, selected
-    page.click("#tab-form")
-    field = page.locator("[name='model.zoo']")
-    assert field.get_attribute("aria-invalid") == "true" and field.input_value() == "vgg61"
-    assert "vgg16" in page.inner_text("#field-problem")
+    # Said once, with the chip marked.
+    assert page.get_attribute("[data-chip=model]", "aria-invalid") == "true" and page.locator(".problem:visible").count() == 1
     edit(page, '"vgg61"', '"vgg19"')
     page.wait_for_selector("#problem", state="hidden")
     done(page)
@@ -30,30 +28,24 @@ def test_errors_say_where_and_what_to_do(page):
 def test_a_text_that_is_no_toml_has_a_line(page):
     edit(page, "[data]", "[data")
     wait_for_state(page, "failed")
-    assert re.search(r"line \d+", page.inner_text("#failure")), page.inner_text("#failure")
+    assert re.search(r"line \d+", page.inner_text("#problem")), page.inner_text("#problem")
     assert "▸" in page.inner_text("#lines")
 
 
-def test_a_wrong_value_is_shown_at_its_field(page):
-    page.fill("[name='cluster.network.bandwidth']", "very fast")
-    page.press("[name='cluster.network.bandwidth']", "Enter")
-    page.wait_for_selector("#field-problem")
-    assert page.get_attribute("[name='cluster.network.bandwidth']", "aria-invalid") == "true"
-    assert page.get_attribute("[name='cluster.network.bandwidth']", "aria-describedby") == "field-problem"
-    assert page.input_value("[name='cluster.network.bandwidth']") == "very fast"
+def test_a_wrong_value_is_shown_at_its_chip(page):
+    page.click("[data-chip=network]")
+    page.fill("#picker [name=rate]", "very fast")
+    page.click("#picker .primary")
+    page.wait_for_selector("#problem:visible")
+    assert page.get_attribute("[data-chip=network]", "aria-invalid") == "true"
+    assert page.get_attribute("[data-chip=network]", "aria-describedby") == "problem"
+    assert page.inner_text("[data-chip=network]") == "very fast" and page.inner_text("[data-chip=architecture]") == "parameter-server"
     picture(page, "field-error")
-    page.fill("[name='cluster.network.bandwidth']", "25 Gbit/s")
-    page.press("[name='cluster.network.bandwidth']", "Enter")
-    page.wait_for_selector("#field-problem", state="detached")
+    page.click("[data-chip=network]")
+    page.fill("#picker [name=rate]", "25 Gbit/s")
+    page.click("#picker .primary")
+    page.wait_for_selector("#problem", state="hidden")
     done(page)
-
-
-def test_the_form_follows_a_text_with_an_error(page):
-    edit(page, '"vgg16"', '"vgg61"')
-    wait_for_state(page, "failed")
-    edit(page, "batch = 32", "batch = 48")
-    page.wait_for_function("() => document.querySelector(\"[name='strategy.batch']\").value === '48'")
-    assert page.input_value("[name='strategy.architecture']") == "parameter-server"
 
 
 def test_a_dead_server_is_noticed_and_found_again(page):
@@ -70,14 +62,14 @@ def test_a_dead_server_is_noticed_and_found_again(page):
     page.wait_for_selector("#server", state="hidden")
     wait_for_text(page, "batch = 64")
     done(page)
-    assert page.locator("#failure").is_hidden()
+    assert page.locator("#results .failure").is_hidden()
 
 
 def test_a_lost_upload_says_so(page):
     page.click("#tab-toml")
     page.fill("#text", '[model]\nprofile = "resnet-0123.json"\n')
     wait_for_state(page, "failed")
-    words = page.inner_text("#failure")
+    words = page.inner_text("#problem")
     assert "lost when the server ends" in words and "Upload the file again" in words, words
 
 

@@ -18,7 +18,7 @@ def test_a_trace_starts_as_bulk_synchronous_all_reduce(page):
     assert page.get_attribute("#upload-state a", "download") == "alone.json"
     assert "steps of" in page.inner_text("#upload-state")
     done(page)
-    assert page.locator("#failure:visible").count() == 0, page.inner_text("#failure")
+    assert page.locator("#results .failure:visible").count() == 0, page.inner_text("#results .failure")
 
 
 def test_a_batch_that_is_missing_is_asked_for(page):
@@ -46,7 +46,7 @@ def test_a_recording_of_a_real_job_is_uploaded(page):
     page.wait_for_selector("#upload-state a")
     assert "3 steps of" in page.inner_text("#upload-state"), page.inner_text("#upload-state")
     done(page)
-    assert page.locator("#failure:visible").count() == 0, page.inner_text("#failure")
+    assert page.locator("#results .failure:visible").count() == 0, page.inner_text("#results .failure")
     assert page.locator("#answer figure svg").count() >= 2
 
 
@@ -68,17 +68,17 @@ def test_what_would_help_is_applied_with_a_click(page):
     expected = rows.filter(has_text="2× bandwidth").locator("td").nth(1).inner_text()
     assert page.locator("button[aria-label^='Use:']").count() >= 5
     page.click("button[aria-label='Use: 2× bandwidth']")
-    page.wait_for_function("() => document.querySelector('#status-text').textContent !== '' || document.querySelector('#text').value.includes('bandwidth =')")
+    page.wait_for_function("() => document.querySelector('#results .status-text').textContent !== '' || document.querySelector('#text').value.includes('bandwidth =')")
     wait_for_text(page, "bandwidth")
     done(page)
-    assert page.locator("[data-figure='step time'] dd").first.inner_text() == expected
+    assert page.locator("#answer [data-figure='step time'] dd").first.inner_text() == expected
 
 
 def test_a_row_of_the_scaling_table_is_applied(page):
     page.click("summary:text-is('Scaling')")
-    before = page.inner_text("#answered")
+    before = page.inner_text("#results .answered")
     page.click("button[aria-label='Use: 8 workers']")
-    page.wait_for_function("(before) => document.querySelector('#answered').innerText !== before", arg=before)
+    page.wait_for_function("(before) => document.querySelector('#results .answered').innerText !== before", arg=before)
     done(page)
 
 
@@ -89,7 +89,7 @@ def test_a_search_starts_from_the_example(page):
     done_fields = page.eval_on_selector_all("#search-vary input", "all => all.map((one) => one.value)")
     assert "workers.0.count=0..16" in done_fields and page.input_value("#search-minimize") == "cost", done_fields
     assert page.eval_on_selector_all("#search-subject_to input", "all => all.map((one) => one.value)") == ["deadline<=1d", "minibatch<=2048"]
-    assert page.get_attribute("#results", "data-state") == "none"
+    assert page.get_attribute("#tools", "data-state") == "none"
     for place, values in enumerate(["workers.0.count=0..4", "workers.1.count=0..4", "servers.count=1..2"]):
         page.fill(f"#search-vary input >> nth={place}", values)
     page.click("#search-form [type=submit]")
@@ -100,11 +100,9 @@ def test_a_search_starts_from_the_example(page):
     before = text_of(page)
     page.click("#search-answer .use >> nth=0")
     done(page)
-    assert page.get_attribute("#tab-forecast", "aria-selected") == "true"
     best = text_of(page)
     assert best != before
-    page.click("#tab-search")
-    assert page.get_attribute("#results", "data-state") == "stale"
+    assert page.get_attribute("#tools", "data-state") == "stale"
     page.locator("#search-answer g[data-index] circle").first.click(force=True)
     page.click("#tip button")
     page.wait_for_function("(old) => document.querySelector('#text').value !== old", arg=best)

@@ -8,7 +8,6 @@ def opened(page):
     wait_for_text(page, "async")
     page.click("#tab-timeline")
     done(page, "timeline")
-    page.wait_for_selector("#lanes svg", timeout=30_000)
     return page.inner_text("#window")
 
 
@@ -24,7 +23,7 @@ def test_the_timeline_zooms(page):
     page.focus("#lanes")
     page.keyboard.press("ArrowRight")
     settled(page, near)
-    page.wait_for_function("() => document.querySelector('#lanes .bars').getAttribute('transform') === 'matrix(1 0 0 1 0 0)'")
+    page.wait_for_timeout(400)
     picture(page, "timeline")
     page.keyboard.press("0")
     page.wait_for_function("(old) => document.querySelector('#window').textContent === old", arg=whole)
@@ -53,19 +52,52 @@ def test_dragging_moves_the_picture_at_once(page):
     box = page.locator("#lanes").bounding_box()
     page.mouse.move(box["x"] + 600, box["y"] + 60)
     page.mouse.down()
-    before = page.get_attribute("#lanes .bars", "transform")
+    before = page.evaluate("document.querySelector('#lanes').toDataURL()")
     page.mouse.move(box["x"] + 540, box["y"] + 60, steps=4)
-    after = page.get_attribute("#lanes .bars", "transform")
+    after = page.evaluate("document.querySelector('#lanes').toDataURL()")
     page.mouse.up()
-    assert after != before, after
-    assert page.locator("#ruler span").count() >= 3
+    assert after != before
 
 
-def test_a_click_shows_details(page):
+def test_a_click_shows_details_and_a_range_is_measured(page):
     opened(page)
-    bar = page.locator("#lanes .bars g rect").first
-    bar.click(force=True)
+    box = page.locator("#lanes").bounding_box()
+    page.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 31)
     page.wait_for_function("() => document.querySelector('#details').textContent.includes(' to ')")
+    page.keyboard.down("Shift")
+    page.mouse.move(box["x"] + 500, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 700, box["y"] + 60, steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    assert " between " in page.inner_text("#details"), page.inner_text("#details")
+
+
+def test_operations_are_found(page):
+    opened(page)
+    names = page.evaluate("async () => (await (await fetch('/api/v1/timeline', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ scenario: document.querySelector('#text').value, steps: 5 }) })).json()).names")
+    page.fill("#find", names[0][:6])
+    assert "in sight" in page.inner_text("#window")
+    page.press("#find", "Enter")
+    assert names[0][:6].lower() in page.inner_text("#details").lower()
+
+
+def test_a_long_timeline_stays_small(page):
+    page.select_option("#example", "gpt3-175b")
+    wait_for_text(page, "gpt3-175b")
+    page.click("#tab-timeline")
+    page.fill("#steps", "1")
+    page.press("#steps", "Enter")
+    done(page, "timeline")
+    longest = page.evaluate("""async () => {
+        const since = performance.now();
+        document.querySelector("[data-move=in]").click();
+        await new Promise(requestAnimationFrame);
+        return performance.now() - since;
+    }""")
+    nodes = page.evaluate("document.querySelectorAll('#timeline *').length")
+    print(f"    {page.inner_text('#window')} {nodes} nodes, {longest:.0f} ms to zoom")
+    assert nodes < 100 and longest < 300
 
 
 def test_two_fingers_zoom_by_touch(page):
@@ -84,14 +116,3 @@ def test_two_fingers_zoom_by_touch(page):
             send("pointerup", 12, 600);
         }""")
     settled(page, whole)
-
-
-def test_colours_are_the_same_in_every_plot(page):
-    legend = page.evaluate("""() => [...document.querySelectorAll("#answer figure[data-name=breakdown] .plot > text")]
-        .filter((text) => text.textContent === "compute").map((text) => text.previousElementSibling.getAttribute("fill"))[0]""")
-    # Every plot of the page has patterns of its own.
-    assert legend.startswith("url(#") and legend.endswith("-series-0)"), legend
-    page.click("#tab-timeline")
-    done(page, "timeline")
-    classes = page.evaluate("""() => [...document.querySelectorAll("#lanes .bars rect")].map((rect) => rect.getAttribute("class"))""")
-    assert any(name.startswith("s0 ") for name in classes)
