@@ -112,7 +112,7 @@ function table(report, chosen) {
   const rows = report.options.map((option, index) => {
     const { figures } = option;
     const own = index === chosen;
-    const use = make("button", { type: "button", class: "use", disabled: own || !figures, "aria-label": `Show ${label(option)}` }, own ? "Shown" : "Show");
+    const use = make("button", { type: "button", class: "use", disabled: own || !figures, "aria-label": `${own ? "Shown" : "Show"}: ${label(option)}` }, own ? "Shown" : "Show");
     use.addEventListener("click", () => choose(index));
     if (!figures) return make("tr", {}, make("td", {}, label(option)), make("td", { class: "words bad", colspan: "4" }, option.refusal), make("td", {}));
     const parts = main(figures.breakdown.map(({ name, time_s }) => ({ name, value: time_s })));

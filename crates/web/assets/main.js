@@ -51,6 +51,7 @@ const lanes = {};
 
 // In a decision, the forecast is about an option: there is none before it is chosen.
 let turn = 0;
+let applying = false;
 async function look(asked = false) {
   if (!described?.question) return;
   const own = (turn += 1);
@@ -61,10 +62,15 @@ async function look(asked = false) {
     decision.refresh();
     if (document.body.dataset.done?.includes("decide") !== true) await decided;
     // Another question, or an option that is being made the scenario.
-    if (own !== turn || asking) return;
+    if (own !== turn || applying) return;
   } else lanes.decision.leave();
-  // Sliders wait for the answer: their stops take the server longer.
-  if (!deciding || described.written.cluster) lanes.results.look(forecast, described.question).then(() => state.scenario === described.scenario && sliders.show(state.scenario));
+  if (!deciding || described.written.cluster) {
+    // Sliders wait for an answer that comes soon: their stops take the server longer.
+    const answered = lanes.results.look(forecast, described.question);
+    const soon = described.methods.find(({ refusal }) => !refusal)?.quick;
+    if (soon) answered.then(() => own === turn && sliders.show(state.scenario));
+    else sliders.show(state.scenario);
+  }
   const tool = views[state.view];
   $("tool-status").hidden = !tool;
   if (tool) lanes.tools.look(tool, described.question, asked);
@@ -138,6 +144,7 @@ async function describe() {
 
 function accept(found, more) {
   described = found;
+  applying = false;
   decision.about(found);
   state.scenario = found.scenario;
   given ??= found.scenario;
@@ -276,6 +283,7 @@ decision.begin((more, chosen) => {
   version += 1;
   edits = more;
   given = null;
+  applying = true;
   describe();
 });
 pins.begin((pin) => {

@@ -41,7 +41,8 @@ export function lane(id) {
   function tell(state, problem = wanted?.invalid) {
     const { view, key, question } = wanted;
     const own = shown.get(view)?.key === key && key !== null;
-    row.show(state, { question, shown: shown.get(view), own, problem });
+    // What is wrong with the question stands at the question.
+    row.show(state, { question, shown: shown.get(view), own, problem: problem === wanted.invalid ? null : problem, invalid: wanted.invalid });
     tellDone(view, state === "fresh");
   }
 

@@ -27,17 +27,15 @@ export function row(id) {
   panel.querySelector(".status-place").replaceWith(bar, line, failure);
 
   // `shown` is the answer that can be seen, `own` whether it answers the question.
-  function show(state, { question, shown, own, problem }) {
+  function show(state, { question, shown, own, problem, invalid }) {
     panel.dataset.state = state;
     panel.dataset.own = Boolean(own);
     badge.textContent = state;
     text.textContent = words[state](own ? null : shown?.question);
-    const invalid = problem?.type === "urn:stepcast:invalid-scenario";
     again.hidden = state !== "stale" && (state !== "failed" || invalid);
     cancel.hidden = state !== "running";
     bar.removeAttribute("value");
-    // What is wrong with the question stands at the question.
-    say(failure, invalid ? null : problem);
+    say(failure, problem);
     const title = (state === "fresh" ? question : shown?.question) ?? null;
     answered.replaceChildren(...(title ? [make("strong", {}, title[0]), ` ${title[1]}`] : []));
     for (const button of panel.querySelectorAll("[data-download]")) button.disabled = !shown?.complete;

@@ -110,7 +110,7 @@ fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Result<(), S
         return Ok(());
     }
     let slot = table.entry(first).or_insert_with(|| match *first {
-        "workers" => Item::ArrayOfTables(ArrayOfTables::from_iter([Table::new()])),
+        "workers" | "offers" => Item::ArrayOfTables(ArrayOfTables::from_iter([Table::new()])),
         _ => Item::Table(Table::new()),
     });
     if let (Some(name), "device" | "network") = (slot.as_str(), *first) {
@@ -119,7 +119,7 @@ fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Result<(), S
     let no_element = |index: usize, length: usize| format!("`{first}` has no element {index} of {length}");
     match (slot, rest[0].parse::<usize>()) {
         (Item::ArrayOfTables(tables), Ok(index)) => {
-            if index == tables.len() && *first == "workers" {
+            if index == tables.len() && matches!(*first, "workers" | "offers") {
                 tables.push(Table::new());
             }
             let length = tables.len();

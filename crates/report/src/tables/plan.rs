@@ -213,7 +213,9 @@ pub fn training(training: &Training, report: &PlanReport) -> Table {
     }
     if let Some(cost) = training.cost {
         let between = |[low, high]: [f64; 2]| format!("{} to {}; ", money(low), money(high));
-        let more = training.cost_range.map_or(String::new(), between) + "all machines, spares included" + &assumed_price(report);
+        let more = training.cost_range.map_or(String::new(), between)
+            + "all machines, spares included"
+            + &assumed_price(report);
         row("cost", format!("{} {currency}", money(cost)), more);
     }
     if let Some(energy) = &training.energy {

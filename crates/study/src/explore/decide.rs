@@ -1,6 +1,6 @@
 //! Which machines to take: every kind and number that may be had, each with its best plan, its time, cost and risk.
 
-use super::plan::{Aim, PlanReport, Training, plan_within, usual_global_batch};
+use super::plan::{PlanReport, Training, plan_quickly, usual_global_batch};
 use crate::predict::interval::{self, Basis};
 use crate::predict::{methods, training};
 use schemars::JsonSchema;
@@ -149,7 +149,7 @@ pub fn decide(
                 let mut asked = scenario.clone();
                 asked.planning = Some(Planning { offers: Some(vec![alone]), ..open.clone() });
                 let done = options.len();
-                let report = plan_within(budget / of as u64, &asked, Aim::Time, &mut |_| watch(done, of));
+                let report = plan_quickly(budget / of as u64, &asked, &mut |_| watch(done, of));
                 report.and_then(|report| of_plan(offered, report))
             }
             None => unsplit(offered, &offer.machine, *nodes),
@@ -222,12 +222,8 @@ fn of_plan(offered: &Scenario, report: PlanReport) -> Result<OptionFigures, Faul
     let method = methods::named(report.prediction.method)?;
     let (step_interval_s, basis) = steps(&scenario, method, &report.prediction)?;
     let step = report.best.step;
-    let of_step = factors(step.get(), step_interval_s.map(Seconds::get));
-    let time_interval_s = report.training.as_ref().map(|training| {
-        let time = training.time.get();
-        let of_rate = training.time_range.map_or([1.0; 2], |ends| factors(time, ends.map(Seconds::get)));
-        interval(time, &[of_step, of_rate]).map(Seconds::new)
-    });
+    let time_interval_s =
+        report.training.as_ref().map(|training| training.time_range.unwrap_or([training.time; 2]));
     let memory =
         report.prediction.transformer.as_ref().map(|split| (split.memory.most, split.memory.capacity));
     let (memory, capacity) = memory.unwrap_or((report.best.memory, Bytes::ZERO));

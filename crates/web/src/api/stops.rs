@@ -63,8 +63,11 @@ fn sliders(shared: &Arc<Shared>, body: &ScenarioBody) -> Result<Vec<Slider>, Pro
     let trial = Trial { shared, body, own: scenario.to_file() };
     let mut sliders = Vec::new();
     for (key, label, now) in counted(&scenario, &written) {
-        let near = COUNTS.iter().copied().filter(|value| *value / REACH <= now && *value >= now / REACH);
-        let mut values: Vec<u64> = near.chain([now]).collect();
+        // Batches and splits are powers of two.
+        let usual = |value: &u64| !key.starts_with("strategy.") || value.is_power_of_two();
+        let near = |value: &u64| *value / REACH <= now && *value >= now / REACH;
+        let tried = COUNTS.iter().copied().filter(|value| near(value) && usual(value));
+        let mut values: Vec<u64> = tried.chain([now]).collect();
         values.sort_unstable();
         values.dedup();
         let stop = |value: u64| (value == now, value.to_string(), value.to_string());

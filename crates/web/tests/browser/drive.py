@@ -24,15 +24,16 @@ def cases():
         yield from ((name, test) for name, test in vars(module).items() if name.startswith("test_"))
 
 
-def serve_sources(context):
+def serve_sources(context, policy=[]):
     def answer(route):
         name = route.request.url.split("/", 3)[-1].split("#")[0].split("?")[0] or "index.html"
         file = ASSETS / name
         if "/" in name or not file.exists() or "token=" in route.request.url:
             return route.continue_()
-        response = route.fetch()
+        if not policy:
+            policy.append(route.fetch().headers.get("content-security-policy", ""))
         kind = {"js": "text/javascript", "html": "text/html", "css": "text/css", "svg": "image/svg+xml"}[name.rsplit(".")[-1]]
-        headers = {"content-type": kind, "content-security-policy": response.headers.get("content-security-policy", "")}
+        headers = {"content-type": kind, "content-security-policy": policy[0]}
         route.fulfill(body=file.read_bytes(), headers=headers)
 
     context.route(re.compile(r"^http://[^/]+/[^/]*$"), answer)
@@ -43,7 +44,7 @@ def run(name, test, chromium, server):
     if os.environ.get("ASSETS"):
         serve_sources(context)
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     page.server = server
     wrong = []
     page.on("pageerror", lambda error: wrong.append(str(error)))

@@ -36,7 +36,7 @@ def text_of(page):
     return page.input_value("#text")
 
 
-def wait_for_text(page, words, timeout=15_000):
+def wait_for_text(page, words, timeout=60_000):
     page.wait_for_function("(words) => document.querySelector('#text').value.includes(words)", arg=words, timeout=timeout)
 
 
@@ -47,7 +47,8 @@ def tool(page, name):
 
 
 def download(page, what):
-    page.click("#share")
+    if page.locator("#sharing").is_hidden():
+        page.click("#share")
     return saved(page, f"#sharing [data-download={what}]")
 
 

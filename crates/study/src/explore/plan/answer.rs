@@ -32,7 +32,10 @@ impl PlanQuestion<'_> {
         let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
         chosen.strategy.plan = Some(plan.clone());
         let prediction = Method.predict(&chosen)?;
-        let confirmation = Confirmation { ranked, ..report::by_engine(&chosen, best.step) };
+        let confirmation = match self.simulated {
+            true => Confirmation { ranked, ..report::by_engine(&chosen, best.step) },
+            false => Confirmation::default(),
+        };
         let rates = self.rates(&chosen)?;
         let interval =
             Intervals::new(&chosen, &Method).interval(&chosen, &prediction, &Clone::clone, false)?;
@@ -40,8 +43,8 @@ impl PlanQuestion<'_> {
         let training = rates.report(&chosen, best.step, half_width)?;
         let endless = rates.endless(self.progressing(&chosen)?);
         let close = match apart {
-            Some(_) => None,
-            None => self.close(&families, best)?,
+            None if self.simulated => self.close(&families, best)?,
+            _ => None,
         };
         // The engine knows why what it ranks first is not the fastest of the closed form.
         let fastest = families.best().filter(|_| ranked.is_none());

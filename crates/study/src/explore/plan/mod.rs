@@ -101,6 +101,8 @@ struct PlanQuestion<'a> {
     aim: Aim,
     /// What the search may cost.
     budget: u64,
+    /// Whether the event engine runs the best plan.
+    simulated: bool,
 }
 
 /// The best plan for the transformer of a scenario on its machines.
@@ -118,6 +120,15 @@ pub fn plan_within(
     let question = PlanQuestion { budget, ..PlanQuestion::of(scenario, aim)? };
     question.check_number()?;
     question.answer(true, watch)
+}
+
+/// The same by the closed form alone, where many searches make one answer.
+pub(crate) fn plan_quickly(
+    budget: u64,
+    scenario: &Scenario,
+    watch: &mut Watch<'_>,
+) -> Result<PlanReport, Fault> {
+    PlanQuestion { budget, simulated: false, ..PlanQuestion::of(scenario, Aim::Time)? }.answer(true, watch)
 }
 
 /// The result of a part of the search: small, and the same wherever it is computed.
@@ -187,7 +198,8 @@ impl<'a> PlanQuestion<'a> {
         let given = bounds.global_batch.or(base.global_batch);
         let global_batch = given.unwrap_or(1);
         let budget = cost::UNASKED;
-        let mut question = Self { scenario, shape, base, bounds, global_batch, setups, aim, budget };
+        let mut question =
+            Self { scenario, shape, base, bounds, global_batch, setups, aim, budget, simulated: true };
         if given.is_none() {
             question.global_batch = question.usual_global_batch()?;
         }
@@ -337,7 +349,7 @@ impl<'a> PlanQuestion<'a> {
         };
         let longer = |it: &Confirmation| it.difference.map(|difference| 1.0 + difference);
         // Stages of their own are another plan than that of the choice.
-        if families.best().is_none() {
+        if families.best().is_none() || !self.simulated {
             return Ok((best, None));
         }
         let own = by_engine(&best)?;

@@ -334,7 +334,7 @@ pub const CONFIRMED: f64 = 0.03;
 
 /// What the event engine says of a step that a closed form predicts.
 #[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Confirmation {
     /// Its step, without variation; none if it does not run the plan.
     #[serde(rename = "step_s", skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
-use stepcast_core::scenario::{MAX_WORKERS, Offer, Planning, Scenario};
+use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
     COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
 };
@@ -102,6 +102,12 @@ impl PlanQuestion<'_> {
     /// The offer whose machines a part has.
     pub(super) fn offer(&self, setup: &Setup) -> Option<&Offer> {
         self.bounds.offers.as_ref()?.get(setup.offer?)
+    }
+
+    /// Prices of offers that nobody gave.
+    pub(super) fn assumed_prices(&self) -> Vec<AssumedPrice> {
+        let offers = self.bounds.offers.iter().flatten();
+        offers.filter_map(|offer| offer.assumed_price(self.scenario)).collect()
     }
 
     /// The plan of which a part of the search varies what it tries in full.

@@ -131,6 +131,7 @@ fn best(
         setups,
         aim: Aim::Time,
         budget: cost::UNASKED,
+        simulated: false,
     };
     let Some(setup) = question.setups.first() else { return Ok(None) };
     let part = question.part(setup, true, &mut |_| ControlFlow::Continue(()))?;

@@ -5,13 +5,13 @@ from helpers import RECORDED, TRACE, done, picture, text_of, wait_for_text
 
 def test_a_trace_starts_as_bulk_synchronous_all_reduce(page):
     page.set_input_files("#file", TRACE)
-    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 40", timeout=20_000)
+    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 40", timeout=60_000)
     if page.locator("#upload-state form").count():
         assert "how many samples" in page.inner_text("#upload-state"), page.inner_text("#upload-state")
         picture(page, "ask-batch")
         page.fill("#upload-state input", "32")
         page.click("#upload-state button")
-    wait_for_text(page, "alone-", timeout=20_000)
+    wait_for_text(page, "alone-", timeout=60_000)
     text = text_of(page)
     assert 'architecture = "all-reduce"' in text and 'synchronisation = "bsp"' in text, text
     page.wait_for_selector("#upload-state a")
@@ -29,7 +29,7 @@ def test_a_batch_that_is_missing_is_asked_for(page):
     page.fill("#upload-state input", "16")
     page.click("#upload-state button")
     page.wait_for_function("() => document.querySelector('#upload-state').textContent.includes('my layers.csv:')")
-    wait_for_text(page, "my-layers", timeout=20_000)
+    wait_for_text(page, "my-layers", timeout=60_000)
     done(page)
 
 
@@ -38,11 +38,11 @@ def test_a_recording_of_a_real_job_is_uploaded(page):
         print("    skipped: the measurements are not at hand")
         return
     page.set_input_files("#file", RECORDED)
-    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 60", timeout=20_000)
+    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 60", timeout=60_000)
     if page.locator("#upload-state form").count():
         page.fill("#upload-state input", "32")
         page.click("#upload-state button")
-    wait_for_text(page, "resnet50_b32-", timeout=20_000)
+    wait_for_text(page, "resnet50_b32-", timeout=60_000)
     page.wait_for_selector("#upload-state a")
     assert "3 steps of" in page.inner_text("#upload-state"), page.inner_text("#upload-state")
     done(page)
@@ -57,7 +57,7 @@ def test_a_file_can_be_dropped(page):
             data.items.add(new File([text], "alone.json"));
             dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
         }""", TRACE.read_text())
-    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 20", timeout=20_000)
+    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 20", timeout=60_000)
 
 
 def test_what_would_help_is_applied_with_a_click(page):
