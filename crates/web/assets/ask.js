@@ -29,7 +29,7 @@ export function way(written) {
 }
 
 function chip(id, text, title, open, key = id) {
-  const button = make("button", { type: "button", class: "chip", "data-chip": id, "data-key": key, "aria-haspopup": "dialog", "aria-expanded": "false", title }, text);
+  const button = make("button", { type: "button", class: "chip", "data-chip": id, "data-about": key, "aria-haspopup": "dialog", "aria-expanded": "false", title }, text);
   button.addEventListener("click", () => open(button));
   return button;
 }
@@ -197,7 +197,8 @@ function sentence(written, resolved) {
     const offers = written.plan.offers.map(inside);
     return ["Train", modelChip(written), "on", amountChip(written), "within", deadlineChip(written), ", choosing among", ...offers.map((offer, place) => offerChip(offer, place, offers.length)), addChip(offers)];
   }
-  const network = (resolved?.cluster?.workers ?? []).reduce((sum, { count }) => sum + count, 0) > 1 ? ["joined by", networkChip(written, resolved)] : [];
+  const workers = (resolved?.cluster?.workers ?? [{ count: 2 }]).reduce((sum, { count }) => sum + count, 0);
+  const network = workers > 1 ? ["joined by", networkChip(written, resolved)] : [];
   const how = isTransformer(written) ? [] : ["by", architectureChip(written, resolved)];
   return ["Train", modelChip(written), "on", countChip(written, resolved), hardwareChip(written, resolved), ...network, "with", batchChip(written, resolved), ...how, "for", amountChip(written)];
 }
@@ -223,7 +224,7 @@ export function show(written, resolved, tracing) {
 export function found(key) {
   let name = (key ?? "").replaceAll(/\[(\d+)\]/g, ".$1");
   while (name !== "") {
-    const chip = $("sentence").querySelector(`[data-key="${CSS.escape(name)}"], [data-chip="${CSS.escape(name)}"]`);
+    const chip = $("sentence").querySelector(`[data-about="${CSS.escape(name)}"], [data-chip="${CSS.escape(name)}"]`);
     if (chip) return chip;
     name = name.split(".").slice(0, -1).join(".");
   }

@@ -36,6 +36,7 @@ export async function show(scenario) {
   try {
     sliders = await post("stops", { scenario });
   } catch {
+    asked = "";
     return;
   }
   if (asked !== scenario) return;

@@ -50,6 +50,7 @@ def test_a_wrong_value_is_shown_at_its_chip(page):
 
 def test_a_dead_server_is_noticed_and_found_again(page):
     server = page.server
+    page.wait_for_selector("[data-key='strategy.batch']")
     server.stop()
     try:
         page.locator("[data-key='strategy.batch']").focus()
