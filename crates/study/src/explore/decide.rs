@@ -253,7 +253,7 @@ fn unsplit(scenario: &Scenario, machine: &str, nodes: u64) -> Result<OptionFigur
     let prediction = method.predict(scenario)?;
     let (step_interval_s, basis) = steps(scenario, method, &prediction)?;
     let step = prediction.iteration;
-    let samples = scenario.data.map(|data| data.samples as f64 * data.epochs as f64);
+    let samples = scenario.data.and_then(|data| Some(data.samples? as f64 * data.epochs as f64));
     let time = samples.map(|samples| Seconds::new(samples / prediction.throughput.get()));
     let of_step = factors(step.get(), step_interval_s.map(Seconds::get));
     let capacity = scenario.cluster.smallest_memory();
