@@ -137,7 +137,7 @@ impl Profile {
         let requested = step.start[first];
         let span = step.end[last] - requested;
         let at_once = transfers.iter().all(|&op| step.start[op].total_cmp(&requested).is_eq());
-        if !at_once || !(span > 0.0 && window > 0.0) || transfers.iter().all(|&op| size(op) <= window) {
+        if !(at_once && span > 0.0 && window > 0.0) || transfers.iter().all(|&op| size(op) <= window) {
             return transfers;
         }
         let (large, small): (Vec<usize>, Vec<usize>) = transfers.iter().partition(|&&op| size(op) > window);

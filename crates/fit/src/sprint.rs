@@ -190,7 +190,7 @@ fn whole_threads(lines: &BTreeMap<&str, LinearKernel>, timings: &[ComponentTimin
     let pairs = runs.filter_map(|run| Some((threads(lines, run).steady()?, run.iterations?)));
     let (gpu, update): (Vec<_>, Vec<_>) =
         pairs.map(|(steady, [gpu, update])| ((steady.gpu, gpu), (steady.update, update))).unzip();
-    Quality::from_pairs(gpu.into_iter()).zip(Quality::from_pairs(update.into_iter())).map(<[_; 2]>::from)
+    Quality::from_pairs(gpu).zip(Quality::from_pairs(update)).map(<[_; 2]>::from)
 }
 
 /// The threads of a run with fitted components.

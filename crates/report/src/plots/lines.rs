@@ -13,6 +13,9 @@ const MARKED: usize = 40;
 /// Numbers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 8.0;
 
+/// The points of a line, from left to right.
+type LinePoints = Vec<(f64, f64)>;
+
 /// Lines over one axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
@@ -57,14 +60,14 @@ impl Lines {
     /// The drawing.
     pub fn svg(&self) -> String {
         let good = |&(x, y): &(f64, f64)| drawable(x) && drawable(y) && y >= 0.0;
-        let lines: Vec<(usize, &str, Vec<(f64, f64)>)> = self
+        let lines: Vec<(usize, &str, LinePoints)> = self
             .lines
             .iter()
             .enumerate()
             .map(|(place, (name, points))| {
                 (place, name.as_str(), points.iter().copied().filter(good).collect())
             })
-            .filter(|(_, _, points): &(usize, &str, Vec<(f64, f64)>)| !points.is_empty())
+            .filter(|(_, _, points): &(usize, &str, LinePoints)| !points.is_empty())
             .collect();
         let all = || lines.iter().flat_map(|(_, _, points)| points.iter().copied());
         let (Some((low, high)), Some((_, top))) =
