@@ -81,6 +81,7 @@ class ScenarioKeywords(Keywords, total=False):
     expert: Any
     frameworks: Any
     global_batch: Any
+    late_day: Any
     loss: Any
     may_fit: Any
     micro_batch: Any

@@ -114,8 +114,11 @@ pub fn duration(time: Seconds) -> String {
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;
     let seconds = time.get();
-    if !(120.0..1e15).contains(&seconds) {
+    if seconds < 120.0 || seconds.is_nan() {
         return time.human();
+    }
+    if seconds >= 1e9 {
+        return in_years(seconds / 31_557_600.0);
     }
     let whole = |unit: u64| (seconds / unit as f64).round() as u64;
     if whole(1) < 2 * HOUR {
@@ -130,6 +133,15 @@ pub fn duration(time: Seconds) -> String {
     match hours / 24 {
         days if days < 100 => pair(days, "d", hours % 24, "h"),
         days => format!("{} d", count(days)),
+    }
+}
+
+/// Times that nobody waits for.
+fn in_years(years: f64) -> String {
+    match years {
+        ..10.0 => format!("{years:.1} years"),
+        ..1e6 => format!("{years:.0} years"),
+        _ => "more than a million years".to_owned(),
     }
 }
 
@@ -271,8 +283,9 @@ mod tests {
         assert_eq!(say(7199.9), "2 h");
         assert_eq!(say(9060.0), "2 h 31 min");
         assert_eq!(say(270_000.0), "3 d 3 h");
-        assert_eq!(say(1e9), "11,574 d");
-        assert_eq!(say(f64::INFINITY), "inf s");
+        assert_eq!(say(1e8), "1,157 d");
+        assert_eq!(say(1e9), "32 years");
+        assert_eq!(say(f64::INFINITY), "more than a million years");
     }
 
     #[test]

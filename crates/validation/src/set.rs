@@ -222,6 +222,6 @@ pub(crate) mod test_reports {
         for set in all() {
             assert!(set.definition().is_ok(), "{}: {:?}", set.name, set.definition().err());
         }
-        assert_eq!(all().len(), 18);
+        assert_eq!(all().len(), 19);
     }
 }

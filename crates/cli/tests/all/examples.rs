@@ -67,7 +67,11 @@ fn the_echoed_scenario_gives_the_same_prediction() {
         assert!(!methods.is_empty(), "{path}");
         for method in &methods {
             // A plan divides only multiples of its ranks.
-            let workers = if text.contains("[strategy.plan]") { "64,128" } else { "2,4" };
+            let workers = match text.contains("[strategy.plan]") {
+                true if text.contains("expert = 64") => "1024,2048",
+                true => "64,128",
+                false => "2,4",
+            };
             let ask = ["--method", method, "--workers", workers];
             let first = json(&[&["predict", path][..], &ask, &QUICK].concat());
             let scenario: toml::Table = serde_json::from_value(first["scenario"].clone()).unwrap();

@@ -351,7 +351,7 @@ fn timelines_that_cannot_be_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("timeline.json");
     let out = out.to_str().unwrap();
-    for method in ["auto", "layerwise", "zeng2023"] {
+    for method in ["auto", "layerwise"] {
         let stderr = refused(&["predict", "--method", method, "--timeline", out]);
         assert!(stderr.contains("closed form") && stderr.contains("--> --timeline "), "{stderr}");
         assert!(stderr.contains("add `--method simulate`"), "{stderr}");

@@ -144,9 +144,6 @@ pub(super) fn human(value: f64, units: &[Unit]) -> String {
     let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
     let unit = best_unit(rounded, units);
     let scaled = rounded / power_of_ten(unit.exponent);
-    if unit.name == "s" && scaled >= 1e7 {
-        return in_years(scaled / 31_557_600.0);
-    }
     if scaled.abs() >= 1e7 || (scaled != 0.0 && scaled.abs() < 1e-3) {
         return format!("{scaled:.3e} {}", unit.name);
     }
@@ -158,15 +155,6 @@ pub(super) fn human(value: f64, units: &[Unit]) -> String {
         false => &text,
     };
     format!("{text} {}", unit.name)
-}
-
-/// Times that nobody waits for.
-fn in_years(years: f64) -> String {
-    match years {
-        ..10.0 => format!("{years:.1} years"),
-        ..1e6 => format!("{years:.0} years"),
-        _ => "more than a million years".to_owned(),
-    }
 }
 
 /// Accepts a string with a unit; the error for a bare number contains a remedy.

@@ -271,7 +271,6 @@ impl Scenario {
             .saturating_mul(self.strategy.accumulation)
     }
 
-    /// The software of the parameter servers. Unless the scenario names it, nothing is added to what was measured of
     /// Samples of one epoch, where a data set gives them or their tokens.
     pub fn epoch_samples(&self) -> Option<u64> {
         let data = self.data?;
@@ -279,6 +278,7 @@ impl Scenario {
         data.samples.or_else(|| Some((data.tokens? / sequence()?).ceil() as u64))
     }
 
+    /// The software of the parameter servers. Unless the scenario names it, nothing is added to what was measured of
     /// servers: a start-up, a rate of hosts, or the server operations of a profile.
     pub fn server_software(&self) -> ServerSoftware {
         let network = &self.cluster.network;

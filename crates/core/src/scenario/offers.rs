@@ -29,7 +29,7 @@ keys! {
         /// One worker for one hour.
         worker_hour: f64 => f64, optional("as `[price]` says"), Check::NotNegative("a price such as 2.5"), Resolved;
         /// One machine with all its workers for one hour, beside what its workers cost.
-        node_hour: f64 => f64, optional("as `[price]` says, otherwise assumed by `stepcast machines`"), Check::NotNegative("a price such as 20.0"), Resolved;
+        node_hour: f64 => f64, optional("as `[price]` says, otherwise what the catalog assumes"), Check::NotNegative("a price such as 20.0"), Resolved;
         /// How often a machine is taken back in an hour, for rented machines that may be (spot).
         node_rate: f64 => f64, optional("as `[failures]` says"), Check::NotNegative("a rate such as 0.01"), Resolved;
     }

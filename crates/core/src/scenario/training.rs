@@ -37,6 +37,14 @@ keys! {
 section_of!(DataSet, DataSection);
 
 impl DataSet {
+    /// Refuses epochs of nothing.
+    pub(super) fn checked(self) -> Result<Self, Fault> {
+        if self.samples.is_none() && self.tokens.is_none() && self.lengths.is_none() {
+            return Err(Fault::new("the data set has no `samples`", "add `samples = 1281167`, or `tokens`"));
+        }
+        Ok(self)
+    }
+
     /// Documents that are shorter than samples.
     pub fn documents(&self) -> Option<Documents> {
         self.lengths.map(|lengths| Documents { packing: self.packing, lengths })

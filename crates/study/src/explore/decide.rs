@@ -369,7 +369,8 @@ mod tests {
         }
         let spot = decision.options[2].figures.as_ref().unwrap().training.as_ref().unwrap();
         let plain = decision.options[1].figures.as_ref().unwrap().training.as_ref().unwrap();
-        assert!(spot.interruptions / spot.time.get() > 2.0 * plain.interruptions / plain.time.get());
+        let of_one = |training: &Training, nodes: f64| training.interruptions / training.time.get() / nodes;
+        assert!(of_one(spot, 4.0) > 1.5 * of_one(plain, 8.0));
     }
 
     #[test]

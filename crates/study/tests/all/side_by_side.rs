@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::scenario::{Edit, Scenario};
-use stepcast_core::strategy::Fusion;
+use stepcast_core::strategy::{BufferReading, Fusion};
 use stepcast_study::Request;
 use stepcast_study::predict::methods;
 
@@ -182,6 +182,10 @@ fn scenario(file: &Path, changes: &[&str]) -> Scenario {
         all.filter(|change| *change != BUCKETS).map(|change| Edit::parse(change).unwrap()).collect();
     let request = Request::open(file.to_str().unwrap(), overrides).unwrap();
     let mut scenario = request.scenario().unwrap().as_ref().clone();
+    // The engine's messages wait while others are sent.
+    if let Fusion::Buffer { reading, .. } = &mut scenario.strategy.exchange.fusion {
+        *reading = BufferReading::Concurrent;
+    }
     if changes.contains(&BUCKETS) {
         scenario.strategy.exchange.fusion = Fusion::Buckets([1, 2, 3].into());
     }

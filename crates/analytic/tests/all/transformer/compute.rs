@@ -68,7 +68,7 @@ fn the_host_is_a_floor() {
     assert!(narrow.part(PartKind::Host).get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
     assert!((narrow.iteration / wider.iteration - 1.0).abs() < 1e-9);
     let compiled = shape("512", "compiled = true\n");
-    assert!(compiled.iteration < narrow.iteration * 0.6, "{} {}", compiled.iteration, narrow.iteration);
+    assert!(compiled.iteration < narrow.iteration * 0.65, "{} {}", compiled.iteration, narrow.iteration);
     let large = predict(&["strategy.plan.micro-batch=8", "strategy.plan.global-batch=8"]);
     assert!(large.breakdown.iter().all(|part| part.kind != PartKind::Host), "{:?}", large.breakdown);
 }

@@ -89,7 +89,7 @@ impl ScenarioFile {
             uncertain,
             strategy,
             input: self.input.unwrap_or_default().resolve(files).map_err(below("input"))?,
-            data: self.data.map(|data| data.resolve(files)).transpose().map_err(below("data"))?,
+            data: self.data.map(|data| data.resolve(files)?.checked()).transpose().map_err(below("data"))?,
             price: self.price.map(|price| price.resolve(files)).transpose().map_err(below("price"))?,
             planning: self.plan.map(|plan| plan.resolve(files)).transpose().map_err(below("plan"))?,
             failures: self.failures.map(|it| it.resolve(files)).transpose().map_err(below("failures"))?,

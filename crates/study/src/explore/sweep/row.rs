@@ -46,6 +46,7 @@ pub struct PointFigures {
     pub update: Option<Seconds>,
     /// The gradient by its kernels, where these were measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub kernels: Vec<GradientKernel>,
     /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,

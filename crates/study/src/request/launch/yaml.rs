@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(keys.truth("f").unwrap(), Some(false));
         assert_eq!(keys.real("j").unwrap(), Some(0.25));
         assert_eq!(keys.number("k.l").unwrap(), Some(3));
-        assert_eq!(keys.rest(), ["b.c"]);
+        assert_eq!(keys.rest(), ["b.c", "h", "k.m"]);
     }
 
     #[test]
