@@ -1,5 +1,7 @@
 //! Checks that the tables of docs/scenario.md and the keywords of the Python package match the declarations of the keys.
 
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -78,6 +78,9 @@ pub(crate) struct Check {
     keep: Option<PathBuf>,
 }
 
+/// A check and its text.
+type CheckedAnswer = Result<(Checked, Answer), Fault>;
+
 impl Check {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let terms =
@@ -128,11 +131,7 @@ impl Check {
 
     /// Answers whenever the log has grown, until the run has ended, enough updates were written, or Ctrl-C is pressed. The last
     /// answer is returned.
-    fn followed(
-        &self,
-        log: &Path,
-        answer: &dyn Fn(&Path, bool) -> Result<(Checked, Answer), Fault>,
-    ) -> Result<(Checked, Answer), Fault> {
+    fn followed(&self, log: &Path, answer: &dyn Fn(&Path, bool) -> CheckedAnswer) -> CheckedAnswer {
         signal::listen("Stopped.");
         let mut updates = 0;
         loop {

@@ -64,7 +64,7 @@ fn error<'a>(runs: impl Iterator<Item = &'a Run>, by: Option<&Scenario>) -> f64 
 #[test]
 fn one_run_of_a_source_tells_about_its_siblings() {
     let Ok(text) = std::fs::read_to_string(RUNS) else {
-        println!("left out: {RUNS} is not there");
+        eprintln!("left out: {RUNS} is not there");
         return;
     };
     let runs = runs(&text);
@@ -74,7 +74,6 @@ fn one_run_of_a_source_tells_about_its_siblings() {
     let calibration = calibrate(&given.request, MethodChoice::Auto, &measured).unwrap();
     let by = Scenario { priors: calibration.priors, ..given.request.scenario().unwrap().as_ref().clone() };
     let [before, after] = [error(siblings(), None), error(siblings(), Some(&by))];
-    println!("mean error of {} siblings: {before:.3}, after one run {after:.3}", siblings().count());
     assert!(error(std::iter::once(given), Some(&by)) < 0.02);
     assert!(after < 0.08 && after < before, "{before} {after}");
 }

@@ -110,9 +110,11 @@ fn check_one_job(all: &[Rank], aligned: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The rank of every trace at a path, with its steps: time, time that the device computes, and time that it waits for data.
-/// Empty if there is no trace of PyTorch's profiler.
-pub fn rank_traces(path: &Path) -> Result<Vec<(u64, Vec<[Seconds; 3]>)>, Fault> {
+/// A rank with its steps: time, time that the device computes, and time that it waits for data.
+pub type RankSteps = (u64, Vec<[Seconds; 3]>);
+
+/// The rank of every trace at a path, with its steps. Empty if there is no trace of PyTorch's profiler.
+pub fn rank_traces(path: &Path) -> Result<Vec<RankSteps>, Fault> {
     let paths = [path.to_owned()];
     let mut all = Vec::new();
     read_all(path, &Options::default().reading(&paths), MOST_RECORDS, &mut all)?;

@@ -67,10 +67,13 @@ pub(super) fn rank_of(path: &Path, otherwise: u64) -> u64 {
     name[digits..].parse().unwrap_or(otherwise)
 }
 
+/// The rank, when its host asked for a collective, and how long that took.
+type Arrival = (u64, u64, f64);
+
 /// The recording of dumps with rank, name and text.
 pub(super) fn read(dumps: &[(u64, String, String)]) -> Result<RankRecording, Fault> {
-    // By group and number: the rank, when its host asked for it, and how long it took.
-    let mut collectives: BTreeMap<(String, u64), Vec<(u64, u64, f64)>> = BTreeMap::new();
+    // By group and number.
+    let mut collectives: BTreeMap<(String, u64), Vec<Arrival>> = BTreeMap::new();
     for (rank, name, text) in dumps {
         let dump: FlightDump = serde_json::from_str(text).map_err(|error| {
             Fault::in_file(name.clone(), error.to_string(), "write the dump as JSON, with its `entries`")

@@ -170,8 +170,11 @@ pub fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
     Ok(to)
 }
 
+/// A share with its range.
+type RangedShare = (f64, Option<[f64; 2]>);
+
 /// The goodput of a transformer's training on its machines, and its range; none if it is no transformer.
-pub(crate) fn goodput(scenario: &Scenario) -> Result<Option<(f64, Option<[f64; 2]>)>, Fault> {
+pub(crate) fn goodput(scenario: &Scenario) -> Result<Option<RangedShare>, Fault> {
     if scenario.transformer_of_plan().is_err() {
         return Ok(None);
     }

@@ -102,6 +102,7 @@ def test_links_are_copied_over_plain_http(page):
     # Browsers have no clipboard for pages that come over HTTP from another machine.
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.evaluate("document.addEventListener('copy', () => (window.copied = document.activeElement.value))")
+    page.click("#share")
     page.click("#copy")
     page.wait_for_function("() => document.querySelector('#copy').textContent === 'Copied'")
     assert "#1." in page.evaluate("window.copied")
