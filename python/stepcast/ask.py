@@ -39,13 +39,19 @@ def predict(
 ) -> results.Forecast:
     """A forecast with reasons and a scaling curve: `stepcast predict`.
 
+    One number of `workers` changes the scenario; several are those of the scaling curve.
+
     >>> import stepcast
     >>> forecast = stepcast.predict(zoo="vgg16", batch=64, workers=[1, 2, 4])
     >>> [point.workers for point in forecast.scaling]
     [1, 2, 4]
     """
     asked = scenario_of(scenario, set, keywords)
-    numbers = [workers] if isinstance(workers, int) else None if workers is None else whole(workers, "workers")
+    numbers = None
+    if workers is not None:
+        numbers = whole([workers] if isinstance(workers, int) else workers, "workers")
+    if isinstance(workers, int):
+        asked = asked.resized(workers)
     return results.Forecast(_stepcast.predict(asked, method, numbers, worth))
 
 

@@ -106,7 +106,8 @@ class PlanTraining:
     spares_suffice: float | None = None
     recommended_spares: int | None = None
     cost: float | None = None
-    energy: Mapping[str, float] | None = None
+    cost_range: tuple[float, float] | None = None
+    energy: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,10 @@ impl ScenarioFlags {
             (Some("-"), _) => stepcast_study::Request::from_reader("<stdin>", io::stdin().lock(), edits),
             (Some(path), _) => stepcast_study::Request::open(path, edits),
         };
-        let sized = inner.and_then(|inner| match self.worker_edits(&inner)? {
-            edits if edits.is_empty() => Ok(inner),
-            edits => Ok(inner.changed(edits)),
+        let number = self.workers.as_ref().and_then(|workers| workers.single()).filter(|_| !self.is_model());
+        let sized = inner.and_then(|inner| match number {
+            Some(number) => inner.resized(number),
+            None => Ok(inner),
         });
         match sized {
             Ok(inner) => Ok(Request { inner, edits: written }),
@@ -183,23 +184,6 @@ impl ScenarioFlags {
             Some(path) => is_onnx(path) || is_launch(path),
             None => self.model.is_some(),
         }
-    }
-
-    /// The edits that give a scenario the number of workers of `--workers`: groups keep their proportions.
-    fn worker_edits(&self, request: &stepcast_study::Request) -> Result<Vec<Edit>, Fault> {
-        let number = self.workers.as_ref().and_then(|workers| workers.single());
-        let Some(number) = number.filter(|_| !self.is_model()) else { return Ok(Vec::new()) };
-        let groups = request.file()?.cluster.workers.map_or(0, |groups| groups.len());
-        if groups < 2 {
-            return Ok(vec![Edit::set("cluster.workers.count", number)]);
-        }
-        let shares = request.scenario()?.cluster.shares(number);
-        let edit = |(group, share): (usize, u32)| match share {
-            0 => Edit::from_form(&format!("cluster.workers.{group}"), None),
-            share => Edit::set(format!("cluster.workers.{group}.count"), share),
-        };
-        // From the last, so that places stay as they are while groups go.
-        Ok(shares.into_iter().enumerate().rev().map(edit).collect())
     }
 }
 

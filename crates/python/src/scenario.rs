@@ -160,6 +160,11 @@ impl Scenario {
         Self::from_request(py, self.asked_with(value::changes(set, keywords)?))
     }
 
+    /// The same scenario with this number of workers.
+    fn resized(&self, py: Python<'_>, workers: u32) -> PyResult<Self> {
+        Self::from_request(py, self.request.resized(workers).map_err(Problem::from)?)
+    }
+
     #[getter]
     fn name(&self) -> &str {
         self.resolved.name()

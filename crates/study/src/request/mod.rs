@@ -217,6 +217,21 @@ impl Request {
         Ok(Self { only_profile: true, ..Self::new(document, files, edits) })
     }
 
+    /// The same scenario with this number of workers: groups keep their proportions.
+    pub fn resized(&self, number: u32) -> Result<Self, Fault> {
+        let groups = self.file()?.cluster.workers.map_or(0, |groups| groups.len());
+        if groups < 2 {
+            return Ok(self.changed([Edit::set("cluster.workers.count", number)]));
+        }
+        let shares = self.scenario()?.cluster.shares(number);
+        let edit = |(group, share): (usize, u32)| match share {
+            0 => Edit::from_form(&format!("cluster.workers.{group}"), None),
+            share => Edit::set(format!("cluster.workers.{group}.count"), share),
+        };
+        // From the last, so that places stay as they are while groups go.
+        Ok(self.changed(shares.into_iter().enumerate().rev().map(edit)))
+    }
+
     /// The same request with further edits; files are read again.
     pub fn changed(&self, edits: impl IntoIterator<Item = Edit>) -> Self {
         let edits = self.edits.iter().cloned().chain(edits).collect();

@@ -78,6 +78,7 @@ def test_a_file_that_is_no_trace_is_refused(page):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(b"nothing of the kind")
         file.flush()
+        page.click("[data-way=trace]")
         page.set_input_files("#file", file.name)
         page.wait_for_selector("#upload-state strong")
     assert "import reads" in page.inner_text("#upload-state")

@@ -66,7 +66,8 @@ def test_phone(page):
     # Labels of plots have at least nine pixels.
     size = page.evaluate("""() => {
         const svg = document.querySelector("#answer figure svg");
-        return 10 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+        const sizes = [...svg.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize));
+        return Math.min(...sizes) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
     }""")
     assert size >= 9, size
 
