@@ -23,6 +23,7 @@ def test_a_trace_starts_as_bulk_synchronous_all_reduce(page):
 
 def test_a_batch_that_is_missing_is_asked_for(page):
     layers = b"layer,forward_ms,backward_ms,bytes\nfirst,1,2,4000\nsecond,2,3,8000\n"
+    page.click("[data-way=trace]")
     page.set_input_files("#file", {"name": "my layers.csv", "mimeType": "text/csv", "buffer": layers})
     page.wait_for_selector("#upload-state form")
     assert "--batch" not in page.inner_text("#upload-state")
