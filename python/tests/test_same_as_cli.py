@@ -17,7 +17,7 @@ ALL = [*EXAMPLES, ROOT / "examples/one-worker.json", ROOT / "examples/notebook/s
 
 def workers(path: Path) -> tuple[int, int]:
     """Two numbers of workers for which the scenario is valid: a plan needs whole replicas."""
-    own = {"deepseek-v3.toml": (1024, 2048), "gpt-oss-nvl72.toml": (64, 128), "lora.toml": (1, 2)}
+    own = {"deepseek-v3.toml": (1024, 2048), "gpt-oss-nvl72.toml": (64, 320), "lora.toml": (1, 2)}
     return own.get(path.name, (256, 512) if "[strategy.plan]" in path.read_text() else (2, 4))
 
 

@@ -67,10 +67,12 @@ fn the_echoed_scenario_gives_the_same_prediction() {
         assert!(!methods.is_empty(), "{path}");
         for method in &methods {
             // A plan divides only multiples of its ranks.
-            let workers = match text.contains("[strategy.plan]") {
-                true if text.contains("expert = 64") => "1024,2048",
-                true => "64,128",
-                false => "2,4",
+            let workers = match path.rsplit('/').next().unwrap() {
+                "deepseek-v3.toml" => "1024,2048",
+                "gpt-oss-nvl72.toml" => "64,320",
+                "lora.toml" => "1,2",
+                _ if text.contains("[strategy.plan]") => "64,128",
+                _ => "2,4",
             };
             let ask = ["--method", method, "--workers", workers];
             let first = json(&[&["predict", path][..], &ask, &QUICK].concat());
