@@ -51,7 +51,7 @@ impl Run<'_> {
         traffic::Widths { gradient, weight: self.weight_width }
     }
 
-    /// Bytes of the weights of which `trained` are trained, as they are gathered: frozen ones as they are stored.
+    /// Bytes of the weights as they are gathered: the `trained` ones in the format of weights, frozen ones as they are stored.
     pub(super) fn gathered_bytes(&self, all: u64, trained: u64) -> u64 {
         match self.shape.tuning.adapters {
             Some(own) => (all as f64 * own.base.bytes()).round() as u64 + trained * self.weight_width,

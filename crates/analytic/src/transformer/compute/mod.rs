@@ -215,7 +215,7 @@ impl Parts {
         Self { constants, ..self }
     }
 
-    /// Bytes of a number between layers, of which sums are made: 32 bits under automatic mixed precision, unless weights are
+    /// Bytes of a number between layers, where sums are made: 32 bits under automatic mixed precision, unless weights are
     /// frozen in 16.
     fn residual_width(&self, shard: &Shard<'_>) -> f64 {
         if self.software.precision.is_mixed() && shard.shape.trains_matrices() { 4.0 } else { self.width() }

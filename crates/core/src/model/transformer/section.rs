@@ -57,9 +57,9 @@ document_keys! {
         causal: bool, "boolean", "`true`";
         /// Number of keys that a query sees, itself included.
         window: u64, "integer", "all of them";
-        /// One layer of so many has the window.
+        /// One layer in this many has the window.
         window_every: u64, "integer", "`1`";
-        /// The last layer of so many has no window (Gemma 3: 6).
+        /// Every n-th layer has no window (Gemma 3: 6).
         global_every: u64, "integer", "`0`";
         /// Experts in place of the MLP, see below.
         experts: ExpertsSection, "table", "none";
@@ -81,7 +81,7 @@ document_keys! {
         shared_width: u64, "integer", "`0`";
         /// First layers that keep a dense MLP.
         dense_layers: u64, "integer", "`0`";
-        /// Behind them, the last layer of so many has experts (Llama 4 Maverick: 2).
+        /// Behind them, every n-th layer has experts (Llama 4 Maverick: 2).
         every: u64, "integer", "`1`";
         /// Whether the router adds a value for each expert.
         router_bias: bool, "boolean", "`false`";

@@ -15,7 +15,7 @@ const MOST_RANK: u64 = 1 << 14;
 pub struct Tuning {
     /// Adapters beside the matrices of layers, which are frozen then, as are norms.
     pub adapters: Option<Adapters>,
-    /// First layers of which nothing is trained.
+    /// Number of first layers that are not trained.
     pub frozen_layers: u64,
     /// Whether the embedding is frozen.
     pub frozen_embedding: bool,
@@ -171,7 +171,7 @@ document_keys! {
 document_keys! {
     /// `[model.frozen]`: parts that are not trained, without adapters.
     FrozenSection {
-        /// First layers of which nothing is trained.
+        /// Number of first layers that are not trained.
         layers: u64, "integer", "`0`";
         /// Whether the embedding is frozen.
         embedding: bool, "boolean", "whether any layer is";
