@@ -48,10 +48,10 @@ def predict(
     """
     asked = scenario_of(scenario, set, keywords)
     numbers = None
-    if workers is not None:
-        numbers = whole([workers] if isinstance(workers, int) else workers, "workers")
     if isinstance(workers, int):
-        asked = asked.resized(workers)
+        asked = asked.resized(*whole([workers], "workers"))
+    elif workers is not None:
+        numbers = whole(workers, "workers")
     return results.Forecast(_stepcast.predict(asked, method, numbers, worth))
 
 
