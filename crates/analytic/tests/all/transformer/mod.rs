@@ -9,6 +9,7 @@ mod plans;
 mod schedules;
 mod stagewise;
 mod traffic;
+mod tuning;
 mod vtrain;
 
 use serde_json::Value;
