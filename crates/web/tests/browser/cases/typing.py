@@ -6,6 +6,7 @@ from helpers import done, edit, figure, text_of, wait_for_text
 
 
 def test_typing_during_an_answer_loses_nothing(page):
+    page.wait_for_selector("[data-key='strategy.batch']")
     page.click("[data-chip=network]")
     page.focus("#picker [name=rate]")
     for place, letter in enumerate("40 Gbit/s"):
