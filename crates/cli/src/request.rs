@@ -15,6 +15,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Edit, Scenario};
+use stepcast_core::strategy::Recipe;
 use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::predict::calibrate::{self, Calibration};
@@ -73,7 +74,7 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "RANK", help_heading = "Scenario from flags")]
     lora: Option<u64>,
 
-    /// Number format: fp32, tf32, fp16, bf16, amp or amp-bf16
+    /// Number format: fp32, tf32, fp16, bf16, amp or amp-bf16; of a transformer's products also fp8, fp8-block, mxfp8 or nvfp4
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
     dtype: Option<String>,
 
@@ -142,7 +143,9 @@ impl ScenarioFlags {
         set("cluster.workers.device", self.device.as_deref());
         set("cluster.machine", self.machine.as_deref());
         set("cluster.network", self.network.as_deref());
-        set("strategy.precision", self.dtype.as_deref());
+        let recipe = self.dtype.as_deref().filter(|name| Recipe::from_name(name).is_some());
+        set("strategy.plan.recipe", recipe);
+        set("strategy.precision", self.dtype.as_deref().filter(|_| recipe.is_none()));
         edits.extend(self.as_published.then(|| Edit::set("as-published", true)));
         edits.extend(self.ignore_unknown.then(|| Edit::set(IGNORE_UNKNOWN, true)));
         let mut count = |key: &str, value: Option<u64>| {
@@ -237,12 +240,13 @@ struct WrittenEdit {
 }
 
 /// Keys that have a flag of their own.
-const FLAGS: [(&str, &str); 9] = [
+const FLAGS: [(&str, &str); 10] = [
     ("model.zoo", "--model"),
     ("cluster.workers.device", "--device"),
     ("cluster.machine", "--machine"),
     ("cluster.network", "--network"),
     ("strategy.precision", "--dtype"),
+    ("strategy.plan.recipe", "--dtype"),
     ("strategy.batch", "--batch"),
     ("strategy.plan.global-batch", "--global-batch"),
     ("strategy.plan.micro-batch", "--micro-batch"),

@@ -173,24 +173,40 @@ impl Reach {
         self.operation * work.operations + self.gradient * work.tensors
     }
 
+    /// Time until the device has worked for `device` and the host for `host`, one beside the other.
+    fn until(&self, device: Seconds, host: Seconds) -> Seconds {
+        let cubes = device.get().powf(ROUNDING) + host.get().powf(ROUNDING);
+        Seconds::new(cubes.powf(1.0 / ROUNDING) * self.deviation)
+    }
+
     /// Time of a whole step.
     pub fn step(&self, work: &StepWork, batch: u32) -> Seconds {
         let samples = f64::from(batch);
         let device = self.device(&work.total(), samples) + self.update(work, samples);
-        let cubes = device.get().powf(ROUNDING) + self.host(work).get().powf(ROUNDING);
-        Seconds::new(cubes.powf(1.0 / ROUNDING) * self.deviation)
+        self.until(device, self.host(work))
     }
 
-    /// Times of all layers and of the update, stretched so that they add up to the step.
+    /// Times of all layers and of the update. Each lasts from the end of the one before to its own end, so that no end
+    /// comes later on a faster device. The host spends as long on every kernel.
     pub fn layers(&self, work: &StepWork, batch: u32) -> StepLayers {
         let samples = f64::from(batch);
-        let device = self.device(&work.total(), samples) + self.update(work, samples);
-        let stretch = self.step(work, batch) / device;
-        let time = |part: &Work| self.device(part, samples) * stretch;
-        let layers = work.layers.iter();
-        let layers =
-            layers.map(|layer| LayerTimes { forward: time(&layer.forward), backward: time(&layer.backward) });
-        StepLayers { layers: layers.collect(), update: self.update(work, samples) * stretch }
+        let per_kernel = self.host(work) / work.total().kernels.max(1.0);
+        let (mut device, mut host, mut end) = (Seconds::ZERO, Seconds::ZERO, Seconds::ZERO);
+        let mut last = |more: Seconds, kernels: f64| {
+            device += more;
+            host += per_kernel * kernels;
+            let begin = end;
+            end = begin.max(self.until(device, host));
+            end - begin
+        };
+        let mut layers = vec![LayerTimes::default(); work.layers.len()];
+        for (times, layer) in layers.iter_mut().zip(&work.layers) {
+            times.forward = last(self.device(&layer.forward, samples), layer.forward.kernels);
+        }
+        for (times, layer) in layers.iter_mut().zip(&work.layers).rev() {
+            times.backward = last(self.device(&layer.backward, samples), layer.backward.kernels);
+        }
+        StepLayers { update: last(self.update(work, samples), 0.0), layers }
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Edit, Scenario, ScenarioFile};
 use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
+use crate::strategy::Recipe;
 use crate::suggest;
 use crate::text;
 use serde::Deserialize;
@@ -251,6 +252,13 @@ fn explain(message: &str) -> (String, Remedies) {
         };
         let (wrong, known) = (quoted(unknown), quoted(expected));
         if let (Some(name), false) = (wrong.first(), known.is_empty()) {
+            if Recipe::from_name(name).is_some() {
+                return (
+                    unknown.to_owned(),
+                    format!("write `strategy.plan.recipe = \"{name}\"`; `precision` is that of all else")
+                        .into(),
+                );
+            }
             let list = format!("known here: {}", known.join(", "));
             let remedy = suggest::remedy(name, known.iter().map(String::as_str), list);
             return (unknown.to_owned(), remedy);

@@ -31,13 +31,17 @@ keys! {
         lengths: Lengths => DocumentLengths, optional("a document fills a sample"), Check::Any, Resolved;
         /// How documents share a sequence: `"padded"` if each has its own, packed with attention `"across"` them or `"within"` each.
         packing: Packing => Packing, default(Packing::Within), Check::Any, Resolved;
+        /// Samples of one evaluation, a forward pass without a backward pass; it counts in the time of training.
+        evaluation_samples: u64 => u64, optional("no evaluation"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        /// Samples that are trained between two evaluations.
+        evaluation_every: u64 => u64, optional("one epoch"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
     }
 }
 
 section_of!(DataSet, DataSection);
 
 impl DataSet {
-    /// Refuses epochs of nothing.
+    /// Refuses a data set without a size.
     pub(super) fn checked(self) -> Result<Self, Fault> {
         if self.samples.is_none() && self.tokens.is_none() && self.lengths.is_none() {
             return Err(Fault::new("the data set has no `samples`", "add `samples = 1281167`, or `tokens`"));

@@ -10,6 +10,7 @@ pub use log::{Reading, read_steps};
 pub use ranks::{Slowness, StepDistribution};
 
 use crate::contract::{Acceptance, Terms};
+use crate::predict::budget;
 use crate::predict::calibrate::{self, MeasuredRun};
 use crate::predict::interval::Interval;
 use crate::predict::interval::assumed::{closed_form, slopes};
@@ -170,7 +171,7 @@ pub fn check<F: Source>(
     let runs = [(Arc::clone(&scenario), &run)];
     let priors = calibrate::calibrate_by(&scenario, options.method, &runs)?.priors;
     let corrected = Scenario { priors, ..scenario.as_ref().clone() };
-    let corrected = method.predict_watched(&corrected, watch)?.iteration;
+    let corrected = method.predict_watched(&budget::headline(&corrected), watch)?.iteration;
     let total = forecast.training.as_ref().map(|training| (training.total / iteration).ceil() as u64);
     let steps = known.steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
     let running = known.followed.map(|(lines, deadline)| {

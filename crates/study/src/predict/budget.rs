@@ -43,7 +43,7 @@ fn part(scenario: &Scenario, share: f64, count: usize) -> Scenario {
     part
 }
 
-pub(super) fn headline(scenario: &Scenario) -> Scenario {
+pub(crate) fn headline(scenario: &Scenario) -> Scenario {
     part(scenario, HEADLINE, 1)
 }
 

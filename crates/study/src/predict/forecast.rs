@@ -27,7 +27,7 @@ pub struct Training {
     #[serde(rename = "epoch_s")]
     #[serde_as(as = "InBaseUnits")]
     pub epoch: Seconds,
-    /// All passes.
+    /// All passes, with evaluations.
     #[serde(rename = "total_s")]
     #[serde_as(as = "InBaseUnits")]
     pub total: Seconds,
@@ -197,7 +197,7 @@ impl Training {
     fn new(scenario: &Scenario, prediction: &Prediction, interval: Option<&Interval>) -> Option<Self> {
         let data = scenario.data?;
         let epoch = training::epoch(scenario, prediction)?;
-        let total = epoch * data.epochs as f64;
+        let total = epoch * data.epochs as f64 * scenario.with_evaluations(prediction.samples as f64);
         let hourly = scenario.hourly_cost();
         let cost = |time: Seconds| hourly.map(|hourly| hourly * (time / Seconds::new(3600.0)));
         let ends = interval.map(|ends| ends.iteration_s.map(|end| total * (end / prediction.iteration)));

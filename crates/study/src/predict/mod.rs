@@ -1,7 +1,7 @@
 //! The forecast of one scenario: the choice of a method, the prediction, its reasons and its uncertainty.
 
 mod advice;
-mod budget;
+pub(crate) mod budget;
 pub mod calibrate;
 pub mod compare;
 mod forecast;

@@ -248,6 +248,11 @@ impl Recipe {
         }
     }
 
+    /// The recipe of 8 or 4 bits with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|own| own.bits().is_some() && own.to_string() == name)
+    }
+
     /// Whether tensor units apply the scales of small blocks themselves.
     pub const fn scales_in_hardware(self) -> bool {
         matches!(self, Self::Mxfp8 | Self::Nvfp4 | Self::Mxfp4)

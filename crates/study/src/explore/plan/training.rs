@@ -26,6 +26,8 @@ pub(super) struct TrainingRates {
     pub(super) steps: Option<f64>,
     /// Time of a run for each second of steps.
     pub(super) slowdown: f64,
+    /// Time of steps with evaluations, against that without.
+    evaluated: f64,
     /// Cost of all machines, spares included, for a second.
     pub(super) cost: Option<f64>,
     run: TrainingInputs,
@@ -114,6 +116,7 @@ impl TrainingRates {
         Ok(Self {
             steps: tokens.map(|tokens| tokens / per_step),
             slowdown,
+            evaluated: scenario.with_evaluations(global_batch as f64),
             cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
             run: TrainingInputs {
                 interrupted,
@@ -136,7 +139,7 @@ impl TrainingRates {
     /// Time and cost of training with steps of this length; of one step if the tokens are not known.
     pub(super) fn training(&self, step: f64) -> (f64, Option<f64>) {
         let time = match self.steps {
-            Some(steps) => step * steps * self.slowdown,
+            Some(steps) => step * steps * self.evaluated * self.slowdown,
             None => step,
         };
         (time, self.cost.map(|cost| cost * time))
@@ -198,7 +201,7 @@ impl TrainingRates {
             standstill: Seconds::new(interrupted.stall),
             writing: Seconds::new(interrupted.lag.max(interrupted.stall)),
         });
-        let whole = step * steps;
+        let whole = step * steps * self.evaluated;
         // Independent causes, as logarithms.
         let ends = range.map_or([self.slowdown; 2], |ends| ends.map(|(_, slowdown)| slowdown));
         let widths = ends.map(|slowdown| (slowdown / self.slowdown).ln().hypot(half_width));
@@ -206,7 +209,7 @@ impl TrainingRates {
         let ranged = (widths[0] + widths[1] > 0.0).then_some(factors);
         Ok(Some(Training {
             steps: steps.ceil(),
-            without_interruptions: Seconds::new(step * steps),
+            without_interruptions: Seconds::new(whole),
             time: Seconds::new(time),
             goodput: self.goodput().0,
             interruptions,

@@ -18,17 +18,13 @@ const ROUNDING: f64 = 1e-9;
 /// what the step waits for.
 const ORDER: f64 = 1e-3;
 
-/// Faster memory shortens the backward pass more than the forward pass, so that less of an exchange is hidden: found up
-/// to 0.4 % longer.
-const SPLIT: f64 = 5e-3;
-
 /// The largest factor between counted and done work of a convolution: Winograd's F(2×2, 3×3).
 const FAST_CONVOLUTION: f64 = 2.25;
 
 const RELATIONS: &[Relation] = &[
     Relation {
         name: "faster computing never lengthens a step",
-        caught: "nothing yet",
+        caught: "faster memory that lengthened the forward pass, where the host's time was spread over layers by their device time",
         check: faster_computing,
     },
     Relation { name: "faster links never lengthen a step", caught: "nothing yet", check: faster_links },
@@ -140,8 +136,7 @@ fn none_slower(scenario: &Scenario, changes: Vec<(&str, Scenario)>) -> Result<()
     for (what, changed) in changes {
         if let Ok(then) = method.predict(&changed) {
             let then = then.iteration.get();
-            let most = if what == "memory" { SPLIT } else { ORDER };
-            holds(then <= now * (1.0 + most), || {
+            holds(then <= now * (1.0 + ORDER), || {
                 format!("{what} by {}: {then} s in place of {now} s", method.name())
             })?;
         }
