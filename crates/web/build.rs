@@ -1,6 +1,6 @@
 //! Says which folder is part of the program.
 
-#![allow(clippy::print_stdout, reason = "it is how cargo is told")]
+#![allow(clippy::print_stdout, reason = "cargo reads it")]
 
 fn main() {
     println!("cargo::rerun-if-changed=assets");

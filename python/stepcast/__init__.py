@@ -15,7 +15,7 @@ from .catalog import CatalogDevice, CatalogMachine, CatalogModel, CatalogNetwork
 from .errors import InputError, InternalError, StepcastError
 from .planning import Advice, Confirmation, Experiment, Plan, PlanEntry, PlanFamily, PlanStages, PlanTraining, advise, plan
 from .profiler import profile
-from .results import Check, Comparison, Fit, Forecast, Fusion, Imported, Result, ScalingPoint, Search, Suspect, Validation
+from .results import Check, Comparison, Fit, Forecast, Fusion, Imported, Result, ScalingPoint, Search, SearchEntry, Suspect, Validation
 from .sweeping import Sweep, sweep
 from .watching import Watch, watch
 
@@ -45,6 +45,7 @@ __all__ = [
     "ScalingPoint",
     "Scenario",
     "Search",
+    "SearchEntry",
     "StepcastError",
     "Suspect",
     "Sweep",

@@ -127,7 +127,7 @@ def search(
 
     >>> import stepcast
     >>> found = stepcast.search(zoo="resnet50", minimize="iteration", vary={"batch": [16, 32, 64]})
-    >>> found.best[0]["values"]
+    >>> found.best[0].values
     {'strategy.batch': '16'}
     """
     asked = scenario_of(scenario, set, keywords)

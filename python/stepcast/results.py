@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -262,18 +262,47 @@ class Fusion(Result):
         return [{key: line[key] for key in keys} for line in (first, *fastest)]
 
 
+@dataclass(frozen=True)
+class SearchEntry:
+    """One configuration of a search, with its figures."""
+
+    index: int
+    values: Mapping[str, str]
+    """The varied keys and their values."""
+    value: float
+    """That of the objective, in seconds and units of currency."""
+    method: str
+    workers: int
+    nodes: int
+    iteration_s: float
+    throughput_samples_per_s: float
+    compute_s: float
+    scaling_factor: float
+    fits: bool
+    bottleneck: str
+    warnings: Sequence[str] = ()
+    interval_samples_per_s: Sequence[float] | None = None
+    update_s: float | None = None
+    epoch_s: float | None = None
+    training_s: float | None = None
+    cost: float | None = None
+    staleness: float | None = None
+    minibatch: float | None = None
+    kernels: Sequence[Mapping[str, Any]] = ()
+
+
 class Search(Result):
     """The best configurations within constraints."""
 
     @property
-    def best(self) -> list[dict[str, Any]]:
-        """The best configurations, in order; each with `values` and figures."""
-        return list(self._data["best"])
+    def best(self) -> list[SearchEntry]:
+        """The best configurations, in order."""
+        return [SearchEntry(**row) for row in self._data["best"]]
 
     @property
-    def front(self) -> list[dict[str, Any]]:
+    def front(self) -> list[SearchEntry]:
         """The Pareto front of time and cost."""
-        return list(self._data["front"])
+        return [SearchEntry(**row) for row in self._data["front"]]
 
     @property
     def gap(self) -> float | None:
@@ -281,8 +310,8 @@ class Search(Result):
         return self._data.get("gap")
 
     def rows(self) -> list[dict[str, Any]]:
-        figures = ({k: v for k, v in row.items() if k != "values"} for row in self.best)
-        return [{**row["values"], **rest} for row, rest in zip(self.best, figures, strict=True)]
+        figures = ({k: v for k, v in row.items() if k != "values"} for row in self._data["best"])
+        return [{**row["values"], **rest} for row, rest in zip(self._data["best"], figures, strict=True)]
 
 
 class Fit(Result):

@@ -37,7 +37,7 @@ impl Machine {
     }
 }
 
-/// Traffic per worker of a machine with so many of them. Without servers on it, each worker exchanges everything with
+/// Traffic per worker of a machine with this many of them. Without servers on it, each worker exchanges everything with
 /// the servers. Servers on it hold a share of the parameters, which its own workers reach without the network and all
 /// others through its ports: workers that wait for each other push at the same time, so that what its workers send and
 /// what its servers receive go in opposite directions; others push and pull at any time.

@@ -5,7 +5,7 @@ use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_study::explore::numbers::numbers;
 
-/// Numbers of workers, or so many machines with so many workers each.
+/// Numbers of workers, or this many machines with this many workers each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Workers {
     /// Numbers of workers, ascending and without repetition.

@@ -51,7 +51,7 @@ impl Tensor {
         Bytes::new(self.elements as f64 * ELEMENT)
     }
 
-    /// What one worker sends of it after a step with so many samples, `share` bytes for each byte of an element.
+    /// What one worker sends of it after a step with this many samples, `share` bytes for each byte of an element.
     pub fn sent(&self, samples: f64, share: f64) -> Bytes {
         self.rows.map_or(self.bytes() * share, |rows| rows.bytes(samples, ELEMENT * share))
     }
@@ -63,12 +63,12 @@ impl LayerWork {
         Bytes::new(self.parameters as f64 * ELEMENT)
     }
 
-    /// What one worker sends of its gradients after a step with so many samples.
+    /// What one worker sends of its gradients after a step with this many samples.
     pub fn sent(&self, samples: f64) -> Bytes {
         self.tensors.iter().map(|tensor| tensor.sent(samples, 1.0)).sum()
     }
 
-    /// Parameters that a step with so many samples reads and updates.
+    /// Parameters that a step with this many samples reads and updates.
     pub fn updated(&self, samples: f64) -> f64 {
         let updated =
             |tensor: &Tensor| tensor.rows.map_or(tensor.elements as f64, |rows| rows.elements(samples));
@@ -174,7 +174,7 @@ impl Workload {
         tensors.map(|tensor| Gradient { name: tensor.name.clone(), size: tensor.bytes() }).collect()
     }
 
-    /// Parameters in the rows of sparse tables that a step with so many samples neither reads nor updates.
+    /// Parameters in the rows of sparse tables that a step with this many samples neither reads nor updates.
     pub fn untouched(&self, samples: f64) -> u64 {
         let rest =
             |tensor: &Tensor| tensor.rows.map_or(0.0, |rows| tensor.elements as f64 - rows.elements(samples));

@@ -110,7 +110,7 @@ struct ArtefactFile<'a, E, M> {
 }
 
 impl ArtefactText {
-    /// The text of a TOML file with a model that was fitted to so many measurements of `data`. Its source is named without
+    /// The text of a TOML file with a model that was fitted to this many measurements of `data`. Its source is named without
     /// the folder, so that artefacts do not depend on where data are stored.
     pub(crate) fn write<E: Serialize, M: Serialize>(
         &self,

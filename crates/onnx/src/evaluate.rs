@@ -14,7 +14,7 @@ const NEWEST_OPSET: i64 = 28;
 /// Oldest version that broadcasts like later ones.
 const OLDEST_OPSET: i64 = 7;
 
-/// What is known of a graph.
+/// Known facts about a graph.
 pub(crate) struct GraphFacts {
     /// By tensor.
     pub(crate) tensors: Vec<Tensor>,

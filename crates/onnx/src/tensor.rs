@@ -1,4 +1,4 @@
-//! What is known of a tensor without computing it: sizes that may hold the batch, origin, small contents.
+//! Facts about a tensor without computing it: sizes that may hold the batch, origin, small contents.
 //!
 //! A size is a whole number times a power of the batch. This is enough for what exporters write (`batch`, `12·batch`,
 //! `batch·sequence` once the sequence has a length), and unlike one example batch it shows which work grows with the

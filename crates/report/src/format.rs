@@ -218,6 +218,15 @@ fn without_unit(rate: String) -> String {
     rate.strip_suffix(" samples/s").map(str::to_owned).unwrap_or(rate)
 }
 
+/// A figure with the digits that an interval of this width, a share of the figure, leaves: three, as its ends have, unless
+/// it is narrower than that.
+pub fn as_sure(value: f64, width: f64) -> f64 {
+    if width > CLOSE { three_digits(value) } else { value }
+}
+
+/// Width of an interval, as a share, that three digits cannot show.
+const CLOSE: f64 = 0.01;
+
 fn three_digits(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }

@@ -1,13 +1,13 @@
 //! Sentences about a scenario and its forecast.
 
 use crate::format::{
-    count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
+    as_sure, count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
 };
 use crate::words::{Hint, Wording};
 use stepcast_core::machine::{ServerSoftware, Transport};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
-use stepcast_core::quantity::Seconds;
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Plan, Sharding};
 use stepcast_study::explore::sweep::devices;
@@ -43,8 +43,13 @@ pub fn title(scenario: &Scenario, assumed: &Assumed) -> String {
             format!(", {} on each machine{rest}", count(each))
         }
     };
-    let workers = marked(workers, assumed.device || assumed.workers);
-    format!("{} on {workers}{machines}", name(scenario.name()))
+    let mark = match (assumed.device, assumed.workers) {
+        (true, true) => " (assumed)",
+        (true, false) => " (device assumed)",
+        (false, true) => " (number assumed)",
+        (false, false) => "",
+    };
+    format!("{} on {workers}{mark}{machines}", name(scenario.name()))
 }
 
 /// A choice, marked where nobody made it.
@@ -95,10 +100,14 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
         None => format!(", {}", marked(strategy.precision.to_string(), assumed.precision)),
     };
     if let Some(plan) = &strategy.plan {
+        let recipe = match plan.recipe.bits() {
+            Some(_) => format!(", products by {}", plan.recipe),
+            None => String::new(),
+        };
         let sequences =
             sequences(scenario, plan, assumed).map_or(String::new(), |sequences| format!(", {sequences}"));
         return format!(
-            "{}{sequences}{precision}{network}",
+            "{}{sequences}{precision}{recipe}{network}",
             marked(split(plan, cluster.workers()), assumed.plan)
         );
     }
@@ -220,21 +229,28 @@ pub fn answer(forecast: &Forecast) -> String {
         });
         format!(" Training takes {}{cost}.", duration(training.total))
     });
+    let width = width(forecast);
     let reached = match &prediction.transformer {
         Some(report) => {
-            let tokens = count(report.tokens_per_s.round() as u64);
+            let tokens = count(as_sure(report.tokens_per_s, width).round() as u64);
             format!("{tokens} tokens/s at {} of the peak rate (MFU)", percent(report.mfu))
         }
         None => {
-            let rate = grouped(prediction.throughput.human());
+            let rate = grouped(SamplesPerSec::new(as_sure(prediction.throughput.get(), width)).human());
             let (share, workers) =
                 (percent(prediction.scaling_factor), several(prediction.workers, "worker"));
             format!("{rate}, {share} of what {workers} would reach without communication")
         }
     };
-    let iteration = prediction.iteration.human();
+    let iteration = Seconds::new(as_sure(prediction.iteration.get(), width)).human();
     let limit = plain(&forecast.advice.sentence);
     format!("A step takes {iteration}{interval}: {reached}.{training} {limit}")
+}
+
+/// The width of the interval of a step, as a share of the step.
+pub(crate) fn width(forecast: &Forecast) -> f64 {
+    let ends = forecast.interval.as_ref().map(|interval| interval.iteration_s);
+    ends.map_or(0.0, |[low, high]| (high - low) / forecast.prediction.iteration)
 }
 
 /// Parts of a step that a sentence names.

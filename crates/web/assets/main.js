@@ -40,7 +40,7 @@ nodes = [16, 32, 64]
 `;
 const own = '[model]\nzoo = "llama3-8b"\n\n[cluster]\nmachine = "dgx-h100"\nmachines = 4\n';
 let examples = [];
-// What is known of the scenario: the server's description of its text.
+// The scenario as far as it is known: the server's description of its text.
 let described = null;
 // The text as the page made it, before anybody changed it; null until the server has made it.
 let given = "";

@@ -1,7 +1,7 @@
 //! Many clients at once: `load HOST:PORT CLIENTS SECONDS [PID]` asks a server as its page does, and says how it bore it.
 //!
 //! Of every hundred questions, seventy are forecasts, twenty are about a scenario, nine are for the page, and one is a
-//! timeline, which the event engine answers. With the server's process, its memory is told too.
+//! timeline, which the event engine answers. With the server's process, its memory is reported too.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 

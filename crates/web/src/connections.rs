@@ -53,7 +53,7 @@ const FILES_EACH: u64 = 4;
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// What is known of one connection.
+/// State of one connection.
 #[derive(Debug)]
 struct SlotUse {
     /// Requests that are not answered in full.

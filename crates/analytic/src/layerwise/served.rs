@@ -198,7 +198,7 @@ impl Exchange {
         }
     }
 
-    /// A round with the `exposed` part of `communication`, shared out to the push of one of so many workers, to those of
+    /// A round with the `exposed` part of `communication`, shared out to the push of one of this many workers, to those of
     /// the others, and to pulls.
     fn share_out(&self, round: Round, communication: TransferCost, exposed: Seconds, workers: f64) -> Round {
         if communication.total() <= Seconds::ZERO {

@@ -42,7 +42,7 @@ fn table(scenario: &Scenario) -> &Tensor {
     scenario.workload.layers[0].tensors.iter().find(|tensor| tensor.rows.is_some()).unwrap()
 }
 
-/// Rows that so many lookups touch, one lookup after the other.
+/// Rows that this many lookups touch, one lookup after the other.
 fn touched(lookups: u32) -> f64 {
     (0..lookups).fold(0.0, |rows, _| rows + 1.0 - rows / 1e6)
 }

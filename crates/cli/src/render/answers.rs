@@ -355,7 +355,7 @@ pub(crate) fn replacement(scenario: &Scenario, report: &ReplacementReport, scree
 /// The best configurations of a search, the front, the constraints, and why the second is not the first.
 pub(crate) fn search(report: &SearchReport, screen: &Screen) -> String {
     use tables::search as tables;
-    let reasons = report.runner_up.iter().chain(&report.without_constraints);
+    let reasons = report.reasons();
     let reasons: String = reasons.map(|reason| screen.paragraph(2, &plain(reason))).collect();
     Sections::new(screen.paragraph(0, &tables::summary(report)), screen)
         .tables([&tables::best(report)])

@@ -108,7 +108,7 @@ impl StepWork {
         }
     }
 
-    /// Parameters that a step with so many samples reads and updates.
+    /// Parameters that a step with this many samples reads and updates.
     pub fn updated(&self, samples: f64) -> f64 {
         self.weights + self.tables.iter().map(|rows| rows.elements(samples)).sum::<f64>()
     }

@@ -105,7 +105,7 @@ impl Offer {
 }
 
 impl Scenario {
-    /// The scenario on so many machines of an offer, at its prices. Keys of faults are relative to the offer.
+    /// The scenario on this many machines of an offer, at its prices. Keys of faults are relative to the offer.
     pub fn offered(&self, offer: &Offer, machines: u32) -> Result<Self, Fault> {
         let section = ClusterSection {
             machine: Some(offer.machine.clone()),

@@ -74,7 +74,7 @@ impl Grid {
         for (axis, sizes) in self.axes.iter().enumerate() {
             let at = |place: usize| f64::from(sizes[place]);
             let Some(last) = sizes.len().checked_sub(2) else {
-                // One size: nothing is known of any other.
+                // One size: nothing is known about any other.
                 if (at(0) - size[axis]).abs() > 0.0 {
                     return (Seconds::new(f64::NAN), false);
                 }

@@ -55,7 +55,7 @@ const EXPECTED: f64 = 0.5;
 /// That of a time, and where it begins to count as an outlier.
 const NOISE: f64 = 0.04;
 const OUTLIER: f64 = 0.08;
-/// No kind of measurement weighs more than so many times the mean.
+/// No kind of measurement weighs more than this many times the mean.
 const MOST_WEIGHT: f64 = 2.0;
 /// Median of the absolute value of a standard normal variable.
 const MEDIAN_OF_NORMAL: f64 = 0.6745;

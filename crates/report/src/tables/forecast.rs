@@ -2,7 +2,7 @@
 
 use super::{BAR, simulation, transformer, uncertainty};
 use crate::format::{
-    average, bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates,
+    as_sure, average, bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates,
     interval_of_times, limit, money, name, percent, ratio, several,
 };
 use crate::sentences;
@@ -48,13 +48,14 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     let ends = forecast.interval.as_ref();
     let times = ends.map_or(String::new(), |ends| interval(interval_of_times(ends.iteration_s)));
     let rates = ends.map_or(String::new(), |ends| interval(interval_of_rates(ends.throughput_samples_per_s)));
-    table.figure("step time", prediction.iteration.human(), times);
-    table.figure("throughput", grouped(prediction.throughput.human()), rates);
+    let (step, rate) = as_sure_as(forecast);
+    table.figure("step time", step(prediction.iteration), times);
+    table.figure("throughput", rate(prediction.throughput), rates);
     match &prediction.transformer {
         Some(report) => {
             let samples = prediction.throughput.get();
             let peak = peak(scenario);
-            transformer::rates(&mut table, report, samples, &peak, forecast.interval.as_ref());
+            transformer::rates(&mut table, report, samples, &peak, forecast);
         }
         None => {
             table.figure("samples per step", count(prediction.samples), "of all workers together");
@@ -195,14 +196,24 @@ fn what_if(method: &str, changes: &[WhatIf]) -> Table {
     table
 }
 
+/// How times of steps and throughputs are written beside the interval of a forecast.
+fn as_sure_as(forecast: &Forecast) -> (impl Fn(Seconds) -> String, impl Fn(SamplesPerSec) -> String) {
+    let width = sentences::width(forecast);
+    (
+        move |step: Seconds| Seconds::new(as_sure(step.get(), width)).human(),
+        move |rate: SamplesPerSec| grouped(SamplesPerSec::new(as_sure(rate.get(), width)).human()),
+    )
+}
+
 /// Changes that a brief answer names.
 const MOST_HELPFUL: usize = 3;
 
 /// The changes that help most.
 pub fn most_helpful(forecast: &Forecast) -> Table {
     let mut table = Table::of_figures("What would help most");
+    let (step, rate) = as_sure_as(forecast);
     for change in forecast.advice.what_if.iter().take(MOST_HELPFUL) {
-        let after = format!("{}, {}", change.iteration.human(), grouped(change.throughput.human()));
+        let after = format!("{}, {}", step(change.iteration), rate(change.throughput));
         table.figure(&name(&change.change), sentences::gain(change.gain), after);
     }
     table

@@ -271,7 +271,7 @@ pub fn close(report: &PlanReport) -> Option<Table> {
         .as_ref()
         .map_or(String::new(), |name| format!(" Measure the {name} to tell the best two apart."));
     table.note = format!(
-        "{} plans are as likely the fastest as the best one, by what is known of machines and software.{measured}",
+        "{} plans are as likely the fastest as the best one, given how well machines and software are known.{measured}",
         count(close.plans)
     );
     Some(table)

@@ -147,7 +147,7 @@ pub struct FirstRows {
 }
 
 impl FirstRows {
-    /// Nothing of a sweep with so many points.
+    /// Nothing of a sweep with this many points.
     pub fn new(points: u64) -> Self {
         Self {
             points,

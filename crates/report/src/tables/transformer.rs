@@ -1,13 +1,13 @@
 //! Transformers: their parts with their parameters, and how a plan splits them.
 
-use crate::format::{count, percent, percent_with_decimal};
+use crate::format::{as_sure, count, percent, percent_with_decimal};
 use crate::sentences;
 use crate::table::Table;
 use stepcast_core::model::transformer::{Parameters, Part, Transformer};
 use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Mask;
-use stepcast_study::predict::interval::Interval;
+use stepcast_study::Forecast;
 
 /// One row for each part, the layers' parts with how many there are.
 pub fn parts(shape: &Transformer) -> Table {
@@ -69,14 +69,14 @@ pub(super) fn rates(
     report: &SplitReport,
     samples_per_s: f64,
     peak: &str,
-    interval: Option<&Interval>,
+    forecast: &Forecast,
 ) {
     let per_sample = report.tokens_per_s / samples_per_s;
-    let ends = interval.map_or("of all devices".to_owned(), |interval| {
+    let ends = forecast.interval.as_ref().map_or("of all devices".to_owned(), |interval| {
         let [low, high] = interval.throughput_samples_per_s.map(|rate| rounded(rate.get() * per_sample));
         format!("90 % interval {low}–{high}")
     });
-    table.figure("tokens", rate(report.tokens_per_s), ends);
+    table.figure("tokens", rate(as_sure(report.tokens_per_s, sentences::width(forecast))), ends);
     let pairs = match report.mask {
         Mask::None => "all pairs of query and key counted",
         Mask::Half => "half of all pairs of query and key counted",

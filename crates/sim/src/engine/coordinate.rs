@@ -5,9 +5,9 @@
 pub enum Coordination {
     /// Never.
     Async,
-    /// No worker is more than so many steps ahead of the slowest; 0 is bulk-synchronous.
+    /// No worker is more than this many steps ahead of the slowest; 0 is bulk-synchronous.
     Bounded(u32),
-    /// Bulk-synchronous every so many steps; the others are local.
+    /// Bulk-synchronous every this many steps; the others are local.
     Local(u32),
 }
 
@@ -55,7 +55,7 @@ impl Coordinator {
         &self.done
     }
 
-    /// A worker that is not the slowest counts as having ended so many steps more.
+    /// A worker that is not the slowest counts as having ended this many steps more.
     pub(crate) fn put_ahead(&mut self, worker: u32, steps: u64) {
         let done = &mut self.done[worker as usize];
         if *done > self.slowest || self.at_slowest > 1 {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// What serves a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Station {
-    /// The lane alone is served, with so many units of work a second.
+    /// The lane alone is served, with this many units of work a second.
     Own(f64),
     /// An equally shared pool.
     Pool(u32),

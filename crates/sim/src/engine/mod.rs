@@ -40,12 +40,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Every worker does so many steps, then stops.
+    /// Every worker does this many steps, then stops.
     pub fn steps(steps: u64) -> Self {
         Self { steps_per_worker: steps, steps_of_slowest: u64::MAX, time: f64::INFINITY, effort: u64::MAX }
     }
 
-    /// All workers go on until the slowest has done so many steps.
+    /// All workers go on until the slowest has done this many steps.
     pub fn until_slowest(steps: u64) -> Self {
         Self { steps_of_slowest: steps, ..Self::steps(u64::MAX) }
     }

@@ -22,10 +22,10 @@ pub trait Observer {
     /// Whether every worker is simulated, even if another one does the same at the same moments.
     const EVERY_WORKER: bool = false;
 
-    /// From `at` on, `share` of a station's capacity is used, by so many customers.
+    /// From `at` on, `share` of a station's capacity is used, by this many customers.
     fn load(&mut self, _of: Shared, _at: f64, _share: f64, _customers: u32) {}
 
-    /// From `at` on, so many operations wait in a lane, the one being served apart.
+    /// From `at` on, this many operations wait in a lane, the one being served apart.
     fn waiting(&mut self, _lane: u32, _at: f64, _operations: u32) {}
 
     /// A chunk of an operation was served.

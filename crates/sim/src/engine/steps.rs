@@ -183,7 +183,7 @@ impl Sampler {
         ((self.workers[worker as usize].next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// The time of the slowest of so many devices relative to the usual one: `jitter` is the standard deviation of each.
+    /// The time of the slowest of this many devices relative to the usual one: `jitter` is the standard deviation of each.
     pub(crate) fn slowest(&mut self, worker: u32, jitter: f64, devices: u32) -> f64 {
         let slowest = (0..devices.max(1)).map(|_| self.normal(worker)).fold(f64::NEG_INFINITY, f64::max);
         (log_spread(jitter) * slowest).exp()

@@ -101,7 +101,7 @@ impl Workers {
         self.copies[worker as usize] = 0;
     }
 
-    /// A worker is about to begin a step for so many workers, itself included.
+    /// A worker is about to begin a step for this many workers, itself included.
     pub(super) fn stand_for(&mut self, worker: u32, copies: u32) {
         self.copies[worker as usize] = copies;
     }

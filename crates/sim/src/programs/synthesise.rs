@@ -96,7 +96,7 @@ fn pushed_behind(backward: &[f64], hides: f64) -> Vec<usize> {
 }
 
 /// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard
-/// deviation against the mean. Each of so many `groups` has them at its own speed. One factor holds for a whole step: what slows a worker down slows all of its operations
+/// deviation against the mean. Each of this many `groups` has them at its own speed. One factor holds for a whole step: what slows a worker down slows all of its operations
 /// down.
 pub fn jittered(profile: &Profile, groups: usize, jitter: f64, seed: u64) -> Profile {
     let scaled = |step: &Step, factor: f64| Step {
@@ -111,7 +111,7 @@ pub fn jittered(profile: &Profile, groups: usize, jitter: f64, seed: u64) -> Pro
     Profile { steps: steps.collect(), ..profile.clone() }
 }
 
-/// Steps that are worth their memory where one of every group of workers together has so many operations: fewer of an
+/// Steps that are worth their memory where one of every group of workers together has this many operations: fewer of an
 /// enormous model.
 pub fn most_steps(operations: usize) -> usize {
     (MOST_TIMES / operations.max(1)).clamp(FEWEST_STEPS, STEPS)

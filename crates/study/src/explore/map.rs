@@ -169,7 +169,7 @@ impl Map {
         let events = all as f64 * cost::prediction(scenario, method) as f64;
         if events > cost::UNASKED as f64 {
             let long = cost::duration(events).human();
-            let reason = format!("{all} cells of so many layers would take about {long}");
+            let reason = format!("{all} cells of this many layers would take about {long}");
             return Err(Fault::new(reason, fewer_cells()));
         }
         let mut cells = Vec::with_capacity(all);

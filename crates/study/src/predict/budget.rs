@@ -103,7 +103,7 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    /// The parts that the budget of `scenario` pays for, the most useful first, where the table has so many `points`.
+    /// The parts that the budget of `scenario` pays for, the most useful first, where the table has this many `points`.
     pub(super) fn affordable(
         scenario: &Scenario,
         method: &dyn Method,

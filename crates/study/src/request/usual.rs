@@ -8,8 +8,9 @@ use stepcast_core::files::Files;
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, Plan, PlanSection, Synchronisation};
 
-/// Keys of a plan that say nothing about how the model is split.
-const BATCHES: [&str; 2] = ["strategy.plan.global-batch", "strategy.plan.micro-batch"];
+/// Keys of a plan that say nothing about how the model is split: batches, kernels and number formats.
+const UNDIVIDED: [&str; 9] =
+    ["global-batch", "micro-batch", "attention", "recipe", "graphs", "dropout", "mask", "loss", "states"];
 
 /// Whether a path names an ONNX file.
 pub fn is_onnx(path: &str) -> bool {
@@ -18,19 +19,15 @@ pub fn is_onnx(path: &str) -> bool {
 
 /// Whether a key says how a model is split.
 pub(super) fn divides(key: &str) -> bool {
-    key.starts_with("strategy.plan") && !BATCHES.contains(&key)
+    key.strip_prefix("strategy.plan").is_some_and(|own| !UNDIVIDED.contains(&own.trim_start_matches('.')))
 }
 
 /// The plan of a transformer that has none: alike workers that sum their gradients, nothing of whose exchange is given.
 pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) -> Option<UsualPlan> {
     let strategy = &file.strategy;
     let mut given = strategy.plan.clone().unwrap_or_default();
-    let batches = PlanSection {
-        global_batch: given.global_batch,
-        micro_batch: given.micro_batch,
-        ..PlanSection::default()
-    };
-    let open = given == batches
+    let keys = toml::Table::try_from(&given).ok()?;
+    let open = keys.keys().all(|key| UNDIVIDED.contains(&key.as_str()))
         && strategy.all_reduce.is_none()
         && strategy.fusion.is_none()
         && strategy.accumulation.is_none();
@@ -100,7 +97,7 @@ impl Request {
 mod tests {
     use super::*;
     use stepcast_core::machine::catalog;
-    use stepcast_core::strategy::Sharding;
+    use stepcast_core::strategy::{Recipe, Sharding};
 
     fn request(model: &str, changes: &[&str]) -> Request {
         let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
@@ -122,6 +119,14 @@ mod tests {
         let request = request("llama3-8b", &["cluster.machine=dgx-h100", "strategy.plan.tensor=2"]);
         assert_eq!(request.scenario().unwrap().strategy.plan.as_ref().unwrap().tensor, 2);
         assert!(!request.assumed().unwrap().plan);
+    }
+
+    #[test]
+    fn a_number_format_leaves_the_split_open() {
+        let request = request("llama3-8b", &["cluster.machine=dgx-h100", "strategy.plan.recipe=fp8"]);
+        let assumed = request.assumed().unwrap();
+        assert!(assumed.plan && !assumed.nothing_fits);
+        assert_eq!(request.scenario().unwrap().strategy.plan.as_ref().unwrap().recipe, Recipe::Fp8);
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub(super) fn observe<O: Observer>(
 }
 
 impl<O: Recorder> Measurement<'_, O> {
-    /// Goes on until the run has cost `effort`, or its slowest worker has done so many steps.
+    /// Goes on until the run has cost `effort`, or its slowest worker has done this many steps.
     fn go_on(&mut self, effort: u64, steps: u64, wanted: &CancelCheck<'_>) -> Result<(), Stopped> {
         self.end = go_on(&mut self.run, Limits { effort, ..Limits::until_slowest(steps) }, wanted)?;
         Ok(())

@@ -113,7 +113,7 @@ impl Method for Simulate {
             ),
             _ if timeline::numbers_kept(scenario) > MAX_NUMBERS => refuse(
                 "cluster.workers",
-                "so many workers with so many operations take too much memory to simulate",
+                "this many workers with this many operations take too much memory to simulate",
                 "use fewer workers, join groups of equal ones, or use a closed form".into(),
             ),
             _ => Ok(()),

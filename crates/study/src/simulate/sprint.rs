@@ -81,7 +81,7 @@ const STEPS: u64 = 1000;
 /// Steps without which there is nothing to count.
 const FEWEST_STEPS: u64 = 20;
 
-/// One step in so many is left out at the beginning of a run.
+/// One step in this many is left out at the beginning of a run.
 const WARM_UP: u64 = 20;
 
 /// The figures of independent runs, which share the budget.

@@ -275,7 +275,7 @@ fn usual_early(grouped: &[(Span, Vec<&Placed>)]) -> usize {
     if 2 * usual < fewest { usual } else { 0 }
 }
 
-/// The work that a step is measured from, after so many early ones: its start and its launch.
+/// The work that a step is measured from, after this many early ones: its start and its launch.
 fn mark(works: &[&Placed], early: usize) -> Option<Mark> {
     let placed = computing(works).nth(early)?;
     Some((placed.work.span.start, placed.launch))

@@ -94,7 +94,7 @@ pub(super) fn several(text: Option<&str>, key: &'static str) -> Result<Option<Ve
     text.map(|text| numbers(text, "")).transpose().map_err(at(key))
 }
 
-/// The scenario with so many workers and this batch.
+/// The scenario with this many workers and this batch.
 fn on(scenario: &Scenario, workers: u32, batch: u32) -> Scenario {
     let groups = scenario.cluster.groups.iter();
     let groups = groups.map(|group| WorkerGroup { count: workers, batch: Some(batch), ..group.clone() });

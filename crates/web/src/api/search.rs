@@ -75,7 +75,7 @@ fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
     shown.table_of(&tables::best(report), rows(&report.best.iter().collect::<Vec<_>>()))?;
     shown.table_of(&tables::front(report), rows(&tables::front_rows(report)))?;
     shown.table(&tables::constraints(report))?;
-    shown.notes(report.runner_up.iter().chain(&report.without_constraints).map(|reason| plain(reason)));
+    shown.notes(report.reasons().map(|reason| plain(reason)));
     for entry in report.front.iter().chain(&report.best) {
         shown.offer(entry.index, tables::configuration(entry), values(&entry.values));
     }

@@ -15,7 +15,7 @@ fn division(plan: &Plan) -> Division {
     Division { data: 1, micro_batches: MICRO_BATCHES, global_batch: MICRO_BATCHES * plan.micro_batch }
 }
 
-/// A model of few layers, and a plan with so many stages.
+/// A model of few layers, and a plan with this many stages.
 fn small(model: &str, layers: u64, pipeline: u64, schedule: ScheduleKind) -> (Scenario, Transformer, Plan) {
     let changes = [format!("model.zoo={model}"), "model.sequence=2048".to_owned()];
     let scenario = scenario(&changes).unwrap();

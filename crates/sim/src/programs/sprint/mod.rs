@@ -88,7 +88,7 @@ const EXCHANGE: LocalLane = 4;
 const UPDATE_WEIGHTS: LocalLane = 5;
 const FIRST_BUFFER: LocalLane = 6;
 
-/// Operations of a graph for so many GPU threads.
+/// Operations of a graph for this many GPU threads.
 #[derive(Debug, Clone, Copy)]
 struct Operations {
     gpus: OpId,

@@ -51,7 +51,7 @@ pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
 /// Megatron-LM divides, if that is clearly faster or nothing simpler fits. Without any that fits, FSDP that recomputes
 /// everything.
 ///
-/// `given` has the sequences of a step and of a micro-batch where the scenario gives them.
+/// `given` has the sequences of a step and of a micro-batch, kernels and number formats where the scenario gives them.
 pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan, Fault> {
     let shape = scenario.transformer_of_plan()?;
     let workers = scenario.cluster.workers();
@@ -61,9 +61,12 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     let fsdp = PlanSection {
         overlap: Some(OverlapPreset::Fsdp2),
         implementation: hugging_face.then_some(Implementation::HuggingFace),
-        ..PlanSection::default()
+        global_batch: None,
+        micro_batch: None,
+        ..given.clone()
     };
-    let megatron = PlanSection { overlap: Some(OverlapPreset::Megatron), ..PlanSection::default() };
+    let megatron =
+        PlanSection { overlap: Some(OverlapPreset::Megatron), implementation: None, ..fsdp.clone() };
     let bounds = PlanningSection {
         global_batch: Some(global_batch),
         micro_batch,

@@ -202,7 +202,7 @@ fn digits(variants: &Variants<'_>, index: u64) -> Vec<u64> {
     digits
 }
 
-/// What so many predictions cost, as a share of what a study may cost.
+/// What this many predictions cost, as a share of what a study may cost.
 fn cost_share(variants: &Variants<'_>, choice: MethodChoice, predictions: u128) -> f64 {
     let method = choice.method(variants.first());
     let each = method.map_or(1, |method| cost::prediction(variants.first(), method));

@@ -71,6 +71,30 @@ pub struct SearchReport {
     /// How much better the best would be without constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_constraints: Option<String>,
+    /// That kinds of machines are compared at one price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_price: Option<String>,
+}
+
+impl SearchReport {
+    /// What the figures do not say by themselves.
+    pub fn reasons(&self) -> impl Iterator<Item = &String> {
+        self.runner_up.iter().chain(&self.without_constraints).chain(&self.one_price)
+    }
+}
+
+/// Says so if devices or machines are varied and all of them have the price of the scenario.
+fn one_price(variants: &Variants<'_>) -> Option<String> {
+    let is_kind = |key: &str| key.ends_with("device") || key == "cluster.machine";
+    let axis = variants.axes().iter().find(|axis| is_kind(&axis.key))?;
+    let scenario = variants.first();
+    let one = scenario.price.is_some() && scenario.cluster.groups.iter().all(|group| group.price.is_none());
+    one.then(|| {
+        format!(
+            "`{}` varies, but `[price]` is the same for every kind: costs differ by time alone.",
+            axis.key
+        )
+    })
 }
 
 pub(super) fn report(
@@ -108,6 +132,7 @@ pub(super) fn report(
         constraints: tallies.map(|(constraint, tally)| tally.report(constraint)).collect(),
         runner_up,
         without_constraints,
+        one_price: one_price(variants),
         best: found.best.into_iter().map(&mut entry).collect(),
         front: found.front.into_entries().map(&mut entry).collect(),
     })

@@ -128,7 +128,7 @@ pub(crate) fn interval_at(
 /// Points that are tried, for as long as this.
 const TRIED: (u64, Duration) = (64, Duration::from_millis(500));
 
-/// How long so many points take on the threads of this pool, about; none if that is short for certain. Points all over the
+/// How long this many points take on the threads of this pool, about; none if that is short for certain. Points all over the
 /// grid are tried for it, as long as they are wanted.
 pub fn estimate(
     variants: &Variants<'_>,

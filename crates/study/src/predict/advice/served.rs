@@ -47,7 +47,7 @@ impl<'a> AssumedService<'a> {
         (spread > 0.0).then_some(Self { scenario, rate, moves, spread })
     }
 
-    /// The rate so many standard deviations from the assumed one.
+    /// The rate this many standard deviations from the assumed one.
     fn rate(&self, deviations: f64) -> BytesPerSec {
         self.rate * (deviations * self.spread).exp()
     }

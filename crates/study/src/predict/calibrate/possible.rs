@@ -58,6 +58,7 @@ pub(super) fn check_distance(difference: f64, spread: f64) -> Result<(), Fault> 
         true => (difference.exp(), "longer"),
         false => ((-difference).exp(), "shorter"),
     };
-    let reason = format!("its step is {factor:.2e} times {word} than forecast: {OTHER}");
+    let factor = if factor < 1e4 { format!("{factor:.0}") } else { format!("{factor:.0e}") };
+    let reason = format!("its step is {factor} times {word} than forecast: {OTHER}");
     Err(Fault::new(reason, REMEDY))
 }

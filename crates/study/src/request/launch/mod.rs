@@ -100,7 +100,7 @@ impl Launched {
         [self.plan.tensor, self.plan.context, self.plan.pipeline].map(|ranks| ranks.unwrap_or(1).max(1))
     }
 
-    /// Replicas on so many workers.
+    /// Replicas on this many workers.
     fn replicas(&self, workers: u64) -> u64 {
         self.ranks().iter().fold(workers, |left, ranks| left / ranks)
     }
@@ -118,7 +118,7 @@ impl Launched {
 enum Group {
     /// This number.
     Of(u64),
-    /// What so many groups leave.
+    /// What this many groups leave.
     Count(u64),
     /// Those of one machine.
     Machine,

@@ -51,7 +51,7 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
         (staged && !known, ("`zb-h1`", "plan.schedule=[\"1f1b\", \"interleaved\", \"zbv\"]")),
         (
             divided(shape.layers, stages).is_none(),
-            ("so many chunks of unequal size", "plan.virtual-stages=[1, 2]"),
+            ("this many chunks of unequal size", "plan.virtual-stages=[1, 2]"),
         ),
         (
             choice.context > 1 && choice.sharding == Sharding::None,
