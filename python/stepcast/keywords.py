@@ -24,6 +24,8 @@ class Keywords(TypedDict, total=False):
     detection: Any
     energy: Any
     epochs: Any
+    evaluation_every: Any
+    evaluation_samples: Any
     failures: Any
     frozen: Any
     fusion: Any
