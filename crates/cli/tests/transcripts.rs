@@ -7,6 +7,8 @@ fn output_is_as_written() {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
     trycmd::TestCases::new()
         .case("crates/cli/tests/transcripts/*.trycmd")
+        .case("docs/advise.md")
+        .case("docs/check.md")
         .case("docs/cli.md")
         .case("docs/plan.md");
 }
