@@ -109,6 +109,9 @@ pub struct Profile {
     pub source: String,
     /// Samples of one step.
     pub batch: u32,
+    /// Rate at which transfers came over the link of the recording, in bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_rate: Option<f64>,
     /// The operations of every step.
     pub operations: Vec<Operation>,
     /// The measured steps.
@@ -181,6 +184,10 @@ impl Profile {
         }
         if self.batch == 0 {
             return Err(Fault::in_file("batch", "a step has at least one sample", "give the batch size"));
+        }
+        if self.link_rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+            let reason = "a link has a positive rate";
+            return Err(Fault::in_file("link-rate", reason, "give bytes per second, or leave it out"));
         }
         if self.operations.is_empty() || self.steps.is_empty() {
             let remedy = "record at least one step with at least one operation";

@@ -132,6 +132,15 @@ fn fit(requests: &[Requests], (window, by_arrival): (f64, bool)) -> Option<Strea
     })
 }
 
+/// Gives a profile with servers the rate at which its streams came.
+pub fn measure_link(imported: &mut Imported) {
+    if let Content::Profile(profile) = &mut imported.content
+        && profile.has_servers()
+    {
+        profile.link_rate = streams(profile).map(|found| found.rate.get());
+    }
+}
+
 /// What was imported, with what its streams tell.
 pub fn overview(imported: &Imported, written: Option<String>) -> Overview {
     let mut overview = Overview::new(imported, written);
@@ -188,6 +197,7 @@ mod tests {
             name: "five".to_owned(),
             source: "made".to_owned(),
             batch: 1,
+            link_rate: None,
             operations: sizes.iter().enumerate().map(operation).collect(),
             steps: vec![Step { start: vec![0.5; 5], end, length: 3.0 }],
         };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::MAX_WORKERS;
+use stepcast_fit::streams::measure_link;
 use stepcast_fit::{efficiency, gemm, kernels, machine, sprint, steps, today, transfer};
 use stepcast_study::MethodChoice;
 use stepcast_study::check::{self as checking, Known, Reading};
@@ -241,6 +242,7 @@ pub(crate) fn import_trace(
         let watch = |_: stepcast_trace::Progress| until(stop);
         let options = Options { batch, graphs: graphs.as_deref(), sizes: &sizes, watch: &watch, max_memory };
         let mut imported = stepcast_trace::import(&files, &options)?;
+        measure_link(&mut imported);
         if let Some(name) = called {
             imported.content.rename(name);
         }

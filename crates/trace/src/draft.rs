@@ -104,6 +104,7 @@ impl Draft {
             name: file.split('.').next().unwrap_or(file).to_owned(),
             source: format!("{}, {file}", label.format),
             batch: label.batch,
+            link_rate: None,
             operations: self.operations,
             steps: self.steps,
         };

@@ -124,6 +124,9 @@ pub fn print_profile(profile: &Profile, out: &mut impl Write) -> std::io::Result
     writeln!(out, "\"name\": {},", text(&profile.name)?)?;
     writeln!(out, "\"source\": {},", text(&profile.source)?)?;
     writeln!(out, "\"batch\": {},", profile.batch)?;
+    if let Some(rate) = profile.link_rate {
+        writeln!(out, "\"link-rate\": {rate},")?;
+    }
     print_list("operations", &profile.operations, out)?;
     writeln!(out, ",")?;
     print_list("steps", &profile.steps, out)?;
@@ -253,6 +256,7 @@ mod tests {
             name: "two \"layers\"".to_owned(),
             source: "by hand".to_owned(),
             batch: 8,
+            link_rate: Some(9.78e7),
             operations: vec![
                 operation("weights", Resource::Downlink, 4_000_000, vec![]),
                 operation("forward", Resource::Worker, 0, vec![0]),

@@ -20,6 +20,7 @@ use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_examples::ONE_WORKER;
+use stepcast_fit::streams::measure_link;
 use stepcast_trace::{Content, Format, Imported, Options, Overview, Progress, parse_profile, print_profile};
 use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -161,6 +162,7 @@ impl Uploads {
         let watch = |_: Progress| work::check(token);
         let options = Options { batch, watch: &watch, ..Options::default() };
         let mut imported = stepcast_trace::import(&[place], &options).map_err(Problem::upload)?;
+        measure_link(&mut imported);
         if !name.is_empty() {
             match &mut imported.content {
                 Content::Profile(profile) => profile.name = name,
@@ -188,9 +190,12 @@ impl Uploads {
                     true => "architecture = \"all-reduce\"\nsynchronisation = \"bsp\"",
                     false => "synchronisation = \"async\"",
                 };
+                let network = match profile.link_rate {
+                    Some(_) => "",
+                    None => "[cluster]\nnetwork = \"10gbe\"\n\n",
+                };
                 let scenario = format!(
-                    "[model]\nprofile = \"{file}\"\n\n[[cluster.workers]]\ncount = 4\n\n[cluster]\nnetwork = \"10gbe\"\n\n\
-                     [strategy]\n{strategy}\n"
+                    "[model]\nprofile = \"{file}\"\n\n[[cluster.workers]]\ncount = 4\n\n{network}[strategy]\n{strategy}\n"
                 );
                 (Some(file), scenario)
             }

@@ -90,6 +90,7 @@ impl Import {
         };
         let mut imported = stepcast_trace::import(&self.traces, &options)?;
         bar.bar.finish_and_clear();
+        streams::measure_link(&mut imported);
         let name = self.name.clone().or_else(|| self.traces.first().and_then(|trace| usual_name(trace)));
         if let Some(name) = name {
             imported.content.rename(name);

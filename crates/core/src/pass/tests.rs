@@ -19,6 +19,7 @@ fn profile(steps: Vec<Step>) -> Profile {
         name: "made up".to_owned(),
         source: "by hand".to_owned(),
         batch: 8,
+        link_rate: None,
         operations: vec![
             operation("parameters", Resource::Downlink, 600, &[]),
             operation("forward", Resource::Worker, 0, &[0]),

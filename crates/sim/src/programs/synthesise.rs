@@ -66,6 +66,7 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
         name: scenario.name().to_owned(),
         source: "made from a model and a device".to_owned(),
         batch: scenario.batch(index),
+        link_rate: None,
         steps: vec![step(&times)],
         operations,
     };

@@ -82,7 +82,7 @@ proptest! {
         ];
         let steps = forward.iter().map(|&time| step([0.0, 0.0, time, 0.0])).collect();
         let profile = Profile {
-            format: FORMAT.to_owned(), name: "test".to_owned(), source: "test".to_owned(), batch: 8, operations,
+            format: FORMAT.to_owned(), name: "test".to_owned(), source: "test".to_owned(), batch: 8, link_rate: None, operations,
             steps,
         };
         let workers = kinds.iter().flat_map(|&(count, slowness, port)| {

@@ -37,6 +37,7 @@ fn profile() -> Profile {
         name: "two layers".to_owned(),
         source: "test".to_owned(),
         batch: 8,
+        link_rate: None,
         operations,
         steps: vec![Step { start, end, length: 0.195 }],
     }

@@ -113,6 +113,7 @@ fn a_plan_names_the_gradients_that_it_sends() {
                 name: "backwards".to_owned(),
                 source: "by hand".to_owned(),
                 batch: 1,
+                link_rate: None,
                 operations,
                 steps: vec![Step { start, end, length: 5e-3 }],
             })

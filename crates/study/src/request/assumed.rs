@@ -44,7 +44,10 @@ impl Assumed {
             device: !profile && !named && groups.iter().all(|group| group.device.is_none()),
             workers: cluster.machines.is_none() && groups.iter().all(|group| group.count.is_none()),
             layout: several && !named && cluster.nodes.is_none(),
-            network: several && !named && cluster.network.is_none(),
+            network: several
+                && !named
+                && cluster.network.is_none()
+                && scenario.profile().is_none_or(|profile| profile.link_rate.is_none()),
             precision: !profile && strategy.precision.is_none(),
             sequence: scenario.source.transformer().is_some() && model.sequence.is_none(),
             batch: !profile

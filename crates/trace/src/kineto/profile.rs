@@ -30,6 +30,7 @@ pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
         name: file.split('.').next().unwrap_or(file).to_owned(),
         source: format!("PyTorch profiler (Kineto), {file}"),
         batch,
+        link_rate: None,
         operations: layout.operations(&bytes),
         steps: rank.steps.iter().take(MOST_STEPS).map(|step| layout.step(step)).collect(),
     }

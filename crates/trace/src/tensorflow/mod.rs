@@ -153,6 +153,7 @@ fn profile(steps: Steps, batch: u32, file: &str, place: &str) -> Result<Imported
         name: file.split('.').next().unwrap_or(file).to_owned(),
         source: format!("TensorFlow RunMetadata, {file}"),
         batch,
+        link_rate: None,
         operations,
         steps: filled,
     };

@@ -123,6 +123,7 @@ impl Events {
             name: self.about.name,
             source: "a timeline that Stepcast simulated".to_owned(),
             batch: batch.unwrap_or(self.about.batch),
+            link_rate: None,
             operations,
             steps,
         };

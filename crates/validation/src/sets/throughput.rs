@@ -161,6 +161,7 @@ impl OneWorker {
             name: "one worker".to_owned(),
             source: "published throughput".to_owned(),
             batch: self.batch,
+            link_rate: None,
             operations,
             steps: vec![step],
         }

@@ -11,14 +11,16 @@ pub(super) use machines::{Layout, cluster};
 use super::{ClusterSection, ModelSource, Scenario, ScenarioFile, uncertain};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
-use crate::keys::Given;
-use crate::machine::Cluster;
+use crate::keys::{Given, NameOr};
+use crate::machine::{Cluster, NetworkSection, Transport};
 use crate::precision::Precision;
 use crate::prior::Priors;
 use crate::profile::Profile;
+use crate::quantity::BitsPerSec;
 use crate::strategy::{
     Architecture, Implementation, OverlapPreset, Strategy, StrategySection, Synchronisation,
 };
+use crate::uncertain::Uncertain;
 use crate::workload::Gradient;
 use std::sync::Arc;
 
@@ -44,8 +46,11 @@ impl ScenarioFile {
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain?;
         let profile = source.profile();
-        if profile.is_some() {
+        if let Some(profile) = profile {
             no_devices(&self.cluster)?;
+            let open = self.cluster.network.is_none() && self.cluster.machine.is_none();
+            self.cluster.network =
+                profile.link_rate.filter(|_| open).map(as_recorded).or(self.cluster.network);
         }
         let (architecture, synchronisation) = exchange_of(&self.strategy, &self.cluster, profile);
         self.strategy.architecture = Some(architecture);
@@ -99,6 +104,16 @@ impl ScenarioFile {
         };
         Ok(if scenario.as_published { published::stripped(scenario) } else { scenario })
     }
+}
+
+/// The link of a recording, whose rate is what transfers reached.
+fn as_recorded(bytes: f64) -> NameOr<NetworkSection> {
+    NameOr::Table(Box::new(NetworkSection {
+        name: Some("link as recorded".to_owned()),
+        bandwidth: Some(Uncertain::exactly(BitsPerSec::new(8.0 * bytes))),
+        transport: Some(Transport::Ideal),
+        ..NetworkSection::default()
+    }))
 }
 
 /// Refuses devices of workers whose times were recorded.
