@@ -8,7 +8,7 @@ use crate::{beyond, cynthia2019, lin2018, servers, step};
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::{Cluster, ServerSoftware};
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, MethodAbout};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction};
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
@@ -27,20 +27,20 @@ pub struct Cynthia2019 {
 pub struct Lin2018;
 
 impl Method for Cynthia2019 {
-    fn name(&self) -> &'static str {
-        if self.half { "cynthia2019-half" } else { "cynthia2019" }
-    }
-
-    fn summary(&self) -> &'static str {
-        if self.half {
-            "as cynthia2019, with half of the time to transmit the model"
-        } else {
-            "asynchronous training with one parameter server, from one worker's use of the network"
+    fn about(&self) -> MethodAbout {
+        let source = "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4";
+        match self.half {
+            true => MethodAbout {
+                name: "cynthia2019-half",
+                summary: "as cynthia2019, with half of the time to transmit the model",
+                source,
+            },
+            false => MethodAbout {
+                name: "cynthia2019",
+                summary: "asynchronous training with one parameter server, from one worker's use of the network",
+                source,
+            },
         }
-    }
-
-    fn source(&self) -> &'static str {
-        "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4"
     }
 
     fn is_rough(&self) -> bool {
@@ -63,16 +63,12 @@ impl Method for Cynthia2019 {
 }
 
 impl Method for Lin2018 {
-    fn name(&self) -> &'static str {
-        "lin2018"
-    }
-
-    fn summary(&self) -> &'static str {
-        "asynchronous training with one parameter server, as a closed queueing network"
-    }
-
-    fn source(&self) -> &'static str {
-        "Lin et al. 2018, as described by Li et al. 2020, section 4.4"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "lin2018",
+            summary: "asynchronous training with one parameter server, as a closed queueing network",
+            source: "Lin et al. 2018, as described by Li et al. 2020, section 4.4",
+        }
     }
 
     fn is_rough(&self) -> bool {
@@ -137,7 +133,6 @@ fn computes(profile: &Profile) -> bool {
     (0..profile.operations.len()).filter(worker).any(takes_time)
 }
 
-/// The phases of a worker of one group.
 fn group_phases(scenario: &Scenario, index: usize) -> Phases {
     let cluster = &scenario.cluster;
     let groups = vec![cluster.groups[index].clone()];

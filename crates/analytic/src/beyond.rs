@@ -38,7 +38,6 @@ pub(crate) fn losses(scenario: &Scenario) -> Option<&'static str> {
     (Contention::from_scenario(scenario) != Contention::NONE).then_some("losses of several workers")
 }
 
-/// The software of servers.
 pub(crate) fn software(scenario: &Scenario) -> Option<&'static str> {
     Service::from_scenario(scenario).map(|_| "software of servers")
 }

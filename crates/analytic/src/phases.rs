@@ -13,7 +13,6 @@ use stepcast_core::speed::Speed;
 pub struct Phases {
     /// Pulling the parameters.
     pub down: Seconds,
-    /// Computing the gradients.
     pub compute: Seconds,
     /// Pushing the gradients.
     pub up: Seconds,
@@ -43,7 +42,6 @@ impl Phases {
         }
     }
 
-    /// The phases of the average worker of a scenario.
     pub fn from_scenario(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let workers = cluster.workers() as f64;

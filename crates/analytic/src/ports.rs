@@ -9,7 +9,6 @@ use stepcast_core::strategy::Synchronisation;
 /// What a machine with workers of one group carries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
-    /// Workers on it.
     pub workers: u32,
     /// Rate of all its ports, in one direction.
     pub rate: BitsPerSec,
@@ -19,7 +18,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machines of the group at `index`.
     pub fn new(scenario: &Scenario, index: usize) -> Self {
         let cluster = &scenario.cluster;
         let group = &cluster.groups[index];
@@ -58,12 +56,10 @@ fn load(scenario: &Scenario, index: usize, workers: u32) -> f64 {
     }
 }
 
-/// Rate of the port of a server.
 pub fn server_port(cluster: &Cluster) -> BitsPerSec {
     cluster.servers.bandwidth.unwrap_or(cluster.network.bandwidth)
 }
 
-/// Rate of the port of a worker of `group`.
 pub fn worker_port(cluster: &Cluster, group: &WorkerGroup) -> BitsPerSec {
     group.bandwidth.unwrap_or(cluster.network.bandwidth)
 }

@@ -11,9 +11,7 @@ use stepcast_core::quantity::Seconds;
 pub struct Arrival {
     /// Arrival time.
     pub ready: Seconds,
-    /// Service time of each customer.
     pub service: Seconds,
-    /// Number of customers.
     pub count: u32,
     /// Identifies the origin of the arrival; an index chosen by the caller.
     pub owner: u32,
@@ -28,7 +26,6 @@ impl Arrival {
 /// Result of serving all arrivals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drained {
-    /// When the last customer leaves.
     pub end: Seconds,
     /// Index of the arrival that starts the last busy period.
     pub first: usize,

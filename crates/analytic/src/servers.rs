@@ -48,7 +48,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// A machine with this processor.
     pub fn new(device: &Device) -> Self {
         Self {
             cores: f64::from(device.units.max(1)),
@@ -67,7 +66,6 @@ impl Host {
         own.or_else(workers).map(Self::new).or(*HOST)
     }
 
-    /// Time to update parameters of this size.
     pub fn update(&self, parameters: Bytes) -> Seconds {
         parameters * UPDATE_PASSES / self.memory
     }
@@ -106,7 +104,6 @@ impl Service {
         Some(Self { host, thread: BytesPerSec::from(rate) * host.speed, tensor: priors.tensor })
     }
 
-    /// The service of a scenario's servers.
     pub fn from_scenario(scenario: &Scenario) -> Option<Self> {
         let named = scenario.cluster.servers.software;
         let software = named.or(Some(scenario.server_software()).filter(|one| *one == ServerSoftware::None));

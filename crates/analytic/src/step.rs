@@ -12,7 +12,6 @@ use stepcast_core::strategy::{Architecture, Synchronisation};
 /// Cost of transfers, split by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct TransferCost {
-    /// Time on the wire.
     pub(crate) wire: Seconds,
     /// Time to copy and serialise on the hosts.
     pub(crate) host: Seconds,
@@ -77,7 +76,6 @@ pub(crate) struct Round {
     pub(crate) push: TransferCost,
     /// Pushes of other workers for which it waits.
     pub(crate) queueing: TransferCost,
-    /// All pulls.
     pub(crate) pull: TransferCost,
     /// Whether the workers' own links are the limit rather than those of the servers.
     pub(crate) worker_link: bool,
@@ -108,7 +106,6 @@ impl Round {
     }
 }
 
-/// Number of steps between two synchronisations.
 pub(crate) fn steps_per_round(synchronisation: Synchronisation) -> f64 {
     match synchronisation {
         Synchronisation::LocalSgd(steps) => f64::from(steps),

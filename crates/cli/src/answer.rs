@@ -8,20 +8,16 @@ use stepcast_core::fault::Fault;
 use stepcast_report::format::name;
 use stepcast_trace::write_text;
 
-/// The answer of a command.
 pub(crate) struct Answer {
     /// For standard output, its last line ended.
     pub(crate) text: String,
-    /// How the command ended.
     pub(crate) end: End,
 }
 
 /// How a command ended, if not in an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With a whole answer.
     Done,
-    /// A validation bound was missed.
     BoundMissed,
     /// By Ctrl-C, with the results until then.
     Interrupted,
@@ -44,11 +40,8 @@ impl From<String> for Answer {
     }
 }
 
-/// How answers are written.
 pub(crate) struct Output {
-    /// Whether programs read them.
     pub(crate) json: bool,
-    /// Where text goes.
     pub(crate) screen: Screen,
 }
 
@@ -71,7 +64,6 @@ pub(crate) fn unexpected(error: impl Display) -> Fault {
     Fault::new(error.to_string(), "")
 }
 
-/// Whether a path names an SVG file.
 pub(crate) fn is_drawing(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "svg")
 }

@@ -5,7 +5,6 @@
 
 mod answer;
 mod commands;
-mod names;
 mod numbers;
 mod render;
 mod request;
@@ -48,11 +47,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// What a command prints, and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
-    /// Text for standard output.
     pub stdout: String,
-    /// Text for standard error.
     pub stderr: String,
-    /// The exit code.
     pub code: u8,
 }
 

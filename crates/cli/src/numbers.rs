@@ -1,21 +1,25 @@
-//! Numbers, ranges and percentages in flags.
+//! Values of flags: numbers, ranges, percentages and names.
 
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, Error};
+use std::ffi::OsStr;
 use std::str::FromStr;
+use stepcast_core::machine::catalog::{self, Entries};
+use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::MAX_WORKERS;
-use stepcast_study::explore::numbers::numbers;
+use stepcast_study::explore::numbers;
 
 /// Numbers of workers, or this many machines with this many workers each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Workers {
     /// Numbers of workers, ascending and without repetition.
     pub(crate) numbers: Vec<u32>,
-    /// Workers of one machine.
     pub(crate) per_machine: Option<u32>,
 }
 
 impl Workers {
-    /// The number, if there is one.
     pub(crate) fn single(&self) -> Option<u32> {
         match self.numbers[..] {
             [only] => Some(only),
@@ -110,6 +114,42 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     match (0.0..=1000.0).contains(&percent) {
         true => Ok(percent / 100.0),
         false => Err("a percentage lies between 0 and 1000".to_owned()),
+    }
+}
+
+/// Names of the catalog as values of flags: any text is accepted, and shells complete the names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Names {
+    Models,
+    Devices,
+    Machines,
+    Networks,
+}
+
+impl Names {
+    fn all(self) -> Vec<&'static str> {
+        match self {
+            Self::Models => zoo::names().collect(),
+            Self::Devices => catalog::devices().map_or_else(|_| Vec::new(), ids),
+            Self::Machines => catalog::machines().map_or_else(|_| Vec::new(), ids),
+            Self::Networks => catalog::networks().map_or_else(|_| Vec::new(), ids),
+        }
+    }
+}
+
+fn ids<T>(entries: &'static Entries<T>) -> Vec<&'static str> {
+    entries.keys().map(String::as_str).collect()
+}
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        value.to_str().map(str::to_owned).ok_or_else(|| Error::new(ErrorKind::InvalidUtf8).with_cmd(command))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.all().into_iter().map(PossibleValue::new)))
     }
 }
 

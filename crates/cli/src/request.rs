@@ -1,7 +1,6 @@
 //! The request of a command: flags that choose a scenario and edit it, and questions about that scenario.
 
-use crate::names::Names;
-use crate::numbers::Workers;
+use crate::numbers::{Names, Workers};
 use crate::render::Screen;
 use crate::render::error::in_scenario;
 use crate::words;
@@ -97,7 +96,6 @@ impl ScenarioFlags {
         self.request_with(self.single_edits()?)
     }
 
-    /// The request with these edits in place of those of the flags.
     pub(crate) fn request_with(&self, edits: Vec<Edit>) -> Result<Request, Fault> {
         let written: Vec<WrittenEdit> = edits.iter().map(|edit| self.written(edit)).collect();
         let inner = match (self.scenario.as_deref(), &self.model) {
@@ -117,7 +115,6 @@ impl ScenarioFlags {
         }
     }
 
-    /// The flag that made an edit.
     fn written(&self, edit: &Edit) -> WrittenEdit {
         let text = edit.text().to_owned();
         let own =
@@ -128,7 +125,6 @@ impl ScenarioFlags {
         WrittenEdit { flag: own.unwrap_or_else(|| format!("--set {text}")), text }
     }
 
-    /// All edits of the scenario.
     pub(crate) fn edits(&self) -> Result<Vec<Edit>, Fault> {
         let mut edits = Vec::new();
         let mut set = |key: &str, value: Option<&str>| edits.extend(value.map(|value| Edit::set(key, value)));
@@ -190,9 +186,12 @@ impl ScenarioFlags {
     }
 }
 
-/// How long a forecast simulates.
+/// What a forecast is asked about, by which method, and how long it simulates.
 #[derive(Debug, Args)]
-pub(crate) struct SimulationFlags {
+pub(crate) struct ForecastFlags {
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
+
     /// Half-width of the 90 % interval at which a simulation ends, as a share: 0.01 is 1 % [default: 0.01]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     precision: Option<String>,
@@ -200,6 +199,10 @@ pub(crate) struct SimulationFlags {
     /// Events after which a simulation ends anyway: ten million take about a second of a core [default: 10000000]
     #[arg(long, value_name = "EVENTS")]
     budget: Option<String>,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) method: String,
 }
 
 /// A share as it is written; what sounds like a number format is meant for another flag.
@@ -210,15 +213,13 @@ fn share(text: &str) -> Result<String, String> {
     }
 }
 
-impl SimulationFlags {
-    /// The request of a forecast.
-    pub(crate) fn request(&self, about: &ScenarioFlags) -> Result<Request, Fault> {
-        about.request_with(self.edits(about)?)
+impl ForecastFlags {
+    pub(crate) fn request(&self, edits: Vec<Edit>) -> Result<Request, Fault> {
+        self.about.request_with(edits)
     }
 
-    /// All edits of the scenario.
-    pub(crate) fn edits(&self, about: &ScenarioFlags) -> Result<Vec<Edit>, Fault> {
-        let mut edits = about.edits()?;
+    pub(crate) fn edits(&self) -> Result<Vec<Edit>, Fault> {
+        let mut edits = self.about.edits()?;
         for (key, value) in [("precision", &self.precision), ("budget", &self.budget)] {
             let edit = value.as_ref().map(|value| Edit::parse(&format!("methods.simulate.{key}={value}")));
             edits.extend(edit.transpose()?);
@@ -227,7 +228,6 @@ impl SimulationFlags {
     }
 }
 
-/// A request, with the edits of its flags.
 pub(crate) struct Request {
     pub(crate) inner: stepcast_study::Request,
     edits: Vec<WrittenEdit>,
@@ -239,7 +239,6 @@ struct WrittenEdit {
     flag: String,
 }
 
-/// Keys that have a flag of their own.
 const FLAGS: [(&str, &str); 10] = [
     ("model.zoo", "--model"),
     ("cluster.workers.device", "--device"),
@@ -258,14 +257,12 @@ fn flag_of<'a>(edits: &'a [WrittenEdit], origin: &str) -> Option<&'a str> {
 }
 
 impl Request {
-    /// The scenario, or what is wrong with it.
     pub(crate) fn scenario(&self) -> Result<Arc<Scenario>, Fault> {
         let scenario = self.inner.scenario();
         self.print_notes();
         scenario.map_err(|fault| self.placed(fault))
     }
 
-    /// The scenario, and the method of `--method` that is to answer it.
     pub(crate) fn prepare(&self, method: &str) -> Result<(Arc<Scenario>, &'static dyn Method), Fault> {
         // A fault of the scenario goes before that of the flag.
         let scenario = self.scenario()?;
@@ -334,12 +331,10 @@ impl Request {
     }
 }
 
-/// The method that `--method` names.
 pub(crate) fn method_choice(name: &str) -> Result<MethodChoice, Fault> {
     MethodChoice::named(name).map_err(|fault| fault.at(format!("--method {name}")))
 }
 
-/// The figures of a prediction, in brief.
 fn figures(prediction: &Prediction) -> String {
     format!("{}, {} a step", prediction.throughput.human(), prediction.iteration.human())
 }

@@ -34,7 +34,6 @@ pub(crate) fn listen(farewell: &'static str) {
     });
 }
 
-/// Whether Ctrl-C was pressed.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

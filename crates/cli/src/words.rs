@@ -4,10 +4,8 @@ use stepcast_core::fault::{Measurement, NameList, Remedy};
 use stepcast_report::words::{Hint, Wording};
 use stepcast_study::advise::ExperimentKind;
 
-/// The words of the command line.
 pub(crate) const WORDING: Wording = Wording { remedy, hint };
 
-/// A remedy with its flag or command.
 pub(crate) fn remedy(remedy: &Remedy) -> Option<String> {
     Some(match remedy {
         Remedy::Advice { .. } | Remedy::DidYouMean { .. } => return None,

@@ -53,7 +53,6 @@ pub enum SpeedSource<'a> {
 }
 
 impl<'a> SpeedSource<'a> {
-    /// The source for a group of a scenario.
     pub fn new(scenario: &Scenario, group: &'a WorkerGroup) -> Self {
         let strategy = &scenario.strategy;
         if scenario.as_published {
@@ -220,7 +219,6 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> O
     (assumed > Seconds::ZERO).then(|| measured / assumed)
 }
 
-/// Fitted times of the layers.
 fn fitted_times<'a>(
     scenario: &'a Scenario,
     index: usize,

@@ -24,9 +24,7 @@ pub fn shown(text: &str) -> String {
 /// One component of a path into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A key of a table.
     Key(String),
-    /// An element of an array.
     Index(usize),
 }
 
@@ -45,28 +43,24 @@ impl KeyPath {
         Self(dotted.split('.').map(|key| Step::Key(key.to_owned())).collect())
     }
 
-    /// Appends a key.
     #[must_use]
     pub fn key(mut self, key: &str) -> Self {
         self.0.push(Step::Key(key.to_owned()));
         self
     }
 
-    /// Appends an array index.
     #[must_use]
     pub fn index(mut self, index: usize) -> Self {
         self.0.push(Step::Index(index));
         self
     }
 
-    /// Prepends `parent`.
     #[must_use]
     pub fn below(self, mut parent: Self) -> Self {
         parent.0.extend(self.0);
         parent
     }
 
-    /// The components, starting at the root.
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
@@ -98,10 +92,8 @@ impl fmt::Display for KeyPath {
     }
 }
 
-/// Part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The whole text.
     pub text: Arc<str>,
     /// Byte range of the part.
     pub span: Range<usize>,
@@ -119,7 +111,6 @@ impl Excerpt {
 /// Bytes of an origin that is shown as a whole: paths may be long, settings may hold anything.
 const LONGEST_ORIGIN: usize = 4096;
 
-/// Where bad input was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// A file, with the place in it if there is one ("steps.tar.xz, step_0003.pb", "profile.json:12:7"), or a setting
@@ -140,16 +131,13 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Bad input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The scenario key at fault; the root if no key is.
     pub key: KeyPath,
-    /// Where it was found, if known.
     pub place: Option<Place>,
     /// What is wrong.
     pub reason: String,
-    /// What to do about it.
     pub remedy: Remedies,
 }
 
@@ -160,12 +148,10 @@ impl Fault {
         Self { key: KeyPath::root(), place: None, reason, remedy }
     }
 
-    /// A fault in the value at `key`.
     pub fn in_key(key: impl Into<KeyPath>, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
         Self { key: key.into(), ..Self::new(reason, remedy) }
     }
 
-    /// A fault in a file or in an external setting.
     pub fn in_file(
         origin: impl Into<String>,
         reason: impl Into<String>,
@@ -174,7 +160,6 @@ impl Fault {
         Self::new(reason, remedy).at(origin)
     }
 
-    /// The same fault, found in `origin`.
     #[must_use]
     pub fn at(self, origin: impl Into<String>) -> Self {
         let mut origin = origin.into();
@@ -184,7 +169,6 @@ impl Fault {
         Self { place: Some(Place { origin, excerpt: None }), ..self }
     }
 
-    /// The same fault, with `parent` prepended to its key.
     #[must_use]
     pub fn below(self, parent: KeyPath) -> Self {
         Self { key: self.key.below(parent), ..self }

@@ -5,9 +5,7 @@ use crate::model::ModelFile;
 use crate::profile::Profile;
 use std::collections::BTreeMap;
 
-/// Source of the files that a scenario names.
 pub trait Files {
-    /// The profile called `path` in the scenario.
     fn profile(&self, path: &str) -> Result<Profile, Fault>;
 
     /// The layers of the ONNX file called `path` in the scenario; `sizes` gives the lengths of its open dimensions.

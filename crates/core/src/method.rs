@@ -16,29 +16,24 @@ pub enum Progress<'a> {
     Predicted(&'a Prediction),
 }
 
-/// Follows predictions and may cancel them.
 pub type Watch<'a> = dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync + 'a;
 
 /// Whether to go on; long work asks at least every 50 ms.
 pub type CancelCheck<'a> = dyn Fn() -> ControlFlow<()> + Sync + 'a;
 
-/// A check that never cancels.
 pub fn never_cancelled() -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// A watcher that never cancels.
 pub fn unwatched(_: Progress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Why there is no prediction.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Stopped {
     /// The scenario is invalid, or the method refuses it.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The watcher cancelled the work.
     #[error("it was cancelled before it was done")]
     Cancelled,
 }
@@ -67,16 +62,21 @@ pub fn without_plan(who: &str, scenario: &Scenario) -> Result<(), Fault> {
     }
 }
 
-/// A prediction method.
-pub trait Method: Sync {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MethodAbout {
     /// Name on the command line.
-    fn name(&self) -> &'static str;
-
-    /// One-line description.
-    fn summary(&self) -> &'static str;
-
+    pub name: &'static str,
+    pub summary: &'static str,
     /// Publication or origin.
-    fn source(&self) -> &'static str;
+    pub source: &'static str,
+}
+
+pub trait Method: Sync {
+    fn about(&self) -> MethodAbout;
+
+    fn name(&self) -> &'static str {
+        self.about().name
+    }
 
     /// Whether a prediction takes microseconds, so that callers such as searches can make many of them.
     fn is_quick(&self) -> bool {
@@ -99,7 +99,6 @@ pub trait Method: Sync {
     /// The prediction; it is deterministic for a given scenario.
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault>;
 
-    /// The same, followed by a watcher.
     fn predict_watched(&self, scenario: &Scenario, _watch: &Watch<'_>) -> Result<Prediction, Stopped> {
         Ok(self.predict(scenario)?)
     }

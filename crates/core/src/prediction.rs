@@ -1,6 +1,5 @@
 //! Result of a method: one type for all methods, so that predictions can be compared.
 
-mod stretched;
 mod transformer;
 
 pub use transformer::{MemoryReport, SplitReport, StageMemory, StageReport, Verdict};
@@ -9,7 +8,7 @@ use crate::fault::names;
 use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::{DisplayFromStr, serde_as};
+use serde_with::{DisplayFromStr, serde_as, skip_serializing_none};
 use std::fmt;
 
 names! {
@@ -162,21 +161,16 @@ pub struct Communication {
 /// What a simulation finds busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// The workers' devices.
     Workers,
     /// The link from a server to the workers.
     Downlink(usize),
     /// The link from the workers to a server.
     Uplink(usize),
-    /// The servers' computing units.
     ServerComputing,
     /// The network, during all-reduces.
     AllReduce,
-    /// A pipeline stage.
     Stage(usize),
-    /// SPRINT's GPU threads.
     GpuThreads,
-    /// SPRINT's update threads.
     UpdateThreads,
 }
 
@@ -270,6 +264,7 @@ pub struct GradientKernel {
 }
 
 /// The prediction of one method for one scenario.
+#[skip_serializing_none]
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Prediction {
@@ -293,7 +288,6 @@ pub struct Prediction {
     pub scaling_factor: f64,
     /// Mean number of updates by other workers between a worker's pull and its own update, where workers do not wait for
     /// each other and no simulation tells more.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub staleness: Option<f64>,
     /// Breakdown of the iteration time; the parts add up to it.
     pub breakdown: Vec<Part>,
@@ -304,23 +298,17 @@ pub struct Prediction {
     /// Information that the reader needs to judge the figures.
     pub warnings: Vec<Warning>,
     /// CSF: scaling factor if all gradients were sent after the backward pass (Liu 2022, eq. 2). `scaling_factor` is then OSF.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub csf: Option<f64>,
     /// Breakdown of the communication time of all-reduces.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<Communication>,
     /// Updates, if they run concurrently with the steps.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updating: Option<Box<Updating>>,
     /// Results that only a simulation provides.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub simulation: Option<Box<Simulation>>,
     /// Tokens, utilisation, stages and memory of a transformer that a plan splits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub transformer: Option<Box<SplitReport>>,
 }
 
-/// Samples that all workers process in one step.
 pub fn samples_per_step(groups: &[GroupReport]) -> u64 {
     groups.iter().map(|report| u64::from(report.count) * u64::from(report.batch)).sum()
 }
@@ -360,7 +348,6 @@ impl Prediction {
         }
     }
 
-    /// Time spent on parts of this kind.
     pub fn part(&self, kind: PartKind) -> Seconds {
         self.breakdown.iter().filter(|part| part.kind == kind).map(|part| part.time).sum()
     }
@@ -368,5 +355,60 @@ impl Prediction {
     /// Time that workers compute, samples included.
     pub fn computing(&self) -> Seconds {
         self.part(PartKind::Compute) + self.part(PartKind::HostToDevice)
+    }
+}
+
+impl Prediction {
+    /// The same step with all its times multiplied by `factor`; shares of it stay as they are. No device computes more
+    /// than its peak rate: a transformer's step is not shortened below that.
+    #[must_use]
+    pub fn stretched(mut self, factor: f64) -> Self {
+        let factor = self.transformer.as_ref().map_or(factor, |split| factor.max(split.mfu).max(split.hfu));
+        self.iteration = self.iteration * factor;
+        self.throughput = self.throughput / factor;
+        stretch_parts(&mut self.breakdown, factor);
+        for group in &mut self.groups {
+            group.compute = group.compute * factor;
+            group.ready = group.ready * factor;
+        }
+        if let Some(Communication { negotiate, wait, allreduce, misc, exposed }) = &mut self.communication {
+            for time in [negotiate, wait, allreduce, misc, exposed] {
+                *time = *time * factor;
+            }
+        }
+        if let Some(updating) = self.updating.as_deref_mut() {
+            let Updating { iteration, breakdown, kernels, .. } = updating;
+            *iteration = *iteration * factor;
+            stretch_parts(breakdown, factor);
+            kernels.iter_mut().for_each(|kernel| kernel.time = kernel.time * factor);
+        }
+        if let Some(Simulation { throughput_interval, step_s, .. }) = self.simulation.as_deref_mut() {
+            *throughput_interval = throughput_interval.map(|rate| rate / factor);
+            let Spread { low, median, high } = *step_s;
+            *step_s = Spread { low: low * factor, median: median * factor, high: high * factor };
+        }
+        if let Some(split) = self.transformer.as_deref_mut() {
+            stretch_split(split, factor);
+        }
+        self
+    }
+}
+
+fn stretch_parts(parts: &mut [Part], factor: f64) {
+    for part in parts {
+        part.time = part.time * factor;
+    }
+}
+
+fn stretch_split(split: &mut SplitReport, factor: f64) {
+    for rate in [&mut split.tokens_per_s, &mut split.tokens_per_s_per_device, &mut split.mfu, &mut split.hfu]
+    {
+        *rate /= factor;
+    }
+    stretch_parts(&mut split.exposed, factor);
+    for stage in &mut split.stages {
+        for time in [&mut stage.forward, &mut stage.backward, &mut stage.end] {
+            *time = *time * factor;
+        }
     }
 }

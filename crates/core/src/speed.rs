@@ -17,7 +17,6 @@ const BACKWARD_PER_FORWARD: f64 = 2.0;
 /// Operations of a whole step per forward operation.
 pub const FLOPS_PER_FORWARD: f64 = 1.0 + BACKWARD_PER_FORWARD;
 
-/// Speed of one worker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Speed {
     /// What a unit of work costs it.
@@ -34,7 +33,6 @@ pub enum Speed {
 }
 
 impl Speed {
-    /// Forward pass of a layer.
     pub fn forward(&self, layer: &LayerWork) -> Seconds {
         match self {
             Self::Rates { per_flop, per_weight, samples } => {
@@ -44,7 +42,6 @@ impl Speed {
         }
     }
 
-    /// Backward pass of a layer.
     pub fn backward(&self, layer: &LayerWork) -> Seconds {
         match self {
             Self::Rates { per_flop, per_weight, samples } => {

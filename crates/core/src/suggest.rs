@@ -5,7 +5,6 @@ use crate::fault::{Remedies, Remedy};
 /// Letters beyond which nothing is suggested: the comparison takes time and memory with the product of both lengths.
 const LONGEST: usize = 100;
 
-/// Most names that a message lists.
 const LISTED: usize = 12;
 
 /// The candidate most similar to `name`, if any is similar enough.

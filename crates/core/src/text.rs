@@ -17,7 +17,6 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     read(document(text)?)
 }
 
-/// Reads a parsed document.
 pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, Error> {
     T::deserialize(Deserializer::from(document))
 }

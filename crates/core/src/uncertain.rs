@@ -18,7 +18,6 @@ pub trait Measure: Copy + PartialOrd + Serialize + for<'de> Deserialize<'de> {
     fn value(self) -> f64;
     /// The quantity with this value in base units.
     fn from_value(value: f64) -> Self;
-    /// Parses the text of one end.
     fn parse(text: &str) -> Result<Self, String>;
     /// Example of a range in the user's notation.
     const EXAMPLE: &'static str;
@@ -75,7 +74,6 @@ pub struct Uncertain<T> {
 }
 
 impl<T: Measure> Uncertain<T> {
-    /// An exact value.
     pub fn exactly(value: T) -> Self {
         Self { low: value, high: value }
     }
@@ -91,7 +89,6 @@ impl<T: Measure> Uncertain<T> {
         [self.low, self.high]
     }
 
-    /// Whether it is a range.
     pub fn is_range(self) -> bool {
         self.low < self.high
     }
@@ -165,7 +162,6 @@ impl<'de, T: Measure> Deserialize<'de> for Uncertain<T> {
             Uncertain::between(low, high).ok_or_else(wrong)
         }
 
-        /// A single value; errors are those of its own type.
         fn single<'de, T: Measure, E: de::Error>(
             value: impl IntoDeserializer<'de, E>,
         ) -> Result<Uncertain<T>, E> {

@@ -6,12 +6,10 @@ use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
 use std::sync::Arc;
 
-/// One gradient that workers sum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
     /// "conv1.weight"; of a profile, the name of the operation that sends it.
     pub name: String,
-    /// Its size on the wire.
     pub size: Bytes,
 }
 
@@ -24,7 +22,6 @@ const ELEMENT: f64 = 4.0;
 pub struct LayerWork {
     /// Its place among these entries.
     pub place: usize,
-    /// The layer that has the gradients.
     pub name: String,
     /// Forward operations of one sample.
     pub forward: Flops,
@@ -34,12 +31,10 @@ pub struct LayerWork {
     pub tensors: Vec<Tensor>,
 }
 
-/// One gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     /// Name, such as "conv1.weight".
     pub name: String,
-    /// Number of elements.
     pub elements: u64,
     /// The rows of its table, if it is sparse.
     pub rows: Option<Rows>,
@@ -87,7 +82,6 @@ pub struct Workload {
     pub parameters: u64,
     /// Number of gradient tensors, which is the number of messages in a push.
     pub tensors: u32,
-    /// Bytes of one input sample.
     pub sample: Bytes,
     /// Bytes of one sample's activations that the backward pass needs.
     pub activations: Bytes,
@@ -100,7 +94,6 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload of `model` with operations counted according to `counting`.
     pub fn from_model(model: &Model, counting: Counting) -> Self {
         let mut layers: Vec<LayerWork> = Vec::new();
         let mut gradients = model.gradients();

@@ -15,7 +15,7 @@ use stepcast_analytic::zeng2023::formulas::{Operations, cpu_rate, gpu_rate};
 use stepcast_core::compute::ASSUMED_MEMORY_EFFICIENCY;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;
-use stepcast_core::fitted::efficiency::{EfficiencyModel, Shares};
+use stepcast_core::fitted::{EfficiencyModel, Shares};
 use stepcast_core::machine::{Device, DeviceKind, catalog};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::{Counting, Model, zoo};
@@ -55,7 +55,6 @@ pub struct StepWork {
     pub compute: Seconds,
     /// The work on every weight at the memory rate.
     pub memory: Seconds,
-    /// The whole step as measured.
     pub measured: Seconds,
 }
 
@@ -101,12 +100,10 @@ impl TwoShares {
         Ok(Self { compute: fit.coefficients[0].recip(), memory: (1.0 + fit.coefficients[1]).recip() })
     }
 
-    /// The step that they make.
     pub fn time(&self, step: &StepWork) -> Seconds {
         step.fixed + step.compute / self.compute + step.memory / self.memory
     }
 
-    /// Errors on some steps.
     pub fn quality(&self, steps: &[StepWork]) -> Option<Quality> {
         Quality::from_pairs(steps.iter().map(|step| (self.time(step), step.measured)))
     }
@@ -122,7 +119,6 @@ pub fn one_share(steps: &[(Seconds, Seconds)], wanted: &CancelCheck<'_>) -> Resu
 /// networks do not reach more.
 const MOST_SHARE: f64 = 1.5;
 
-/// One measured step.
 struct NetworkStep {
     model: Arc<Model>,
     precision: Precision,

@@ -6,8 +6,8 @@ use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport, stopped};
 use crate::{FitError, Quality, nnls_while};
 use std::collections::BTreeMap;
 use std::path::Path;
+use stepcast_core::fitted::LinearKernel;
 use stepcast_core::fitted::artefact::ArtefactKind;
-use stepcast_core::fitted::kernel::LinearKernel;
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 
@@ -26,9 +26,7 @@ const COEFFICIENTS: [&str; 2] = ["per-element", "start"];
 /// One measured run of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct KernelRun {
-    /// Elements touched.
     elements: f64,
-    /// Time of the run.
     time: Seconds,
 }
 
@@ -46,7 +44,6 @@ fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, Fit
     })
 }
 
-/// Errors on some runs.
 fn quality(kernel: &LinearKernel, runs: &[KernelRun]) -> Option<Quality> {
     Quality::from_pairs(runs.iter().map(|run| (kernel.time(run.elements).0, run.time)))
 }

@@ -18,10 +18,8 @@ const NULL_SHARE: f64 = 1e-6;
 /// Gradients below this are noise, with columns and target of unit length.
 const TOLERANCE: f64 = 1e-12;
 
-/// The result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// The coefficients.
     pub coefficients: Vec<f64>,
     /// Measured minus fitted, by row.
     pub residuals: Vec<f64>,
@@ -64,7 +62,6 @@ impl Reduced {
         Ok(Self { r, b, lengths, condition })
     }
 
-    /// The fit whose scaled coefficients are `scaled`.
     fn fit(&self, rows: &[Vec<f64>], target: &[f64], scaled: &DVector<f64>) -> Fit {
         let coefficients: Vec<f64> =
             scaled.iter().zip(&self.lengths).map(|(value, length)| value / length).collect();

@@ -30,10 +30,8 @@ const PRECISIONS: [(&str, Precision); 9] = [
     ("bfloat16", Precision::Bf16),
 ];
 
-/// Measurements of one file, at most.
 const MOST_ROWS: usize = 1_000_000;
 
-/// The rows of one file.
 pub(crate) struct MeasurementFile {
     name: String,
     titles: Vec<String>,
@@ -50,7 +48,6 @@ pub(crate) struct MeasurementRow<'a> {
 /// Measurements to fit, and measurements to test with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split<T> {
-    /// Fitted.
     pub fit: Vec<T>,
     /// Only tested.
     pub held: Vec<T>,
@@ -80,7 +77,6 @@ pub(crate) struct TimeColumn {
 }
 
 impl MeasurementFile {
-    /// Reads a file, as long as it is wanted.
     pub(crate) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Self, Stopped> {
         let name = path.display().to_string();
         let bytes = stepcast_trace::unpacked_while(path, wanted)?;
@@ -115,7 +111,6 @@ impl MeasurementFile {
         Ok(Self { name, titles, rows })
     }
 
-    /// The rows, as long as they are wanted.
     fn rows<'a>(
         &'a self,
         wanted: &'a CancelCheck<'_>,
@@ -148,7 +143,6 @@ impl MeasurementFile {
         Ok(split)
     }
 
-    /// The place of a column that must be there.
     pub(crate) fn column(&self, title: &str) -> Result<usize, Fault> {
         self.optional_column(title).ok_or_else(|| self.missing(&format!("there is no column {title}"), title))
     }
@@ -157,7 +151,6 @@ impl MeasurementFile {
         self.titles.iter().position(|other| other == title)
     }
 
-    /// The column of times, with the unit in its title.
     pub(crate) fn time_column(&self) -> Result<TimeColumn, Fault> {
         for kind in TIMES {
             if let Some(column) = self.named_times(kind)? {
@@ -198,19 +191,16 @@ impl MeasurementRow<'_> {
         self.cells.get(column).unwrap_or("")
     }
 
-    /// A positive whole number.
     pub(crate) fn count(&self, column: usize) -> Result<u32, Fault> {
         let parsed = self.text(column).parse().ok().filter(|count| *count > 0);
         parsed.ok_or_else(|| self.fault(column, "is not a size", "use a whole number from 1 on"))
     }
 
-    /// A positive number.
     pub(crate) fn amount(&self, column: usize) -> Result<f64, Fault> {
         let parsed = self.text(column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
         parsed.ok_or_else(|| self.fault(column, "is not an amount", "use a positive number"))
     }
 
-    /// A number format.
     pub(crate) fn precision(&self, column: usize) -> Result<Precision, Fault> {
         let known = PRECISIONS.iter().find(|(name, _)| *name == self.text(column));
         known
@@ -219,7 +209,6 @@ impl MeasurementRow<'_> {
             .ok_or_else(|| self.fault(column, "is not a number format", "use f32, tf32, f16 or bf16"))
     }
 
-    /// A time above zero.
     pub(crate) fn time(&self, times: TimeColumn) -> Result<Seconds, Fault> {
         let parsed =
             self.text(times.column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
@@ -229,7 +218,6 @@ impl MeasurementRow<'_> {
         })
     }
 
-    /// Whether the row is to be tested only.
     fn is_held(&self, set: Option<usize>) -> Result<bool, Fault> {
         match set.map(|column| (column, self.text(column))) {
             None | Some((_, "fit")) => Ok(false),

@@ -14,9 +14,7 @@ const MOST_DAMPING: f64 = 1e6;
 
 /// A problem: residuals as a function of variables.
 pub struct Problem<'a> {
-    /// Residuals at a place.
     pub residuals: &'a dyn Fn(&[f64]) -> Vec<f64>,
-    /// Weight of each residual.
     pub weights: &'a [f64],
     /// Where the search starts, which is also what is expected before anything is measured.
     pub start: &'a [f64],

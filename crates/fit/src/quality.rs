@@ -15,7 +15,6 @@ pub struct Quality {
     pub third_quartile: f64,
     /// 95 of 100 errors are below.
     pub percentile_95: f64,
-    /// The largest error.
     pub worst: f64,
 }
 
@@ -36,7 +35,6 @@ impl Quality {
     }
 }
 
-/// Why measurements cannot be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// The fit is no longer wanted.
@@ -52,16 +50,12 @@ pub enum FitError {
     },
     /// Rows of unequal length, or values that are not finite.
     #[error("measurement {row} is incomplete or not finite")]
-    BadRow {
-        /// Index of the row.
-        row: usize,
-    },
+    BadRow { row: usize },
     /// A combination of coefficients has no effect on any measurement.
     #[error(
         "the measurements have rank {rank} of {columns}: coefficients {undetermined:?} cannot be determined separately"
     )]
     Collinear {
-        /// Rank of the measurements.
         rank: usize,
         /// Coefficients.
         columns: usize,

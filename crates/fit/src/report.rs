@@ -27,7 +27,6 @@ pub struct FitReport {
     pub artefact: String,
 }
 
-/// A fit as JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct FitSummary<'a> {
@@ -52,11 +51,9 @@ impl FitReport {
 /// Errors of one model on one set of measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitErrorRow {
-    /// The model that was fitted.
     pub what: String,
     /// The measurements: `fit` or `held`.
     pub set: &'static str,
-    /// The errors.
     #[serde(flatten)]
     pub quality: Quality,
 }
@@ -73,19 +70,15 @@ impl FitErrorRow {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct FitErrors {
-    /// On the measurements of the fit.
     pub fit: Quality,
     /// On measurements that took no part in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<Quality>,
 }
 
-/// What every artefact of one kind says of itself.
 pub(crate) struct ArtefactText {
     pub(crate) kind: ArtefactKind,
-    /// What was fitted.
     pub(crate) formula: &'static str,
-    /// What the coefficients mean.
     pub(crate) meaning: &'static [(&'static str, &'static str)],
     /// Constants that say themselves what they mean.
     pub(crate) constants: &'static [ConstantRow],

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_analytic::oyama2016::{Threads, barrier};
 use stepcast_core::fault::Fault;
+use stepcast_core::fitted::LinearKernel;
 use stepcast_core::fitted::artefact::ArtefactKind;
-use stepcast_core::fitted::kernel::LinearKernel;
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
@@ -176,7 +176,6 @@ fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<ComponentTiming>,
     })
 }
 
-/// Errors of one component on some timings.
 fn quality(line: &LinearKernel, sum: Seconds, timings: &[ComponentTiming]) -> Option<Quality> {
     Quality::from_pairs(timings.iter().map(|timing| (timing.predicted(line, sum), timing.time)))
 }
@@ -193,7 +192,6 @@ fn whole_threads(lines: &BTreeMap<&str, LinearKernel>, timings: &[ComponentTimin
     Quality::from_pairs(gpu).zip(Quality::from_pairs(update)).map(<[_; 2]>::from)
 }
 
-/// The threads of a run with fitted components.
 fn threads(lines: &BTreeMap<&str, LinearKernel>, run: &ComponentTiming) -> Threads {
     let alone = |key: &str| {
         let component = COMPONENTS.iter().position(|(name, _)| *name == key).unwrap_or(0);

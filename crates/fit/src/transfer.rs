@@ -28,7 +28,6 @@ const ARTEFACT: ArtefactText = ArtefactText {
 /// Names of the coefficients of a line, in the order of the columns of a fit.
 const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 
-/// One measured transfer.
 type Transfer = (Bytes, Seconds);
 
 /// Work of a fit, in transfers that are looked at: so many bends are tried that all together take no more.
@@ -89,7 +88,6 @@ fn line(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve
     Ok(TransferCurve::Line { startup: Seconds::new(fit.coefficients[1]), bandwidth })
 }
 
-/// Errors on some transfers.
 fn quality(curve: &TransferCurve, measured: &[Transfer]) -> Option<Quality> {
     Quality::from_pairs(measured.iter().map(|(size, time)| (curve.time(*size), *time)))
 }

@@ -14,11 +14,8 @@ const NEWEST_OPSET: i64 = 28;
 /// Oldest version that broadcasts like later ones.
 const OLDEST_OPSET: i64 = 7;
 
-/// Known facts about a graph.
 pub(crate) struct GraphFacts {
-    /// By tensor.
     pub(crate) tensors: Vec<Tensor>,
-    /// By node.
     pub(crate) work: Vec<Vec<Work>>,
     /// Nodes whose shapes could not be inferred, and why. They matter only if the outputs depend on them.
     pub(crate) stopped: HashMap<NodeId, Fault>,
@@ -39,7 +36,6 @@ struct Inference<'a> {
     opset: i64,
 }
 
-/// Follows `graph`, which came from `place`.
 pub(crate) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<GraphFacts, Fault> {
     let mut notes = Vec::new();
     let binding = inputs::bind(graph, options, place, &mut notes)?;

@@ -9,12 +9,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use stepcast_core::fault::Fault;
 
-/// Index of a tensor in its graph.
 pub(crate) type TensorId = usize;
-/// Index of a node in its graph.
 pub(crate) type NodeId = usize;
 
-/// One application of an operator.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: String,
@@ -28,7 +25,6 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The node for error messages.
     pub(crate) fn place(&self) -> String {
         format!("node \"{}\" ({})", self.name, self.op)
     }
@@ -42,18 +38,15 @@ impl Node {
         self.attributes.iter().any(|attribute| attribute.graph.is_some())
     }
 
-    /// The tensor of its first output.
     pub(crate) fn output(&self) -> Option<TensorId> {
         self.outputs.first().copied().flatten()
     }
 
-    /// The tensor of an input, if it is given.
     pub(crate) fn input(&self, index: usize) -> Option<TensorId> {
         self.inputs.get(index).copied().flatten()
     }
 }
 
-/// A model's graph.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) names: Vec<String>,
@@ -63,7 +56,6 @@ pub(crate) struct Graph {
     pub(crate) inputs: Vec<(TensorId, ValueInfo)>,
     pub(crate) outputs: Vec<TensorId>,
     pub(crate) initialisers: Vec<(TensorId, TensorProto)>,
-    /// Declared types of intermediate tensors.
     pub(crate) declared: HashMap<TensorId, ValueInfo>,
     /// Version of the standard operators.
     pub(crate) opset: Option<i64>,
@@ -103,7 +95,6 @@ impl Graph {
     }
 }
 
-/// Whether operators of this domain are those of the ONNX standard.
 pub(crate) fn is_standard(domain: &str) -> bool {
     domain.is_empty() || domain == "ai.onnx"
 }
@@ -231,7 +222,6 @@ fn in_order(nodes: Vec<Node>, given: HashSet<TensorId>, names: &[String]) -> Res
 
 /// How deep functions may call each other.
 const DEEPEST: u32 = 16;
-/// Most nodes of a model.
 const MOST_NODES: usize = 500_000;
 
 type Functions<'a> = HashMap<(&'a str, &'a str), &'a FunctionProto>;

@@ -10,16 +10,13 @@ use stepcast_core::fault::Fault;
 /// How many samples one pass of the graph takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchSize {
-    /// Any number: the batch is open.
     Open,
-    /// This many.
     Fixed(i64),
 }
 
 /// The sizes of dimensions that the file leaves open.
 pub(crate) struct InputShapes {
     pub(crate) samples: BatchSize,
-    /// Shapes of all inputs.
     pub(crate) shapes: Vec<(TensorId, Vec<Size>)>,
     /// What the file calls the batch; empty if it has no name there.
     batch: Option<String>,

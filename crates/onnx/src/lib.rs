@@ -30,7 +30,6 @@ use std::io::Read;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use wire::WireError;
 
-/// Values that an ONNX file leaves open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Sizes of named dimensions, such as the length of a sequence; a dimension without a name goes by its input and place

@@ -1,172 +1,119 @@
 //! The parts of ONNX's messages that are read. `wire` leaves out all other fields before these are decoded.
 
-use prost::Message;
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ModelProto {
-    #[prost(int64, tag = "1")]
-    pub(crate) ir_version: i64,
-    #[prost(string, tag = "2")]
-    pub(crate) producer_name: String,
-    #[prost(string, tag = "3")]
-    pub(crate) producer_version: String,
-    #[prost(message, optional, tag = "7")]
-    pub(crate) graph: Option<GraphProto>,
-    #[prost(message, repeated, tag = "8")]
-    pub(crate) opsets: Vec<OperatorSet>,
-    #[prost(message, repeated, tag = "25")]
-    pub(crate) functions: Vec<FunctionProto>,
+/// Messages of protobuf, a line for each field: name and type, number, and how it is encoded.
+#[macro_export]
+macro_rules! messages {
+    ($($(#[$about:meta])* $message:ident {
+        $($(#[$note:meta])* $field:ident: $type:ty => $number:tt ($($how:tt)+);)*
+    })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, PartialEq, ::prost::Message)]
+        pub(crate) struct $message {
+            $($(#[$note])* #[prost($($how)+, tag = $number)] pub(crate) $field: $type,)*
+        }
+    )*};
 }
 
-/// The version of the operators of one domain; the domain of the standard ones is empty.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct OperatorSet {
-    #[prost(string, tag = "1")]
-    pub(crate) domain: String,
-    #[prost(int64, tag = "2")]
-    pub(crate) version: i64,
-}
+messages! {
+    ModelProto {
+        ir_version: i64 => "1" (int64);
+        producer_name: String => "2" (string);
+        producer_version: String => "3" (string);
+        graph: Option<GraphProto> => "7" (message, optional);
+        opsets: Vec<OperatorSet> => "8" (message, repeated);
+        functions: Vec<FunctionProto> => "25" (message, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct GraphProto {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) nodes: Vec<NodeProto>,
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-    #[prost(message, repeated, tag = "5")]
-    pub(crate) initializers: Vec<TensorProto>,
-    #[prost(message, repeated, tag = "11")]
-    pub(crate) inputs: Vec<ValueInfo>,
-    #[prost(message, repeated, tag = "12")]
-    pub(crate) outputs: Vec<ValueInfo>,
-    #[prost(message, repeated, tag = "13")]
-    pub(crate) values: Vec<ValueInfo>,
-    #[prost(message, repeated, tag = "15")]
-    pub(crate) sparse_initializers: Vec<SparseTensor>,
-}
+    /// The version of the operators of one domain; the domain of the standard ones is empty.
+    OperatorSet {
+        domain: String => "1" (string);
+        version: i64 => "2" (int64);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct NodeProto {
-    /// Names of tensors; empty for an optional one that is left out.
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) inputs: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) outputs: Vec<String>,
-    #[prost(string, tag = "3")]
-    pub(crate) name: String,
-    #[prost(string, tag = "4")]
-    pub(crate) op: String,
-    #[prost(message, repeated, tag = "5")]
-    pub(crate) attributes: Vec<AttributeProto>,
-    #[prost(string, tag = "7")]
-    pub(crate) domain: String,
-}
+    GraphProto {
+        nodes: Vec<NodeProto> => "1" (message, repeated);
+        name: String => "2" (string);
+        initializers: Vec<TensorProto> => "5" (message, repeated);
+        inputs: Vec<ValueInfo> => "11" (message, repeated);
+        outputs: Vec<ValueInfo> => "12" (message, repeated);
+        values: Vec<ValueInfo> => "13" (message, repeated);
+        sparse_initializers: Vec<SparseTensor> => "15" (message, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct AttributeProto {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(float, tag = "2")]
-    pub(crate) float: f32,
-    #[prost(int64, tag = "3")]
-    pub(crate) int: i64,
-    #[prost(bytes = "vec", tag = "4")]
-    pub(crate) text: Vec<u8>,
-    #[prost(message, optional, tag = "5")]
-    pub(crate) tensor: Option<TensorProto>,
-    /// The body of a loop or a branch.
-    #[prost(message, optional, tag = "6")]
-    pub(crate) graph: Option<GraphProto>,
-    #[prost(float, repeated, tag = "7")]
-    pub(crate) floats: Vec<f32>,
-    #[prost(int64, repeated, tag = "8")]
-    pub(crate) ints: Vec<i64>,
-    /// Within a function: the attribute of the call whose value this one takes.
-    #[prost(string, tag = "21")]
-    pub(crate) of_caller: String,
-}
+    NodeProto {
+        /// Names of tensors; empty for an optional one that is left out.
+        inputs: Vec<String> => "1" (string, repeated);
+        outputs: Vec<String> => "2" (string, repeated);
+        name: String => "3" (string);
+        op: String => "4" (string);
+        attributes: Vec<AttributeProto> => "5" (message, repeated);
+        domain: String => "7" (string);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TensorProto {
-    #[prost(int64, repeated, tag = "1")]
-    pub(crate) dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    pub(crate) data_type: i32,
-    #[prost(float, repeated, tag = "4")]
-    pub(crate) floats: Vec<f32>,
-    /// Also of shorter integers and truth values.
-    #[prost(int32, repeated, tag = "5")]
-    pub(crate) ints: Vec<i32>,
-    #[prost(int64, repeated, tag = "7")]
-    pub(crate) longs: Vec<i64>,
-    #[prost(string, tag = "8")]
-    pub(crate) name: String,
-    /// Little-endian.
-    #[prost(bytes = "vec", tag = "9")]
-    pub(crate) raw_data: Vec<u8>,
-    #[prost(double, repeated, tag = "10")]
-    pub(crate) doubles: Vec<f64>,
-}
+    AttributeProto {
+        name: String => "1" (string);
+        float: f32 => "2" (float);
+        int: i64 => "3" (int64);
+        text: Vec<u8> => "4" (bytes = "vec");
+        tensor: Option<TensorProto> => "5" (message, optional);
+        /// The body of a loop or a branch.
+        graph: Option<GraphProto> => "6" (message, optional);
+        floats: Vec<f32> => "7" (float, repeated);
+        ints: Vec<i64> => "8" (int64, repeated);
+        /// Within a function: the attribute of the call whose value this one takes.
+        of_caller: String => "21" (string);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct SparseTensor {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) values: Option<TensorProto>,
-    #[prost(int64, repeated, tag = "3")]
-    pub(crate) dims: Vec<i64>,
-}
+    TensorProto {
+        dims: Vec<i64> => "1" (int64, repeated);
+        data_type: i32 => "2" (int32);
+        floats: Vec<f32> => "4" (float, repeated);
+        /// Also of shorter integers and truth values.
+        ints: Vec<i32> => "5" (int32, repeated);
+        longs: Vec<i64> => "7" (int64, repeated);
+        name: String => "8" (string);
+        /// Little-endian.
+        raw_data: Vec<u8> => "9" (bytes = "vec");
+        doubles: Vec<f64> => "10" (double, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ValueInfo {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) kind: Option<TypeProto>,
-}
+    SparseTensor {
+        values: Option<TensorProto> => "1" (message, optional);
+        dims: Vec<i64> => "3" (int64, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TypeProto {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) tensor: Option<TensorType>,
-}
+    ValueInfo {
+        name: String => "1" (string);
+        kind: Option<TypeProto> => "2" (message, optional);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TensorType {
-    #[prost(message, optional, tag = "2")]
-    pub(crate) shape: Option<TensorShape>,
-}
+    TypeProto {
+        tensor: Option<TensorType> => "1" (message, optional);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TensorShape {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) dims: Vec<Dimension>,
-}
+    TensorType {
+        shape: Option<TensorShape> => "2" (message, optional);
+    }
 
-/// A number, a name, or neither.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Dimension {
-    #[prost(int64, optional, tag = "1")]
-    pub(crate) value: Option<i64>,
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-}
+    TensorShape {
+        dims: Vec<Dimension> => "1" (message, repeated);
+    }
 
-/// An operator that the model defines by other operators.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct FunctionProto {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, repeated, tag = "4")]
-    pub(crate) inputs: Vec<String>,
-    #[prost(string, repeated, tag = "5")]
-    pub(crate) outputs: Vec<String>,
-    #[prost(message, repeated, tag = "7")]
-    pub(crate) nodes: Vec<NodeProto>,
-    #[prost(string, tag = "10")]
-    pub(crate) domain: String,
-    /// Attributes with their defaults.
-    #[prost(message, repeated, tag = "11")]
-    pub(crate) defaults: Vec<AttributeProto>,
+    /// A number, a name, or neither.
+    Dimension {
+        value: Option<i64> => "1" (int64, optional);
+        name: String => "2" (string);
+    }
+
+    /// An operator that the model defines by other operators.
+    FunctionProto {
+        name: String => "1" (string);
+        inputs: Vec<String> => "4" (string, repeated);
+        outputs: Vec<String> => "5" (string, repeated);
+        nodes: Vec<NodeProto> => "7" (message, repeated);
+        domain: String => "10" (string);
+        defaults: Vec<AttributeProto> => "11" (message, repeated);
+    }
 }
 
 /// Element types of `TensorProto.DataType`.

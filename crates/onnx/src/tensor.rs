@@ -8,7 +8,6 @@ use crate::proto::{TensorProto, element};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Most dimensions of a tensor.
 pub(crate) const MOST_DIMENSIONS: usize = 64;
 /// Most elements of a tensor whose content is followed: shapes are not longer.
 pub(crate) const MOST_CONTENT: usize = MOST_DIMENSIONS;
@@ -30,7 +29,6 @@ impl Number {
     }
 }
 
-/// What a tensor depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The samples.
@@ -56,10 +54,8 @@ impl Origin {
     }
 }
 
-/// Known properties of a tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
-    /// Its dimensions, if they are known.
     pub(crate) shape: Option<Vec<Size>>,
     pub(crate) origin: Origin,
     /// Its elements, if they are few and do not depend on samples.
@@ -71,7 +67,6 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of which only shape and origin are known.
     pub(crate) fn new(shape: Option<Vec<Size>>, origin: Origin) -> Self {
         Self { shape, origin, content: None, places: false, causal: false }
     }
@@ -80,7 +75,6 @@ impl Tensor {
         self.origin == Origin::Data
     }
 
-    /// Its only element.
     pub(crate) fn scalar(&self) -> Option<f64> {
         match self.content.as_deref() {
             Some([number]) => number.real(),
@@ -168,7 +162,6 @@ impl Size {
         (self.power == 0).then_some(self.factor)
     }
 
-    /// The factor beside the batch.
     pub(crate) fn factor(self) -> i64 {
         self.factor
     }

@@ -12,7 +12,6 @@ use crate::{ImportedModel, Options, read};
 use prost::Message;
 use stepcast_core::fault::Fault;
 
-/// A graph under construction.
 #[derive(Clone)]
 struct Sketch {
     model: ModelProto,
@@ -42,7 +41,6 @@ impl Sketch {
         self
     }
 
-    /// A float initialiser without content.
     fn weight(mut self, name: &str, dims: &[i64]) -> Self {
         let tensor = TensorProto {
             name: name.to_owned(),
@@ -54,7 +52,6 @@ impl Sketch {
         self
     }
 
-    /// An initialiser of whole numbers.
     fn wholes(mut self, name: &str, values: &[i64]) -> Self {
         let tensor = TensorProto {
             name: name.to_owned(),
@@ -67,7 +64,6 @@ impl Sketch {
         self
     }
 
-    /// A single real number.
     fn real(mut self, name: &str, value: f32) -> Self {
         let tensor = TensorProto {
             name: name.to_owned(),
@@ -114,7 +110,6 @@ impl Sketch {
         self
     }
 
-    /// The file, with these outputs.
     fn bytes(mut self, outputs: &str) -> Vec<u8> {
         let outputs = outputs.split_whitespace();
         self.graph().outputs = outputs.map(|name| ValueInfo { name: name.to_owned(), kind: None }).collect();
@@ -131,7 +126,6 @@ impl Sketch {
     }
 }
 
-/// The declared type of a tensor.
 fn value(name: &str, dims: &[&str]) -> ValueInfo {
     let dim = |text: &&str| match text.parse() {
         Ok(value) => Dimension { value: Some(value), name: String::new() },

@@ -13,19 +13,14 @@ const MESSAGE: u64 = 256;
 const FIELD: u64 = 24;
 const BYTE: u64 = 8;
 const DECLARED_BYTE: u64 = 24;
-/// Deepest nesting of messages.
 const DEEPEST: u32 = 64;
 
 /// Why a stream is not a model; the numbers are bytes from its start.
 #[derive(Debug)]
 pub(crate) enum WireError {
-    /// It ends too early.
     Short(u64),
-    /// It does not follow the format.
     Malformed(u64),
-    /// The part to keep is too large.
     TooLarge,
-    /// It could not be read.
     System(io::Error),
 }
 
@@ -43,7 +38,6 @@ enum Message {
     Plain,
 }
 
-/// The treatment of a field.
 enum Treatment {
     Keep,
     KeepShort,
@@ -85,7 +79,6 @@ struct LeanReader<R> {
 }
 
 impl<R: Read> LeanReader<R> {
-    /// A message that ends at byte `end`, or with the stream.
     fn message(&mut self, kind: Message, end: Option<u64>, depth: u32) -> Result<Vec<u8>, WireError> {
         if depth > DEEPEST {
             return Err(WireError::Malformed(self.position));
@@ -187,7 +180,6 @@ impl<R: Read> LeanReader<R> {
     }
 }
 
-/// Appends a varint.
 fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

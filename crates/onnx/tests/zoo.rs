@@ -73,7 +73,6 @@ fn provenance(name: &str, how: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Operations of dropout in a model.
 fn dropout(model: &Model) -> u64 {
     let dropped = model.layers().iter().filter(|layer| layer.op == Op::Dropout);
     dropped.map(|layer| layer.cost.elementwise).sum()

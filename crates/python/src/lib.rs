@@ -6,14 +6,15 @@
 mod answer;
 mod ask;
 mod border;
-mod command;
 mod plan;
 mod problem;
 mod scenario;
 mod sweep;
 mod value;
 
+use border::released;
 use pyo3::prelude::*;
+use std::ffi::OsString;
 
 /// The extension module behind `python/stepcast`.
 #[pymodule]
@@ -25,17 +26,33 @@ mod _stepcast {
         acceptance, check, compare, fit, fuse, import_trace, methods, predict, search, validate,
     };
     #[pymodule_export]
-    use crate::command::{main, printed};
-    #[pymodule_export]
     use crate::plan::PlanSearch;
     #[pymodule_export]
     use crate::scenario::{Figures, Scenario};
     #[pymodule_export]
     use crate::sweep::{Sweep, SweepFile};
+    #[pymodule_export]
+    use crate::{main, printed};
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
+}
+
+/// Runs a command, the first argument being the name of the program, prints its answer and returns the exit code.
+#[pyfunction]
+fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
+    released(py, || Ok(stepcast_cli::main(arguments)))
+}
+
+/// What a command prints on standard output and standard error, and its exit code.
+#[pyfunction]
+fn printed(py: Python<'_>, arguments: Vec<String>) -> PyResult<(String, String, u8)> {
+    released(py, || {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let printed = stepcast_cli::run(&arguments);
+        Ok((printed.stdout, printed.stderr, printed.code))
+    })
 }

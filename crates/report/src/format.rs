@@ -60,7 +60,6 @@ pub fn percent_with_decimal(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Three significant digits.
 pub fn significant(value: f64) -> String {
     let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.digits$}");
@@ -170,7 +169,6 @@ pub fn money(amount: f64) -> String {
     format!("{}.{:02}", count(cents / 100), cents % 100)
 }
 
-/// The bottleneck in a word or two.
 pub fn limit(bottleneck: Bottleneck) -> &'static str {
     match bottleneck {
         Bottleneck::Compute => "computing",

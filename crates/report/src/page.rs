@@ -21,7 +21,6 @@ use stepcast_study::Forecast;
 pub struct Plot {
     /// "scaling".
     pub name: &'static str,
-    /// The drawing.
     pub svg: String,
 }
 
@@ -31,7 +30,6 @@ const LARGE: u32 = 10_000;
 /// Width of plots that stand side by side, or on a small screen.
 const NARROW: f64 = 460.0;
 
-/// The plots that a forecast has.
 pub fn plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
     plots_of(scenario, method, forecast, WIDTH)
 }
@@ -128,7 +126,6 @@ fn verdict(forecast: &Forecast) -> Option<(&'static str, String)> {
     Some((if message.contains("may not") { "unsure" } else { "bad" }, words))
 }
 
-/// A document of its own.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Document<'a> {
@@ -141,7 +138,6 @@ struct Document<'a> {
     version: &'static str,
 }
 
-/// The answer as a part of a page.
 pub fn part(
     scenario: &Scenario,
     method: &dyn Method,
@@ -166,7 +162,7 @@ pub fn document(
         title: sentences::title(scenario, &forecast.assumed),
         setting: sentences::setting(scenario, &forecast.assumed),
         answer,
-        source: method.source(),
+        source: method.about().source,
         inputs,
         command,
         version: env!("CARGO_PKG_VERSION"),

@@ -52,7 +52,6 @@ pub fn title(scenario: &Scenario, assumed: &Assumed) -> String {
     format!("{} on {workers}{mark}{machines}", name(scenario.name()))
 }
 
-/// A choice, marked where nobody made it.
 fn marked(choice: String, assumed: bool) -> String {
     if assumed { choice + " (assumed)" } else { choice }
 }
@@ -213,7 +212,7 @@ pub fn method(method: &dyn Method, scenario: &Scenario) -> String {
         [] => String::new(),
         beyond => format!("; beyond the paper's formula: {}", beyond.join(", ")),
     };
-    format!("Predicted by {}: {}{beyond}.", method.name(), method.summary())
+    format!("Predicted by {}: {}{beyond}.", method.name(), method.about().summary)
 }
 
 /// The answer in a few sentences: how long, how uncertain, what limits it.
@@ -253,7 +252,6 @@ pub(crate) fn width(forecast: &Forecast) -> f64 {
     ends.map_or(0.0, |[low, high]| (high - low) / forecast.prediction.iteration)
 }
 
-/// Parts of a step that a sentence names.
 const NAMED_PARTS: usize = 5;
 
 /// Where the time of a step goes, and how many workers are worth it, in brief.

@@ -19,32 +19,25 @@ pub enum Cells {
     Bars,
 }
 
-/// One column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// The title above it; may be empty.
     pub title: String,
-    /// How its cells are set.
     pub cells: Cells,
 }
 
 impl Column {
-    /// A column of names.
     pub fn names(title: impl Into<String>) -> Self {
         Self { title: title.into(), cells: Cells::Names }
     }
 
-    /// A column of numbers.
     pub fn numbers(title: impl Into<String>) -> Self {
         Self { title: title.into(), cells: Cells::Numbers }
     }
 
-    /// A column of words.
     pub fn words(title: impl Into<String>) -> Self {
         Self { title: title.into(), cells: Cells::Words }
     }
 
-    /// A column of bars, without a title.
     pub fn bars() -> Self {
         Self { title: String::new(), cells: Cells::Bars }
     }
@@ -62,23 +55,17 @@ impl From<&str> for Column {
     }
 }
 
-/// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// One cell for each column.
     pub cells: Vec<String>,
     /// Why the row stands out, such as "this cluster".
     pub mark: Option<&'static str>,
 }
 
-/// Rows below the titles of their columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// The heading; may be empty.
     pub title: String,
-    /// The columns.
     pub columns: Vec<Column>,
-    /// The rows.
     pub rows: Vec<Row>,
     /// A paragraph below the table; may be empty.
     pub note: String,
@@ -89,7 +76,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = impl Into<Column>>) -> Self {
         Self {
             title: title.into(),
@@ -106,7 +92,6 @@ impl Table {
         Self::new(title, [Column::names(""), Column::names(""), Column::words("")])
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(Row { cells: cells.into_iter().collect(), mark: None });
     }
@@ -116,7 +101,6 @@ impl Table {
         self.rows.push(Row { cells: cells.into_iter().collect(), mark });
     }
 
-    /// Adds a row to a table of figures.
     pub fn figure(&mut self, name: &str, value: impl Into<String>, explanation: impl Into<String>) {
         self.row([name.to_owned(), value.into(), explanation.into()]);
     }
@@ -129,7 +113,6 @@ impl Table {
         sentences.join(" ")
     }
 
-    /// Whether any column has a title.
     pub fn has_titles(&self) -> bool {
         self.columns.iter().any(|column| !column.title.is_empty())
     }
@@ -142,12 +125,10 @@ pub fn bar(share: f64, width: usize) -> String {
     format!("{}{}", "█".repeat(filled / 8), EIGHTHS[filled % 8])
 }
 
-/// A table with its title and note.
 #[derive(Template)]
 #[template(path = "table.html")]
 struct TableSection<'a> {
     table: &'a Table,
-    /// Whether it opens and closes.
     folds: bool,
 }
 
@@ -171,7 +152,6 @@ impl TableSection<'_> {
     }
 }
 
-/// A section of a page with one table.
 pub fn section(table: &Table) -> Result<String, askama::Error> {
     TableSection { table, folds: false }.render()
 }

@@ -5,11 +5,8 @@ use stepcast_core::fault::{Remedies, Remedy};
 /// Where a reader finds more than a table shows, or how to get a better answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// JSON has all rows.
     RowsInJson,
-    /// JSON has all values.
     ValuesInJson,
-    /// A file has all rows of a sweep.
     RowsInFile,
     /// The messages of a plan can be listed.
     Messages,
@@ -19,9 +16,7 @@ pub enum Hint {
     Assumptions,
     /// One validation set shows all its cases.
     Cases,
-    /// The whole forecast can be shown.
     WholeForecast,
-    /// What narrows the interval most.
     NarrowInterval(Remedies),
 }
 
@@ -30,7 +25,6 @@ pub enum Hint {
 pub struct Wording {
     /// An imperative without a full stop.
     pub remedy: fn(&Remedy) -> Option<String>,
-    /// A sentence.
     pub hint: fn(&Hint) -> Option<&'static str>,
 }
 

@@ -9,42 +9,23 @@ pub type OpId = u32;
 /// Index of a lane as a worker sees it: "my downlink", "my computing unit".
 pub type LocalLane = u16;
 
-/// One operation, as a builder describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpSpec {
-    /// For messages and timelines.
     pub name: String,
-    /// What it occupies.
     pub lane: LocalLane,
-    /// What it waits for.
     pub after: Vec<OpId>,
     /// The lock that is given back when it ends.
     pub releases: Option<LocalLane>,
 }
 
-/// Why operations do not make a graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// There is nothing to do.
     #[error("a step needs at least one operation")]
     Empty,
-    /// A dependency names no operation.
     #[error("operation \"{name}\" waits for operation {missing}, which does not exist")]
-    Dangling {
-        /// The operation that waits.
-        name: String,
-        /// What it waits for.
-        missing: OpId,
-    },
-    /// A lane is out of range.
+    Dangling { name: String, missing: OpId },
     #[error("operation \"{name}\" is on lane {lane}, which does not exist")]
-    NoSuchLane {
-        /// The operation.
-        name: String,
-        /// Its lane.
-        lane: LocalLane,
-    },
-    /// Some operations wait for each other.
+    NoSuchLane { name: String, lane: LocalLane },
     #[error("operations wait for each other in a circle: {}", .names.join(", "))]
     Cycle {
         /// The first few of them.
@@ -52,7 +33,6 @@ pub enum GraphError {
     },
 }
 
-/// The graph of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepGraph {
     names: Vec<String>,
@@ -167,18 +147,15 @@ impl StepGraph {
         self.lanes.len()
     }
 
-    /// Lanes of one worker.
     #[inline]
     pub fn local_lanes(&self) -> u16 {
         self.local_lanes
     }
 
-    /// Name of an operation.
     pub fn name(&self, op: OpId) -> &str {
         &self.names[op as usize]
     }
 
-    /// The lane of an operation.
     #[inline]
     pub fn lane(&self, op: OpId) -> LocalLane {
         self.lanes[op as usize]
@@ -189,7 +166,6 @@ impl StepGraph {
         &self.sources
     }
 
-    /// Operations that wait for this one.
     #[inline]
     pub fn successors(&self, op: OpId) -> &[OpId] {
         &self.successors[self.row[op as usize] as usize..self.row[op as usize + 1] as usize]

@@ -47,7 +47,6 @@ pub struct LaneSpread {
     pub lanes: Vec<bool>,
 }
 
-/// Work of every operation in one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepWork {
     /// Units of work by operation: seconds on a lane of rate 1, bytes on a link.
@@ -60,16 +59,13 @@ pub struct StepWork {
     pub share: f64,
 }
 
-/// A program for the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// Operations and dependencies of a step.
     pub graph: StepGraph,
-    /// All lanes.
     pub lanes: Vec<LaneSpec>,
     /// The lane for each local lane of each worker: `lane_of[worker][local]`.
     pub lane_of: Vec<Vec<u32>>,
-    /// Equally shared pools.
     pub pools: Vec<PoolSpec>,
     /// Capacities of ports.
     pub ports: Vec<f64>,
@@ -77,21 +73,17 @@ pub struct Program {
     pub rendezvous: Vec<RendezvousSpec>,
     /// Computing and exchange that slow each other down; a pool is coupled once.
     pub couplings: Vec<Coupling>,
-    /// TCP connections, where they are modelled.
     pub tcp: Option<TcpSpec>,
     /// Steps to draw from, one list for each kind of worker.
     pub steps: Vec<Vec<StepWork>>,
     /// By how much lanes differ from step to step, beside the steps that are drawn.
     pub spread: Option<LaneSpread>,
-    /// The kind of every worker.
     pub kind: Vec<usize>,
-    /// When workers wait for each other.
     pub coordination: Coordination,
     /// Local lanes that are silent in steps without synchronisation (local SGD).
     pub silent_when_local: Vec<bool>,
 }
 
-/// Why a program cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ProgramError(pub String);
@@ -123,25 +115,21 @@ impl Program {
         }
     }
 
-    /// Adds a lane and returns its number.
     pub fn add_lane(&mut self, spec: LaneSpec) -> u32 {
         self.lanes.push(spec);
         self.lanes.len() as u32 - 1
     }
 
-    /// Adds a worker of a kind, with the number of the lane for each of its local lanes.
     pub fn add_worker(&mut self, kind: usize, lanes: Vec<u32>) {
         self.kind.push(kind);
         self.lane_of.push(lanes);
     }
 
-    /// Adds a worker whose lanes belong to it alone.
     pub fn add_worker_with_own_lanes(&mut self, kind: usize, specs: impl IntoIterator<Item = LaneSpec>) {
         let lanes = specs.into_iter().map(|spec| self.add_lane(spec)).collect();
         self.add_worker(kind, lanes);
     }
 
-    /// Number of workers.
     pub fn workers(&self) -> usize {
         self.lane_of.len()
     }

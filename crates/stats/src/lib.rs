@@ -65,7 +65,6 @@ pub fn normal_share(value: f64) -> f64 {
     if value < 0.0 { above } else { 1.0 - above }
 }
 
-/// Where a quantile lies: between two ranks.
 struct Ranks {
     low: usize,
     high: usize,

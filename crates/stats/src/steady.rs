@@ -22,7 +22,6 @@ pub fn warm_up(series: &[f64]) -> usize {
 /// The mean of several series, how uncertain it is, and whether they change from beginning to end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesMean {
-    /// The mean of all values.
     pub mean: f64,
     /// Half-width of its 90 % confidence interval.
     pub half_width: f64,

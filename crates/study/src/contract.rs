@@ -19,7 +19,6 @@ use stepcast_stats::{deviation, mean, normal_quantile};
 /// Steps whose mean is one observation.
 const BLOCK: usize = 10;
 
-/// Steps whose energy is stated.
 const ENERGY_STEPS: f64 = 1000.0;
 
 /// What two parties agree on.

@@ -21,7 +21,6 @@ pub(crate) fn pass(scenario: &Scenario) -> u64 {
     layers.saturating_mul(scenario.cluster.groups.len() as u64).max(1)
 }
 
-/// The most that one prediction costs.
 pub(crate) fn prediction(scenario: &Scenario, method: &dyn Method) -> u64 {
     if method.is_quick() { PREDICTION + pass(scenario) } else { scenario.methods.simulate.budget }
 }

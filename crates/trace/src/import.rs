@@ -44,17 +44,13 @@ fn repeatable(path: &Path) -> Result<(), Fault> {
 /// A kind of recording or model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Models in ONNX.
     Onnx,
-    /// Timelines that Stepcast wrote.
     Timeline,
     /// Traces of PyTorch's profiler (Kineto): JSON, one file for each rank.
     Kineto,
     /// TensorFlow's `RunMetadata`, one message for each step.
     RunMetadata,
-    /// TensorFlow's timelines for Chrome's viewer.
     TensorFlowTimeline,
-    /// Horovod's timelines.
     Horovod,
     /// Chakra's execution traces, protobuf or JSON.
     Chakra,
@@ -62,7 +58,6 @@ pub enum Format {
     Layers,
 }
 
-/// The two functions that every format has.
 struct Importer {
     /// Whether a file that begins like this, after unpacking, is of the format.
     recognises: fn(&[u8]) -> bool,
@@ -83,7 +78,6 @@ impl Format {
         Self::Layers,
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Onnx => "ONNX",
@@ -113,12 +107,10 @@ impl Format {
         }
     }
 
-    /// Imports recordings of this format.
     pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
         (self.importer().import)(paths, options)
     }
 
-    /// The format of a file that begins with `head`.
     pub fn recognise(head: &[u8]) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| (format.importer().recognises)(head))
     }
@@ -148,7 +140,6 @@ impl Format {
 /// What a recording contains, and what had to be done to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported<T = Content> {
-    /// The profile or the model.
     pub content: T,
     /// Figures of the recording that the profile or model does not hold.
     pub summary: Summary,
@@ -221,12 +212,10 @@ impl Default for Options<'_> {
 }
 
 impl<'a> Options<'a> {
-    /// What the files at `paths` are read with.
     pub(crate) fn reading(&self, paths: &[PathBuf]) -> Reading<'a> {
         Reading { watch: self.watch, memory: Memory::for_files(paths, self.max_memory) }
     }
 
-    /// The batch, for a recording at `place` that needs it.
     pub(crate) fn required_batch(&self, place: &str) -> Result<u32, Fault> {
         self.batch
             .ok_or_else(|| Fault::in_file(place, UNKNOWN_BATCH, Remedy::option(RequestOption::Batch, "32")))
@@ -258,7 +247,6 @@ pub(crate) mod testing {
         import(&[path], &Options { batch: Some(32), ..Options::default() })
     }
 
-    /// The profile that comes of it.
     pub(crate) fn imported_profile(
         name: &str,
         bytes: &(impl AsRef<[u8]> + ?Sized),
@@ -272,7 +260,6 @@ pub(crate) mod testing {
         encoder.finish().unwrap()
     }
 
-    /// An archive of these files.
     pub(crate) fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());
         for (name, bytes) in members {

@@ -14,7 +14,6 @@ use stepcast_onnx::ImportedModel;
 
 pub(crate) use stepcast_onnx::recognises;
 
-/// Imports one model.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "models", "name one of them")?;
     let ImportedModel { model, notes } = read_within(path, options.sizes, &options.reading(paths))?;

@@ -15,7 +15,6 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// What an import may hold here.
 const LIMIT: usize = 8 << 20;
-/// Buffers of streams and of decompression.
 const BUFFERS: usize = 6 << 20;
 
 type Out = GzEncoder<File>;
@@ -29,7 +28,6 @@ fn packed(folder: &Path, name: &str, write: impl FnOnce(&mut Out)) -> PathBuf {
     path
 }
 
-/// A list of JSON values.
 fn listed(out: &mut Out, begin: &str, count: usize, item: impl Fn(usize) -> String, end: &str) {
     out.write_all(begin.as_bytes()).unwrap();
     for index in 0..count {
@@ -41,7 +39,6 @@ fn listed(out: &mut Out, begin: &str, count: usize, item: impl Fn(usize) -> Stri
     out.write_all(end.as_bytes()).unwrap();
 }
 
-/// A field of a protobuf message.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     let mut length = content.len();

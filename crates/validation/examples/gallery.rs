@@ -23,7 +23,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The built-in example with some changes.
 fn quick_start(changes: &[&str]) -> Result<Scenario, Box<dyn Error>> {
     let text = include_str!("../../../examples/quickstart.toml");
     let changes: Result<Vec<Edit>, _> = changes.iter().map(|change| Edit::parse(change)).collect();

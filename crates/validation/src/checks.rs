@@ -11,9 +11,7 @@ use std::fmt;
 pub struct Errors {
     /// The method, or how its inputs were fitted.
     pub method: &'static str,
-    /// Mean of the absolute errors.
     pub mean: f64,
-    /// Largest absolute error.
     pub worst: f64,
     /// Mean of the signed errors.
     pub bias: f64,
@@ -37,23 +35,18 @@ impl Errors {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageBound {
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 
 /// Upper bounds of a set's errors, in percent of what was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ErrorBounds {
-    /// Of the mean absolute error.
     pub mean: f64,
-    /// Of the largest absolute error.
     pub worst: f64,
 }
 
 impl ErrorBounds {
-    /// Whether the errors are within the bounds.
     pub fn keeps(self, errors: &Errors) -> bool {
         errors.mean <= self.mean && errors.worst <= self.worst
     }
@@ -65,16 +58,11 @@ impl fmt::Display for ErrorBounds {
     }
 }
 
-/// One bound and whether it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BoundCheck {
-    /// The bounded quantity.
     pub what: String,
-    /// The bound, in words.
     pub bound: String,
-    /// The value that was found.
     pub found: String,
-    /// Whether the bound is kept.
     pub holds: bool,
 }
 
@@ -98,25 +86,20 @@ impl BoundCheck {
 pub(crate) struct BoundSpec {
     /// The bounded quantity, in words with fields of the figures.
     what: String,
-    /// Path of the figure.
     figure: String,
     at_most: Option<Limit>,
     at_least: Option<Limit>,
-    /// Least and most.
     between: Option<[Limit; 2]>,
-    /// Least number of things.
     count: Option<Limit>,
     /// Another figure that it must equal.
     equals: Option<String>,
     /// Of the figure: "%" for percentages, "share" for shares that are shown as percentages.
     #[serde(default)]
     unit: String,
-    /// Decimals of the figure.
     #[serde(default)]
     digits: usize,
 }
 
-/// A number, or the path of a figure that is one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum Limit {
@@ -186,7 +169,6 @@ impl ExactCheck {
         Self { what, cases: 0, figures: 0, worst: 0.0, tolerance }
     }
 
-    /// Adds a figure.
     pub(crate) fn figure(&mut self, found: f64, expected: f64) {
         self.figures += 1;
         let scale = if expected.abs() > 0.0 { expected.abs() } else { 1.0 };
@@ -203,12 +185,10 @@ impl ExactCheck {
         }
     }
 
-    /// Whether the tolerance is kept.
     pub(crate) fn holds(&self) -> bool {
         self.figures > 0 && self.worst <= self.tolerance
     }
 
-    /// The check as figures of a report.
     pub(crate) fn to_value(&self) -> Value {
         let Self { what, cases, figures, worst, tolerance } = self;
         json!({ "what": what, "cases": cases, "figures": figures, "worst": worst, "tolerance": tolerance, "_holds": self.holds() })

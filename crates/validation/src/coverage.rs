@@ -12,7 +12,6 @@ use stepcast_study::predict::interval::{Case, Pool, Residuals, residuals};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftOut {
-    /// The whole set.
     Set,
     /// The case's network or configuration.
     Group,
@@ -21,11 +20,9 @@ pub enum LeftOut {
 /// The interval of one case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// What was left out.
     pub left_out: LeftOut,
     /// Half-width of the 90 % interval, as a logarithm.
     pub half_width: f64,
-    /// Whether it contains the measured value.
     pub inside: bool,
     /// Whether an interval made from other sets alone, whatever their methods, would contain it; none where there are too
     /// few of them.
@@ -60,7 +57,6 @@ fn interval(case: &Case, rows: &[Residuals]) -> Option<Judged> {
 /// How many intervals contain the measured value.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Coverage {
-    /// Cases with an interval.
     pub cases: usize,
     /// Cases whose measured value lies in it.
     pub inside: usize,
@@ -71,7 +67,6 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Of some cases.
     pub fn new(judged: &[Option<Judged>]) -> Self {
         let known = || judged.iter().flatten();
         Self {

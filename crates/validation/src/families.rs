@@ -26,7 +26,6 @@ pub(crate) enum Unit {
 pub(crate) struct Figure {
     /// What it has in common with others.
     pub(crate) family: String,
-    /// What was measured.
     pub(crate) name: String,
     pub(crate) predicted: f64,
     pub(crate) measured: f64,
@@ -42,7 +41,6 @@ impl Figure {
     }
 }
 
-/// All figures of a set.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Families {
     pub(crate) figures: Vec<Figure>,
@@ -89,7 +87,6 @@ impl Families {
         }
     }
 
-    /// Errors by family.
     pub(crate) fn error_rows(&self) -> Vec<Value> {
         let row = |(family, own): (&str, Vec<&Figure>)| {
             let errors = Errors::from_ratios("", own.iter().map(|figure| figure.ratio()));
@@ -106,7 +103,6 @@ impl Families {
         self.by_family().into_iter().map(row).collect()
     }
 
-    /// The figures that are furthest off in every family.
     fn furthest(&self) -> Vec<&Figure> {
         let mut furthest = Vec::new();
         for mut own in self.by_family().into_values() {

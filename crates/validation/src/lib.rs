@@ -15,7 +15,6 @@ pub mod coverage;
 mod families;
 pub mod overview;
 pub mod priors;
-mod recipe;
 mod records;
 mod report;
 mod sections;
@@ -34,13 +33,10 @@ use stepcast_fit::FitError;
 /// Why a validation could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidationError {
-    /// A file of `validation/` is damaged.
     #[error("validation data: {0}")]
     Data(String),
-    /// A fit did not succeed.
     #[error("calibration: {0}")]
     Fit(FitError),
-    /// The caller cancelled it.
     #[error("it was cancelled before it was done")]
     Cancelled,
     /// Measured runs cannot be read, or a scenario made from them is rejected.

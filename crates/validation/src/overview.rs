@@ -9,12 +9,9 @@ use stepcast_report::table::{Cells, Column, Table};
 use stepcast_report::words::Hint;
 use stepcast_study::predict::interval::{Case, Residuals, residuals};
 
-/// One set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverviewRow {
-    /// Its name.
     pub set: &'static str,
-    /// Number of cases.
     pub cases: usize,
     /// Errors in percent; none where nothing was measured.
     pub errors: Option<Errors>,
@@ -26,14 +23,12 @@ pub struct OverviewRow {
     pub holds: Option<bool>,
 }
 
-/// All sets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
     /// Measured sets first, then those predicted from priors, then exact ones, then those that did not run.
     pub rows: Vec<OverviewRow>,
     /// Coverage over all measured sets but those predicted from priors, which have intervals of their own.
     pub coverage: Coverage,
-    /// Bounds of that coverage.
     pub coverage_bound: CoverageBound,
     /// Residuals by method, regime and group: the rows of `validation/errors.csv`.
     #[serde(skip)]
@@ -96,13 +91,11 @@ impl Overview {
         Ok(overview)
     }
 
-    /// Whether every bound is kept.
     pub fn holds(&self) -> bool {
         self.covers() != Some(false) && self.rows.iter().all(|row| row.holds != Some(false))
     }
 }
 
-/// A measured set.
 struct MeasuredSet {
     set: &'static str,
     holds: bool,
@@ -118,7 +111,6 @@ pub fn run(folder: &Path, observer: &Observer<'_>) -> Result<Overview, Validatio
     Overview::new(found.collect::<Result<_, _>>()?)
 }
 
-/// What came of a set.
 enum Outcome {
     Ran(Box<Report>),
     Skipped(OverviewRow),
@@ -199,7 +191,6 @@ impl Overview {
         table
     }
 
-    /// The table as a Markdown document.
     pub fn markdown(&self) -> String {
         let table = self.table();
         format!("# Validation\n\n{}\n{}\n", markdown(&table), table.note)
@@ -233,7 +224,6 @@ impl Overview {
     }
 }
 
-/// The rows of a table in Markdown.
 fn markdown(table: &Table) -> String {
     let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
     let mut text = line(table.columns.iter().map(|column| column.title.as_str()).collect());

@@ -14,7 +14,6 @@ fn damaged(path: &str, error: impl std::fmt::Display) -> ValidationError {
     ValidationError::Data(format!("{path}: {error}"))
 }
 
-/// The text of an embedded file.
 pub(crate) fn text(path: &str) -> Result<String, ValidationError> {
     let bytes = file(path).ok_or_else(|| damaged(path, "not in the binary"))?;
     let mut text = String::new();
@@ -39,7 +38,6 @@ pub(crate) fn cases(path: &str) -> Result<Vec<Value>, ValidationError> {
     Ok(rows::<Map<String, Value>>(path)?.into_iter().map(Value::Object).collect())
 }
 
-/// An embedded JSON document.
 pub(crate) fn document(path: &str) -> Result<Value, ValidationError> {
     serde_json::from_str(&text(path)?).map_err(|error| damaged(path, error))
 }
@@ -66,7 +64,6 @@ pub(crate) fn lines<T: DeserializeOwned>(
 
 /// Fields of a row or document by name. What is missing is NaN, 0 or empty, which no check accepts.
 pub(crate) trait Fields {
-    /// The field itself.
     fn field(&self, key: &str) -> &Value;
 
     /// A number, or an exact fraction such as "29/2".
@@ -74,7 +71,6 @@ pub(crate) trait Fields {
         number(self.field(key))
     }
 
-    /// A whole number.
     fn count(&self, key: &str) -> u64 {
         self.field(key).as_u64().unwrap_or(0)
     }
@@ -84,22 +80,18 @@ pub(crate) trait Fields {
         u32::try_from(self.count(key)).unwrap_or(0)
     }
 
-    /// A text.
     fn text(&self, key: &str) -> &str {
         self.field(key).as_str().unwrap_or_default()
     }
 
-    /// Whether a condition holds.
     fn is(&self, key: &str) -> bool {
         self.field(key).as_bool().unwrap_or(false)
     }
 
-    /// A list.
     fn list(&self, key: &str) -> &[Value] {
         self.field(key).as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// A list of numbers.
     fn numbers(&self, key: &str) -> Vec<f64> {
         self.list(key).iter().map(number).collect()
     }

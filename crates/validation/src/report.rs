@@ -21,20 +21,16 @@ pub enum Evidence {
         cases: Vec<Case>,
         /// The same runs predicted by other methods.
         other_cases: Vec<Case>,
-        /// Bounds of the errors.
         bounds: ErrorBounds,
         /// Whether the bounds apply to groups of cases, which the set checks itself, and not to all cases together.
         bounded_by_group: bool,
     },
     /// Measured figures with intervals of their own.
     Judged {
-        /// Number of figures.
         cases: usize,
         /// How many lie in their 90 % intervals.
         coverage: Coverage,
-        /// Errors of the predictions.
         errors: Errors,
-        /// The bounds, in words.
         bound: String,
     },
     /// Number of cases with printed or exact figures; nothing was measured.
@@ -53,12 +49,9 @@ impl Evidence {
 pub enum Section {
     /// Paragraphs below a title, which may be empty.
     Text {
-        /// The title.
         title: String,
-        /// The paragraphs.
         paragraphs: Vec<String>,
     },
-    /// A table with its title and note.
     Table(Table),
 }
 
@@ -83,7 +76,6 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Findings of figures that were compared with exact values.
     pub(crate) fn exact(checks: &[ExactCheck], figures: Value) -> Self {
         let evidence = Evidence::Exact(checks.iter().map(|check| check.cases).sum());
         Self { holds: checks.iter().all(ExactCheck::holds), ..Self::new(figures, evidence) }
@@ -98,9 +90,7 @@ impl Findings {
 /// What a set found. Serialised, it is an object with the set's figures under the set's name.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Name of the set.
     pub set: &'static str,
-    /// Whether every bound is kept.
     pub holds: bool,
     /// How many bounds are kept, in words.
     pub verdict: String,
@@ -108,7 +98,6 @@ pub struct Report {
     pub about: String,
     /// Measured runs, or the number of exact cases.
     pub evidence: Evidence,
-    /// Tables and paragraphs.
     pub sections: Vec<Section>,
     drawing: Option<String>,
     figures: Value,

@@ -10,7 +10,6 @@ use stepcast_report::table::{Column, Table};
 /// Sections that several sets show, by name.
 const SHARED: &str = include_str!("sections.toml");
 
-/// A section of a report.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SectionSpec {
@@ -39,7 +38,6 @@ enum Paragraphs {
 }
 
 impl SectionSpec {
-    /// The sections with these figures.
     pub(crate) fn sections(&self, figures: &Value) -> Result<Vec<Section>, ValidationError> {
         let spec = self.resolved()?;
         let filled = |text: &str, row: &Value| Ok::<_, ValidationError>(fill(text, row)?.unwrap_or_default());

@@ -1,8 +1,8 @@
 //! A validation set: its folder's `set.toml`, and how it is run.
 
 use crate::checks::BoundSpec;
-use crate::recipe::Recipe;
 use crate::sections::SectionSpec;
+use crate::template::Recipe;
 use crate::{Report, ValidationError, sets};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,11 +19,8 @@ use stepcast_validation_data::FILES;
 pub enum Progress {
     /// Heartbeat, at least every 50 ms.
     Working,
-    /// Points that are done, and all of them.
     Points {
-        /// Those that are done.
         done: usize,
-        /// All of them.
         of: usize,
     },
 }
@@ -39,7 +36,6 @@ pub(crate) fn report_progress(observer: &Observer<'_>, progress: Progress) -> Re
     }
 }
 
-/// An error if the set is cancelled.
 pub(crate) fn check_cancelled(observer: &Observer<'_>) -> Result<(), ValidationError> {
     report_progress(observer, Progress::Working)
 }
@@ -47,7 +43,6 @@ pub(crate) fn check_cancelled(observer: &Observer<'_>) -> Result<(), ValidationE
 /// How to run a set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// Where its measurements are, if they are not in the binary.
     pub data: Option<&'a Path>,
     /// For `tf-ps`: also predict each configuration with parameters that were chosen on the others.
     pub held_out: bool,
@@ -55,7 +50,6 @@ pub struct Options<'a> {
     pub gemm: Option<&'a Path>,
 }
 
-/// `set.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Definition {
@@ -63,7 +57,6 @@ pub(crate) struct Definition {
     pub(crate) about: String,
     /// Measurements that are not in the binary: a file below `validation`, or a folder, whose name ends with a slash.
     data: Option<String>,
-    /// Unit of published throughput.
     pub(crate) unit: Option<String>,
     /// Other figures of the source, and why they are not used.
     pub(crate) left_out: Option<String>,
@@ -76,7 +69,6 @@ pub(crate) struct Definition {
     /// Bounds of single figures.
     #[serde(default)]
     pub(crate) bound: Vec<BoundSpec>,
-    /// What the report shows.
     #[serde(default)]
     pub(crate) section: Vec<SectionSpec>,
 }
@@ -88,7 +80,6 @@ pub struct Set {
     definition: Result<Definition, String>,
 }
 
-/// A set that runs.
 pub(crate) struct Run<'a> {
     pub(crate) set: &'static str,
     pub(crate) definition: &'a Definition,
@@ -97,7 +88,6 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The rows of a file in the set's folder.
     pub(crate) fn rows<T: DeserializeOwned>(&self, file: &str) -> Result<Vec<T>, ValidationError> {
         crate::records::rows(&format!("{}/{file}", self.set))
     }
@@ -107,7 +97,6 @@ impl Run<'_> {
         crate::records::cases(&format!("{}/{file}", self.set))
     }
 
-    /// `[bounds]`.
     pub(crate) fn bounds<T: DeserializeOwned>(&self) -> Result<T, ValidationError> {
         let damaged = |error: String| ValidationError::Data(format!("{}/set.toml: {error}", self.set));
         let bounds =
@@ -115,7 +104,6 @@ impl Run<'_> {
         bounds.try_into().map_err(|error: toml::de::Error| damaged(format!("[bounds]: {error}")))
     }
 
-    /// The recipe.
     pub(crate) fn recipe(&self) -> Result<&Recipe, ValidationError> {
         let missing = || ValidationError::Data(format!("{}/set.toml: [recipe] is missing", self.set));
         self.definition.recipe.as_ref().ok_or_else(missing)
@@ -137,7 +125,6 @@ impl Run<'_> {
 }
 
 impl Set {
-    /// Its name: that of its folder.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -153,7 +140,6 @@ impl Set {
         Some(folder.join(path.trim_end_matches('/')))
     }
 
-    /// Recomputes or predicts every figure.
     pub fn run(&self, options: &Options<'_>, observer: &Observer<'_>) -> Result<Report, ValidationError> {
         let definition = self.definition()?;
         let run = Run { set: self.name, definition, options, observer };
@@ -161,7 +147,6 @@ impl Set {
     }
 }
 
-/// All sets, in the order in which they are listed.
 pub fn all() -> &'static [Set] {
     static SETS: LazyLock<Vec<Set>> = LazyLock::new(|| {
         let set = |(path, bytes): &(&'static str, &[u8])| {
@@ -174,7 +159,6 @@ pub fn all() -> &'static [Set] {
     &SETS
 }
 
-/// The set called `name`.
 pub fn find(name: &str) -> Result<&'static Set, Fault> {
     all().iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<&str> = all().iter().map(Set::name).collect();
@@ -196,12 +180,10 @@ pub(crate) mod test_reports {
         ControlFlow::Continue(())
     }
 
-    /// The folder of committed data.
     pub(crate) fn folder() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation")
     }
 
-    /// The report of the set called `name`.
     pub(crate) fn report(name: &str) -> &'static Report {
         static REPORTS: LazyLock<Vec<OnceLock<Report>>> =
             LazyLock::new(|| all().iter().map(|_| OnceLock::new()).collect());

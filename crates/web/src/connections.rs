@@ -68,7 +68,6 @@ struct SlotUse {
     waits: Option<bool>,
 }
 
-/// One connection, as others see it.
 #[derive(Clone)]
 struct ConnectionSlot {
     used: Arc<Mutex<SlotUse>>,
@@ -92,7 +91,6 @@ impl ConnectionSlot {
     }
 }
 
-/// The places of all connections.
 struct ConnectionSlots {
     taken: Mutex<Vec<ConnectionSlot>>,
     most: usize,
@@ -162,7 +160,6 @@ pub(crate) async fn accept(listener: TcpListener, application: Router, leaving: 
     tracker.wait().await;
 }
 
-/// Serves one connection to its end.
 async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, leaving: CancellationToken) {
     let Ok((stream, mut client)) = Client::of(stream) else { return };
     let watched = WatchedStream { inner: stream, place: place.clone() };

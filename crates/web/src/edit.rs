@@ -23,7 +23,6 @@ pub(crate) struct Change {
     pub(crate) value: Option<String>,
 }
 
-/// Makes all changes, in order.
 pub(crate) fn edited(text: &str, changes: &[Change]) -> Result<String, Problem> {
     changes.iter().try_fold(text.to_owned(), |text, Change { key, value }| {
         let edit = Edit::from_form(key, value.as_deref());

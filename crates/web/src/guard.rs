@@ -31,7 +31,6 @@ pub enum Access {
 }
 
 impl Access {
-    /// The access that binding to `address` gives.
     pub fn from_address(address: IpAddr) -> Self {
         if address.is_loopback() { Self::Loopback } else { Self::Network }
     }

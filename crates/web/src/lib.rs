@@ -37,16 +37,13 @@ use work::Work;
 /// The share of connections that may be uploads: one in this number.
 const UPLOADING: usize = 4;
 
-/// State that all requests share.
 pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) token: Option<Token>,
     pub(crate) uploads: Uploads,
     pub(crate) work: Work,
     pub(crate) timelines: api::Timelines,
-    /// The content security policy.
     pub(crate) policy: HeaderValue,
-    /// The OpenAPI description.
     pub(crate) specification: serde_json::Value,
 }
 
@@ -55,7 +52,6 @@ pub fn application(access: Access, token: Option<Token>, stop: CancellationToken
     Ok(assemble(access, token, stop)?.0)
 }
 
-/// The application and its state.
 fn assemble(
     access: Access,
     token: Option<Token>,

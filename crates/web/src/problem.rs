@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use std::fmt::Display;
 use stepcast_core::fault::{Excerpt, Fault, Remedies, shown};
 use stepcast_study::Stopped;
@@ -13,6 +14,7 @@ use stepcast_study::explore::sweep::VaryError;
 use stepcast_trace::UNKNOWN_BATCH;
 
 /// An error response.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Problem {
     /// A short, stable identifier for programs.
@@ -28,13 +30,10 @@ pub(crate) struct Problem {
     #[serde(flatten)]
     pub(crate) remedy: Remedies,
     /// The key of the scenario or the part of the request that caused it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     /// The line of the scenario, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<usize>,
     /// The column in that line, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) column: Option<usize>,
 }
 
@@ -57,7 +56,6 @@ impl Problem {
         }
     }
 
-    /// A request that cannot be processed.
     pub(crate) fn invalid(key: &str, detail: impl Into<String>, remedy: impl Into<Remedies>) -> Self {
         let key = Some(key.to_owned()).filter(|key| !key.is_empty());
         Self { key, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-request", detail, remedy) }
@@ -84,25 +82,21 @@ impl Problem {
         Self::invalid("upload", fault.reason, fault.remedy)
     }
 
-    /// The server is overloaded.
     pub(crate) fn busy() -> Self {
         let reason = "the server has as much to do as it takes on";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", reason, "try again in a moment")
     }
 
-    /// The work was cancelled.
     pub(crate) fn stopped() -> Self {
         let reason = "it was stopped before it was done";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", reason, "ask again")
     }
 
-    /// The work took too long.
     pub(crate) fn too_long() -> Self {
         let remedy = "ask for less, or use the command line, which has no limit";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "too-long", "it takes too long", remedy)
     }
 
-    /// An internal error of the server.
     pub(crate) fn fault(reason: impl Display) -> Self {
         let remedy = "report it, with the scenario";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason.to_string(), remedy)

@@ -28,7 +28,6 @@ const LONGEST_BODY: usize = 1 << 20;
 /// Longest time to receive a body.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A JSON body.
 pub(crate) struct Input<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
@@ -56,7 +55,6 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
     }
 }
 
-/// The parameters of a query.
 pub(crate) struct Parameters<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -95,7 +93,6 @@ pub(crate) struct ScenarioBody {
 }
 
 impl ScenarioBody {
-    /// The request for this scenario.
     pub(crate) fn request(&self, shared: &Arc<Shared>) -> Result<Request<Uploaded>, Problem> {
         few(self.set.len(), "set")?;
         let edits: Result<_, _> = self.set.iter().map(|text| Edit::parse(text)).collect();
@@ -114,12 +111,10 @@ pub(crate) fn few(changes: usize, key: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The method called `name`, or the preferred one.
 pub(crate) fn method_choice(name: Option<&str>) -> Result<MethodChoice, Problem> {
     Ok(MethodChoice::named(name.unwrap_or("auto"))?)
 }
 
-/// The uploads as the files of a scenario.
 pub(crate) struct Uploaded(Arc<Shared>);
 
 impl Source for Uploaded {}

@@ -20,20 +20,16 @@ const FAREWELL: Duration = Duration::from_millis(400);
 /// The address to listen on, and who may ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The address to bind to.
     pub bind: IpAddr,
     /// The port; 0 for any free one.
     pub port: u16,
-    /// What requests have to carry.
     pub token: Option<Token>,
 }
 
 /// How the server stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All running requests were finished.
     Finished,
-    /// Some requests were cancelled.
     Stopped,
 }
 

@@ -34,7 +34,6 @@ const WORKING: u32 = 9;
 
 /// The request for a study; its fields are the flags of the command.
 pub(crate) trait Study: DeserializeOwned + JsonSchema + Send + 'static {
-    /// The answer.
     type Report: Serialize + JsonSchema + Send + 'static;
 
     /// Computes the answer, and what the page shows of it.
@@ -46,7 +45,6 @@ pub(crate) trait Study: DeserializeOwned + JsonSchema + Send + 'static {
     }
 }
 
-/// A study that is under way.
 pub(crate) struct Job<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     token: &'a CancellationToken,
@@ -94,7 +92,6 @@ impl<'a> Job<'a> {
         is_small.then_some(plot)
     }
 
-    /// Whether the page wants to see something.
     pub(crate) fn is_shown(&self) -> bool {
         self.events.is_some()
     }
@@ -176,7 +173,6 @@ impl Shown {
         Self { summary: summary.to_owned(), ..Self::default() }
     }
 
-    /// Adds a plot.
     pub(crate) fn plot(&mut self, name: &'static str, svg: String) {
         self.plots.push(Drawing { name, svg });
     }
@@ -196,17 +192,14 @@ impl Shown {
         Ok(())
     }
 
-    /// Adds sentences below everything.
     pub(crate) fn notes(&mut self, notes: impl IntoIterator<Item = String>) {
         self.notes.extend(notes);
     }
 
-    /// Adds warnings.
     pub(crate) fn warnings(&mut self, warnings: &[Warning]) {
         self.notes(warnings.iter().map(|warning| format!("{}: {}", warning.code, warning.message)));
     }
 
-    /// Adds a part of a scenario file.
     pub(crate) fn text(&mut self, text: String) {
         self.text = Some(text);
     }
@@ -219,7 +212,6 @@ impl Shown {
     }
 }
 
-/// Answers a study.
 pub(crate) async fn ask<S: Study>(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,

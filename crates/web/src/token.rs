@@ -12,9 +12,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io;
 
-/// Fewest characters of a token.
 const SHORTEST: usize = 8;
-/// Most characters of a token.
 const LONGEST: usize = 128;
 
 /// A secret that can stand in a link and in a cookie.
@@ -35,7 +33,6 @@ impl Token {
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// A token that cannot be guessed.
     pub fn random() -> io::Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -52,7 +49,6 @@ impl Token {
         Sha256::digest(&self.0) == Sha256::digest(text)
     }
 
-    /// Whether a request carries the token.
     pub(crate) fn is_in(&self, headers: &HeaderMap, host: &Authority) -> bool {
         let texts = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         let cookie = format!("{}=", cookie_name(host));

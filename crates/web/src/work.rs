@@ -17,15 +17,12 @@ const WAITING: (usize, usize) = (512, 32);
 /// Longest processing time of a request, excluding its time in the queue.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 
-/// Cancels work once its token is cancelled.
 pub(crate) fn check(token: &CancellationToken) -> ControlFlow<()> {
     if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Work that may be cancelled.
 type Task = dyn FnOnce(&CancellationToken) -> Result<(), Problem> + Send;
 
-/// A queue for one kind of work.
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
@@ -51,7 +48,6 @@ impl Queue {
         self.stop.child_token()
     }
 
-    /// Waits for a slot.
     pub(crate) async fn turn(&self) -> Result<Turn, Problem> {
         let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|error| match error {
             TryAcquireError::NoPermits => Problem::busy(),
@@ -91,7 +87,6 @@ impl Queue {
     }
 }
 
-/// All queues.
 pub(crate) struct Work {
     quick: Queue,
     heavy: Queue,

@@ -119,7 +119,6 @@ fn with_ports(fabric: Fabric, ports: u32) -> Fabric {
     Fabric { bandwidth: fabric.bandwidth * f64::from(ports), ..fabric }
 }
 
-/// Rate of the slowest worker's port.
 pub(super) fn slowest_port(cluster: &Cluster) -> BitsPerSec {
     let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
     cluster.groups.iter().map(port).reduce(|a, b| a.min(b)).unwrap_or(cluster.network.bandwidth)

@@ -48,7 +48,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Sum of all parts.
     pub fn total(self) -> Seconds {
         self.latency + self.transfer + self.reduction
     }
@@ -133,7 +132,6 @@ pub enum AllReduce {
 }
 
 impl AllReduce {
-    /// All algorithms.
     pub const ALL: [Self; 4] = [Self::Ring, Self::HalvingDoubling, Self::Tree, Self::DoubleTree];
 
     /// Cost of an all-reduce of `size` bytes per worker among `workers`.
@@ -186,7 +184,6 @@ pub struct Hierarchy {
     pub per_node: u32,
     /// Workers of the last node.
     pub on_last: u32,
-    /// Number of nodes.
     pub nodes: u32,
     /// Network between the workers of a node.
     pub intra: Fabric,

@@ -18,7 +18,6 @@ const SHARPNESS: f64 = 4.0;
 /// The machines of a cluster as collectives see them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Machines {
-    /// Number of machines.
     pub(crate) count: f64,
     /// Workers on a full machine.
     pub(crate) workers: f64,

@@ -25,7 +25,7 @@ use crate::step::{self, Round, TransferCost};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::Placement;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, MethodAbout};
 use stepcast_core::prediction::{GroupReport, Prediction};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -37,16 +37,12 @@ use stepcast_core::strategy::{Architecture, Synchronisation};
 pub struct Layerwise;
 
 impl Method for Layerwise {
-    fn name(&self) -> &'static str {
-        "layerwise"
-    }
-
-    fn summary(&self) -> &'static str {
-        "parameter server, gradients pushed layer by layer while computing, with the cost of servers' software"
-    }
-
-    fn source(&self) -> &'static str {
-        "Stepcast, docs/methods/layerwise.md"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "layerwise",
+            summary: "parameter server, gradients pushed layer by layer while computing, with the cost of servers' software",
+            source: "Stepcast, docs/methods/layerwise.md",
+        }
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
@@ -87,11 +83,9 @@ struct Worker {
     group: usize,
     count: u32,
     host_to_device: Seconds,
-    /// The forward pass.
     forward: Seconds,
     /// When the gradients of each layer are ready, in backward order, from the start of computing.
     ready: Vec<Seconds>,
-    /// The machine on which it runs.
     machine: Machine,
 }
 
@@ -120,12 +114,10 @@ impl Worker {
         }
     }
 
-    /// Duration of forward and backward pass.
     fn computing(&self) -> Seconds {
         self.ready.last().copied().unwrap_or(Seconds::ZERO)
     }
 
-    /// When the gradients of a layer are pushed.
     fn pushes(&self, scenario: &Scenario, layer: usize) -> Seconds {
         match served::overlaps(scenario) {
             true => self.ready[self.ready.len() - 1 - layer],
@@ -258,7 +250,6 @@ fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64, po
     round
 }
 
-/// Cost of all workers' pulls through one port.
 fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard, port: Port) -> TransferCost {
     let mut total = TransferCost::default();
     for worker in workers {

@@ -9,7 +9,7 @@ use crate::contention::Contention;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::{Method, without_plan};
+use stepcast_core::method::{Method, MethodAbout, without_plan};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -27,16 +27,12 @@ use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
 pub struct Liu2022;
 
 impl Method for Liu2022 {
-    fn name(&self) -> &'static str {
-        "liu2022"
-    }
-
-    fn summary(&self) -> &'static str {
-        "bulk-synchronous all-reduce, gradients fused and sent while computing"
-    }
-
-    fn source(&self) -> &'static str {
-        "Liu et al. 2022, doi 10.1145/3485447.3511981"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "liu2022",
+            summary: "bulk-synchronous all-reduce, gradients fused and sent while computing",
+            source: "Liu et al. 2022, doi 10.1145/3485447.3511981",
+        }
     }
 
     fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
@@ -197,7 +193,6 @@ pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
     Ok((0..scenario.cluster.groups.len()).map(pass).collect())
 }
 
-/// The schedule of a fusion rule on the machines of a scenario.
 pub fn schedule(scenario: &Scenario, fusion: &Fusion, update: &Curve) -> Schedule {
     match fusion {
         Fusion::None => Schedule::PerLayer,

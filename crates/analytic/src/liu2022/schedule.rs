@@ -18,12 +18,10 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of this size without timeout.
     pub fn new(size: Bytes) -> Self {
         Self { size, timeout: None, reading: BufferReading::default() }
     }
 
-    /// Sets the timeout.
     #[must_use]
     pub fn timeout(self, timeout: Seconds) -> Self {
         Self { timeout: Some(timeout), ..self }
@@ -69,7 +67,6 @@ pub enum Schedule {
     /// PyTorch's `DistributedDataParallel` after its first backward pass: a bucket is closed by the gradient with
     /// which it reaches or exceeds its size.
     Pytorch {
-        /// Size of the first bucket.
         first: Bytes,
         /// Size of the other buckets.
         cap: Bytes,
@@ -93,7 +90,6 @@ pub enum Schedule {
 pub struct Flush {
     /// Its first layer, in backward order.
     pub first: usize,
-    /// Its last layer.
     pub last: usize,
     /// F: size of the gradients of all its layers.
     pub size: Bytes,
@@ -105,9 +101,7 @@ pub struct Flush {
     pub wait: Seconds,
     /// Time for workers to agree on the message, before its all-reduce.
     pub negotiation: Seconds,
-    /// When its all-reduce starts.
     pub start: Seconds,
-    /// When its all-reduce ends.
     pub end: Seconds,
 }
 
@@ -163,7 +157,6 @@ impl Outcome {
 pub struct Plan {
     /// The messages in the order in which they are sent.
     pub flushes: Vec<Flush>,
-    /// The times of the step.
     pub outcome: Outcome,
 }
 
@@ -196,9 +189,7 @@ impl Plan {
 /// The times of a mean step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mean {
-    /// The times of the step.
     pub outcome: Outcome,
-    /// Breakdown of the communication time.
     pub communication: Communication,
 }
 

@@ -17,7 +17,6 @@ use stepcast_core::speed::Speed;
 /// Bytes per parameter or gradient.
 const ELEMENT: f64 = 4.0;
 
-/// Inputs that were estimated rather than measured.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Assumed {
     /// Keys that the scenario omits.

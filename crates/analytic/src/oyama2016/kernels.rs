@@ -13,13 +13,10 @@ pub enum SgemmKernel {
     Convolution,
     /// Forward pass of fully connected layers.
     FullyConnected,
-    /// Gradient of the weights.
     WeightGradient,
     /// Gradient of the biases. The last layer is missing in the table (errata 2.5, item 3), and therefore here.
     BiasGradient,
-    /// Gradient of the input of a fully connected layer.
     InputGradientFullyConnected,
-    /// Gradient of the input of a convolution.
     InputGradientConvolution,
 }
 
@@ -49,7 +46,6 @@ impl SgemmKernel {
 /// A product of an m×k and a k×n matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Product {
-    /// Purpose of the product.
     pub kernel: SgemmKernel,
     /// Layer l, counted from 1.
     pub layer: usize,
@@ -65,13 +61,11 @@ pub enum CudaKernel {
     Im2col,
     /// The reverse of `im2col`, for the gradient of a convolution's input.
     Col2im,
-    /// Non-linearity.
     Activation,
     /// Derivative of the non-linearity.
     ActivationGradient,
     /// Max-pooling, if the layer has any.
     Pool,
-    /// Gradient of max-pooling.
     PoolGradient,
     /// Softmax and loss.
     Softmax,
@@ -169,7 +163,6 @@ impl Structure {
 pub struct Outside {
     /// Kernels on fewer or more elements than in the fit.
     pub kernels: usize,
-    /// Matrix products outside the measured table.
     pub products: usize,
 }
 
@@ -178,12 +171,10 @@ pub struct Outside {
 pub struct GradientTime {
     /// Every kernel that takes time, over all layers.
     pub kernels: Vec<GradientKernel>,
-    /// How much of it is extrapolated.
     pub outside: Outside,
 }
 
 impl GradientTime {
-    /// The time of all kernels.
     pub fn time(&self) -> Seconds {
         self.kernels.iter().map(|kernel| kernel.time).sum()
     }
@@ -222,7 +213,6 @@ pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> 
 /// An interpolated time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The time.
     pub time: Seconds,
     /// Whether the size is outside the table, so that the outermost cell was extrapolated.
     pub outside: bool,

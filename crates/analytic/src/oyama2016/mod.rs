@@ -25,7 +25,7 @@ pub use steady::{Steady, steady_states};
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::WorkerGroup;
-use stepcast_core::method::{Method, without_plan};
+use stepcast_core::method::{Method, MethodAbout, without_plan};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -41,16 +41,12 @@ pub use threads::{GPU_PARTS, Threads, Times, UPDATE_PARTS};
 pub struct Oyama2016;
 
 impl Method for Oyama2016 {
-    fn name(&self) -> &'static str {
-        "oyama2016"
-    }
-
-    fn summary(&self) -> &'static str {
-        "asynchronous all-reduce beside computing, on nodes of several GPUs; average minibatch"
-    }
-
-    fn source(&self) -> &'static str {
-        "Oyama et al. 2016 (SPRINT), in Japanese"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "oyama2016",
+            summary: "asynchronous all-reduce beside computing, on nodes of several GPUs; average minibatch",
+            source: "Oyama et al. 2016 (SPRINT), in Japanese",
+        }
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {

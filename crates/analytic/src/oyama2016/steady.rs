@@ -31,7 +31,6 @@ pub struct Steady {
     pub gpu: Seconds,
     /// T_Update.
     pub update: Seconds,
-    /// The parts of both iterations.
     pub times: Times,
     /// Longest critical section as a share of the iteration that contains it.
     pub longest_critical: f64,

@@ -152,7 +152,6 @@ impl Structure {
         Ok(Self { input_maps, layers, convolutions })
     }
 
-    /// The layers, starting at the input.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }

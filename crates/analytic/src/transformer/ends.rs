@@ -18,7 +18,6 @@ pub(super) struct OwnPlace {
     pub(super) sends: u32,
 }
 
-/// When the passes of a step end.
 #[derive(Debug, Clone)]
 pub(super) struct Ends {
     /// By stage: the end of its last pass.
@@ -54,7 +53,6 @@ impl Levels {
 }
 
 impl Run<'_> {
-    /// When the passes of all stages end.
     pub(super) fn ends(
         &self,
         places: &[Pass],

@@ -21,13 +21,9 @@ pub struct LayerFlops {
     pub values: u128,
     /// Output projection of attention.
     pub output: u128,
-    /// Dense MLP.
     pub mlp: u128,
-    /// Router of experts.
     pub router: u128,
-    /// Routed experts.
     pub experts: u128,
-    /// Shared expert.
     pub shared: u128,
     /// Every other matrix: keys, output projection, one matrix of every MLP. They count in the others, too.
     pub alternate: u128,
@@ -88,12 +84,10 @@ impl LayerFlops {
         self.qkv + self.output + self.mlp + self.router + self.experts + self.shared
     }
 
-    /// Core attention.
     pub fn core(&self) -> u128 {
         self.scores + self.values
     }
 
-    /// The whole forward pass.
     pub fn forward(&self) -> u128 {
         self.linear() + self.core()
     }
@@ -108,7 +102,6 @@ impl LayerFlops {
         self.linear()
     }
 
-    /// The whole backward pass.
     pub fn backward(&self, attention: Attention) -> u128 {
         self.backward_input(attention) + self.backward_weight()
     }
@@ -205,7 +198,6 @@ pub fn layers(shape: &Transformer, work: Work, some: &Range<u64>) -> LayerFlops 
 }
 
 impl LayerFlops {
-    /// The sum with `count` layers of another kind.
     #[must_use]
     pub fn plus(&self, layer: &Self, count: u64) -> Self {
         let add = |of: fn(&Self) -> u128| of(self) + u128::from(count) * of(layer);

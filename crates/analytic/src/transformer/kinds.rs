@@ -4,13 +4,11 @@ use std::ops::Range;
 use stepcast_core::model::transformer::{Backward, Transformer};
 use stepcast_core::strategy::Recompute;
 
-/// Number of kinds.
 pub(super) const COUNT: usize = 12;
 
 /// Layers that are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerKind {
-    /// Whether they have experts.
     pub with_experts: bool,
     /// Keys that a query sees.
     pub window: Option<u64>,
@@ -36,7 +34,6 @@ impl LayerKind {
     }
 }
 
-/// What `of` makes of every kind of layers that a shape has.
 pub(super) fn each<T: Default>(shape: &Transformer, of: impl Fn(LayerKind) -> T) -> [T; COUNT] {
     let experts = shape.expert_layers();
     let tuning = shape.tuning;

@@ -11,7 +11,7 @@ use crate::collectives::reached_rate;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::{Cluster, FabricLevel, Generation, MAX_LEVELS, Network, Transport, WorkerGroup};
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, MethodAbout};
 use stepcast_core::model::transformer::Transformer as Shape;
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, MemoryReport, Part, PartKind, Prediction, SplitReport, StageMemory, StageReport,
@@ -27,16 +27,12 @@ use stepcast_core::strategy::{Division, OverlapPreset, Plan, Recipe, Recompute};
 pub struct Transformer;
 
 impl Method for Transformer {
-    fn name(&self) -> &'static str {
-        "transformer"
-    }
-
-    fn summary(&self) -> &'static str {
-        "transformers with tensor, context, pipeline, expert and sharded data parallelism"
-    }
-
-    fn source(&self) -> &'static str {
-        "Stepcast, docs/transformers.md"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "transformer",
+            summary: "transformers with tensor, context, pipeline, expert and sharded data parallelism",
+            source: "Stepcast, docs/transformers.md",
+        }
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
@@ -54,7 +50,6 @@ impl Method for Transformer {
     }
 }
 
-/// The transformer of a scenario and its plan, which divides it.
 pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
     let plan = scenario.strategy.plan.as_ref().ok_or_else(|| {
         let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
@@ -103,7 +98,6 @@ fn computes(recipe: Recipe, scenario: &Scenario, group: &WorkerGroup) -> Result<
     Ok(())
 }
 
-/// The plan on all workers of the scenario.
 pub fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
     let workers = scenario.cluster.workers();
     let division = plan.divide(shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
@@ -290,7 +284,6 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     }
 }
 
-/// What of the tokens is padding.
 fn padding(useful: f64, report: &SplitReport) -> Option<Warning> {
     (useful < 1.0).then(|| {
         let (padding, rate) = (100.0 * (1.0 - useful), report.tokens_per_s * useful);

@@ -12,13 +12,10 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 /// The ranks that take part in one kind of communication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Tensor parallelism.
     Tensor,
-    /// Context parallelism.
     Context,
     /// Replicas.
     Data,
-    /// Pipeline stages.
     Pipeline,
     /// Ranks with the same dense weights: replicas and context together.
     DataContext,
@@ -27,9 +24,7 @@ pub enum Group {
 /// How the ranks of a group sit on nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seats {
-    /// Ranks of the group.
     pub size: u64,
-    /// Most ranks of it on one node.
     pub per_node: u64,
     /// Most nodes that one of these groups touches.
     pub nodes: u64,
@@ -72,7 +67,6 @@ impl Group {
         self.seats_one_by_one(split, node)
     }
 
-    /// The same by looking at every group.
     pub(crate) fn seats_one_by_one(self, split: &Split, node: u64) -> Seats {
         let (stride, size) = self.stride(split);
         let world = split.world();
@@ -97,15 +91,12 @@ impl Group {
 pub struct Links {
     /// Rate between ranks of a node, one direction.
     pub within: BytesPerSec,
-    /// Latency of a step within a node.
     pub within_latency: Seconds,
     /// Rate of one rank's share of the node's network ports, one direction.
     pub between: BytesPerSec,
-    /// Latency of a step between nodes.
     pub between_latency: Seconds,
     /// Start of a collective within a node, whatever it sends.
     pub within_start: Seconds,
-    /// Start of a collective between nodes.
     pub between_start: Seconds,
     /// Links within a node that form a torus.
     pub torus: Option<Torus>,
@@ -212,7 +203,6 @@ impl Links {
             }
     }
 
-    /// Time of all collectives of a message.
     pub fn message(&self, message: &Message, seats: Seats, route: Route) -> Seconds {
         let size = Bytes::new(message.bytes as f64);
         self.time(message.collective, seats, size, route) * message.count as f64

@@ -5,9 +5,7 @@ use stepcast_core::quantity::Seconds;
 /// Time by what it is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
-    /// Computing.
     pub compute: Seconds,
-    /// Computing again.
     pub recompute: Seconds,
     /// Waiting for tensor parallelism.
     pub tensor: Seconds,
@@ -26,7 +24,6 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// All that the device does.
     pub(super) fn on_device(&self) -> Seconds {
         let links = self.tensor + self.context + self.expert + self.sharded + self.offload;
         self.compute + self.recompute + links
@@ -42,7 +39,6 @@ impl Spent {
         (self.host - self.on_device()).max(Seconds::ZERO)
     }
 
-    /// The sum with `count` times another.
     #[must_use]
     pub fn plus(&self, other: &Self, count: f64) -> Self {
         Self {
@@ -62,7 +58,6 @@ impl Spent {
 /// A micro-batch on a layer or on a virtual stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pass {
-    /// Forward.
     pub forward: Spent,
     /// Backward; with a split backward, the gradients of inputs.
     pub backward: Spent,
@@ -71,7 +66,6 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// The sum with `count` times another.
     #[must_use]
     pub fn plus(&self, other: &Self, count: f64) -> Self {
         Self {
@@ -81,17 +75,14 @@ impl Pass {
         }
     }
 
-    /// The same for each of its passes.
     pub(super) fn each<T>(&self, of: impl Fn(&Spent) -> T) -> [T; 3] {
         [of(&self.forward), of(&self.backward), of(&self.weight)]
     }
 
-    /// Each of its passes, to be changed.
     pub(super) fn each_mut(&mut self) -> [&mut Spent; 3] {
         [&mut self.forward, &mut self.backward, &mut self.weight]
     }
 
-    /// The same without the host.
     #[must_use]
     pub(super) fn without_host(&self) -> Self {
         let [forward, backward, weight] = self.each(|spent| Spent { host: Seconds::ZERO, ..*spent });

@@ -15,9 +15,7 @@ use stepcast_core::strategy::{
 /// A plan on machines: all that times depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// The transformer.
     pub shape: &'a Transformer,
-    /// How it is split.
     pub plan: &'a Plan,
     /// What the plan leaves open.
     pub division: Division,
@@ -29,7 +27,6 @@ pub struct Run<'a> {
     pub machine: u64,
     /// How fast the slowest device computes.
     pub compute: Compute,
-    /// Whether element-wise work is fused.
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,
@@ -43,13 +40,11 @@ pub struct Run<'a> {
 /// A micro-batch on one layer before anything hides anything.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerWork {
-    /// Computing.
     pub computed: Computed,
     /// Computing again, before the backward pass.
     pub again: Seconds,
     /// What the host needs to issue the forward pass and both halves of the backward pass.
     pub host: [Seconds; 3],
-    /// Tensor parallelism.
     pub tensor: TensorTraffic,
     /// Context parallelism: forward, backward and for what is computed again.
     pub context: [Seconds; 3],
@@ -89,7 +84,6 @@ impl Run<'_> {
         self.plan.overlaps()
     }
 
-    /// Where the ranks of a group are.
     pub fn seats(&self, group: Group) -> Seats {
         group.seats(&self.split(), self.node)
     }
@@ -263,7 +257,6 @@ impl Run<'_> {
         computed.core.map(|work| work.device * ((ranks - 1.0) / ranks))
     }
 
-    /// The shard of a layer that a rank computes.
     pub fn shard(&self, kind: LayerKind) -> Shard<'_> {
         Shard::new(self.shape, self.plan, &self.split(), kind, self.fused, self.work())
     }
@@ -281,7 +274,6 @@ impl Run<'_> {
         }
     }
 
-    /// A layer whose operations all run at one rate.
     fn at_one_rate(&self, rate: FlopsPerSec, kind: LayerKind) -> Computed {
         let LayerKind { with_experts, window, backward } = kind;
         let (plan, split) = (self.plan, self.split());
@@ -402,7 +394,6 @@ impl Run<'_> {
         }
     }
 
-    /// Rows of the vocabulary on a rank.
     fn vocabulary_rows(&self) -> f64 {
         self.shape.vocabulary as f64 / self.plan.tensor as f64
     }

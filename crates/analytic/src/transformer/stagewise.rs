@@ -35,11 +35,9 @@ const ROUNDING: f64 = 1e-9;
 /// Layers and recomputation of every stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stagewise {
-    /// Layers of every virtual stage.
     pub layers: Vec<u64>,
     /// Of which are computed again, from the first.
     pub again: Vec<u64>,
-    /// Time of a step.
     pub step: Seconds,
     /// What the tensors of the fullest rank take.
     pub memory: Bytes,
@@ -48,7 +46,6 @@ pub struct Stagewise {
 }
 
 impl Stagewise {
-    /// The plan that has these stages and is otherwise as given.
     pub fn plan(&self, plan: &Plan) -> Plan {
         let (all, places) = (self.layers.iter().sum(), self.layers.len() as u64);
         let usual = (0..).zip(&self.layers).all(|(place, own)| *own == stage_share(all, places, place));
@@ -235,7 +232,6 @@ impl<'a> Search<'a> {
         [forward.total().get(), backward.total().get(), weight.total().get()]
     }
 
-    /// Cache key of a stage.
     fn key(&self, stage: u64, from: u64, count: u64) -> [u64; 3] {
         [stage, if self.alike { 0 } else { from }, count]
     }
@@ -350,7 +346,6 @@ struct Before {
     forward: f64,
     /// What the first stage does after the last micro-batch.
     tail: f64,
-    /// The largest bound of any of them.
     bound: f64,
 }
 

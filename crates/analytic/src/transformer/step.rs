@@ -18,7 +18,6 @@ use stepcast_core::quantity::Seconds;
 /// One stage in a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageStep {
-    /// Its layers.
     pub layers: StageLayers,
     /// A micro-batch on all its chunks.
     pub pass: Pass,
@@ -52,14 +51,11 @@ impl StageStep {
     }
 }
 
-/// A step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Its time.
     pub time: Seconds,
     /// The stage that ends it.
     pub slowest: usize,
-    /// The stages.
     pub stages: Vec<StageStep>,
     /// Share of the time of all stages, until the last backward pass, in which they wait for each other.
     pub bubble: f64,
@@ -80,7 +76,6 @@ pub(super) struct LayerPasses {
 /// A micro-batch on a virtual stage before anything hides anything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageWork {
-    /// Its layers by kind, with their number.
     pub layers: Vec<(LayerWork, u64)>,
     /// What it sends and does beside them.
     pub traffic: StageTraffic,
@@ -200,7 +195,6 @@ impl Run<'_> {
         self.virtual_stages().map(|(place, own, again)| self.place(&layers, place, own, again)).collect()
     }
 
-    /// A micro-batch on a layer of every kind.
     pub(super) fn layer_passes(&self) -> LayerPasses {
         let shape = self.shape;
         let halves = self.plan.recomputation().halves();

@@ -16,14 +16,12 @@ pub struct Tail {
     pub gradients: Seconds,
     /// Gather of the weights, as far as it does not travel beside the next step.
     pub weights: Seconds,
-    /// Update of the weights.
     pub update: Seconds,
     /// Update by the host, with what goes there and comes back.
     pub offload: Seconds,
 }
 
 impl Tail {
-    /// All of it.
     pub fn total(&self) -> Seconds {
         self.gradients + self.weights + self.update + self.offload
     }
@@ -38,7 +36,6 @@ pub struct TailWork {
     pub weights: Seconds,
     /// Sum of both gradients of a tied embedding.
     pub tied: Seconds,
-    /// Update of the weights.
     pub update: Seconds,
     /// Update by the host, with what goes there and comes back.
     pub offload: Seconds,
@@ -120,7 +117,6 @@ impl TailWork {
 pub(super) struct EndPass {
     /// When it begins, as far as that matters.
     pub(super) start: f64,
-    /// What it takes.
     pub(super) time: f64,
     /// The share of the stage's layers that it has.
     pub(super) share: f64,

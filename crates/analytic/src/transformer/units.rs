@@ -90,13 +90,9 @@ impl Run<'_> {
 /// A part of the model whose weights are gathered together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// Forward pass.
     pub forward: Seconds,
-    /// Backward pass.
     pub backward: Seconds,
-    /// Gather of its weights.
     pub gather: Seconds,
-    /// Reduction of its gradients.
     pub reduce: Seconds,
 }
 
@@ -123,7 +119,6 @@ struct Clock {
 }
 
 impl Clock {
-    /// Begins a collective; when it ends.
     fn begin(&mut self, time: Seconds) -> f64 {
         self.link = self.link.max(self.now) + time.get();
         self.link
@@ -161,7 +156,6 @@ impl Clock {
 pub(super) struct Units {
     /// Gather of the weights and reduction of the gradients of a unit.
     pub(super) sent: [Seconds; 2],
-    /// Units.
     pub(super) count: u64,
     /// Whether weights are gathered one unit ahead, and reductions run behind.
     pub(super) ahead: bool,

@@ -6,7 +6,6 @@
 //! activations, local SGD). Each addition has its own input, whose default leaves the paper's model unchanged.
 
 pub mod formulas;
-mod timeline;
 
 use crate::beyond;
 use crate::placement;
@@ -16,29 +15,24 @@ use formulas::{Operations, cpu_rate, gpu_rate};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{DeviceKind, WorkerGroup};
-use stepcast_core::method::Method;
-use stepcast_core::prediction::{GroupReport, Prediction, Warning};
+use stepcast_core::method::{Method, MethodAbout};
+use stepcast_core::prediction::{GroupReport, PartKind, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_core::workload::LayerWork;
-pub use timeline::{WorkerRound, round};
 
 /// Zeng 2023: Algorithms 1 and 2, formulas 27-33.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Zeng2023;
 
 impl Method for Zeng2023 {
-    fn name(&self) -> &'static str {
-        "zeng2023"
-    }
-
-    fn summary(&self) -> &'static str {
-        "bulk-synchronous parameter server on unequal workers, from operation counts"
-    }
-
-    fn source(&self) -> &'static str {
-        "Zeng et al. 2023, doi 10.1155/2023/2663115"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "zeng2023",
+            summary: "bulk-synchronous parameter server on unequal workers, from operation counts",
+            source: "Zeng et al. 2023, doi 10.1155/2023/2663115",
+        }
     }
 
     fn beyond_paper(&self, scenario: &Scenario) -> Vec<&'static str> {
@@ -74,9 +68,7 @@ impl Method for Zeng2023 {
 /// Times of one worker of a group in one step, without any waiting for other workers.
 #[derive(Debug, Clone, Copy)]
 struct Worker {
-    /// Number of identical workers in the group.
     count: u32,
-    /// Copying the batch to the device.
     host_to_device: Seconds,
     /// Forward and backward pass (eqs. 28 and 33).
     step: Seconds,
@@ -250,4 +242,52 @@ fn premature_end(scenario: &Scenario, workers: &[Worker], round: &Round) -> Opti
         shortfall.human()
     );
     Some(Warning { code: "premature-end", message })
+}
+
+/// What a worker does in a round of Algorithms 1 and 2, as Figures 4 and 5 draw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerRound {
+    /// Index of its group.
+    pub group: usize,
+    /// What it does, from when to when; on a GPU the rest of the backward pass goes on beside the push.
+    pub parts: Vec<(PartKind, Seconds, Seconds)>,
+}
+
+/// All workers in the order in which servers receive their gradients, up to `most` of them.
+pub fn round(scenario: &Scenario, most: usize) -> Result<Vec<WorkerRound>, Fault> {
+    Zeng2023.applies(scenario)?;
+    let all = workers(scenario);
+    let steps = step::steps_per_round(scenario.strategy.synchronisation);
+    let (round, _) = parameter_server(scenario, &all);
+    let (pulls, end) = (round.total() - round.pull.total(), round.total());
+    let arrival = |(index, worker): (usize, &Worker)| Arrival {
+        ready: worker.ready(steps),
+        service: worker.undisturbed().total(),
+        count: worker.count,
+        owner: index as u32,
+    };
+    let mut arrivals: Vec<Arrival> = all.iter().enumerate().map(arrival).collect();
+    queue::sort(&mut arrivals);
+    let mut free = Seconds::ZERO;
+    let mut rounds = Vec::new();
+    for arrival in arrivals {
+        let group = arrival.owner as usize;
+        let worker = &all[group];
+        let whole = (worker.host_to_device + worker.step) * steps;
+        for _ in 0..(arrival.count as usize).min(most - rounds.len()) {
+            let start = free.max(arrival.ready);
+            // Ports of workers that are slower than the server's leave room for others.
+            free = start + worker.to_server.total();
+            let parts = [
+                (PartKind::HostToDevice, Seconds::ZERO, worker.host_to_device * steps),
+                (PartKind::Compute, worker.host_to_device * steps, whole),
+                (PartKind::Queueing, arrival.ready, start),
+                (PartKind::Push, start, start + arrival.service),
+                (PartKind::Pull, pulls, end),
+            ];
+            let lasting = parts.into_iter().filter(|(_, since, until)| until > since);
+            rounds.push(WorkerRound { group, parts: lasting.collect() });
+        }
+    }
+    Ok(rounds)
 }

@@ -21,7 +21,6 @@ pub(crate) fn line(startup: f64, bandwidth: f64) -> Curve {
     Curve::AlphaBeta { startup: Seconds::new(startup), bandwidth: BytesPerSec::new(bandwidth) }
 }
 
-/// Strategy for curves of every kind.
 pub(crate) fn curves() -> impl Strategy<Value = Curve> {
     prop_oneof![
         (0.0..3.0, 0.5..4.0).prop_map(|(startup, bandwidth)| line(startup, bandwidth)),

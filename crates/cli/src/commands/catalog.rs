@@ -83,7 +83,6 @@ pub(super) fn methods(output: &Output) -> Result<Answer, Fault> {
     output.answer(&methods, |screen| table::section(&table, screen))
 }
 
-/// All entries of a catalog.
 fn list<T: Serialize>(entries: &T, table: fn(&T) -> Table, output: &Output) -> Result<Answer, Fault> {
     output.answer(entries, |screen| table::section(&table(entries), screen))
 }

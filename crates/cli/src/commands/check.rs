@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, End, Output};
 use crate::render::answers;
-use crate::request::{ScenarioFlags, SimulationFlags};
+use crate::request::ForecastFlags;
 use crate::signal;
 use clap::{Args, value_parser};
 use std::io::{self, Read, Write};
@@ -38,14 +38,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]
-    about: ScenarioFlags,
-
-    #[command(flatten)]
-    simulation: SimulationFlags,
-
-    /// Method of prediction; auto takes the first that applies
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    method: String,
+    asked: ForecastFlags,
 
     /// Step times of the running job: a log, a table, or lines such as 41 ms, - for standard input; a folder with traces,
     /// flight recordings or tables of several ranks
@@ -78,7 +71,6 @@ pub(crate) struct Check {
     keep: Option<PathBuf>,
 }
 
-/// A check and its text.
 type CheckedAnswer = Result<(Checked, Answer), Fault>;
 
 impl Check {
@@ -86,8 +78,8 @@ impl Check {
         let terms =
             self.contract.as_deref().map(|path| Terms::from_toml(&path.display().to_string(), &text(path)?));
         let terms = terms.transpose()?;
-        let request = self.simulation.request(&self.about)?;
-        let (scenario, method) = request.prepare(&self.method)?;
+        let request = self.asked.request(self.asked.edits()?)?;
+        let (scenario, method) = request.prepare(&self.asked.method)?;
         let answer = |log: &Path, is_followed: bool| -> Result<(Checked, Answer), Fault> {
             let ranks = if log.as_os_str() == "-" { None } else { read_ranks(log)? };
             let steps = ranks.as_ref().map(RankRecording::steps).filter(|steps| !steps.is_empty());

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Output};
 use crate::render::answers;
-use crate::request::{ScenarioFlags, SimulationFlags};
+use crate::request::ForecastFlags;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -24,14 +24,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Contract {
     #[command(flatten)]
-    about: ScenarioFlags,
-
-    #[command(flatten)]
-    simulation: SimulationFlags,
-
-    /// Method of prediction; auto takes the first that applies
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    method: String,
+    asked: ForecastFlags,
 
     /// Longest step that keeps the contract [default: the longest of the 90 % interval]
     #[arg(long, value_name = "TIME")]
@@ -62,7 +55,6 @@ pub(crate) struct Contract {
     page: Option<PathBuf>,
 }
 
-/// What was written, for programs.
 #[derive(Serialize)]
 struct Written<'a> {
     #[serde(flatten)]
@@ -72,8 +64,8 @@ struct Written<'a> {
 
 impl Contract {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let request = self.simulation.request(&self.about)?;
-        let (scenario, method) = request.prepare(&self.method)?;
+        let request = self.asked.request(self.asked.edits()?)?;
+        let (scenario, method) = request.prepare(&self.asked.method)?;
         let options = ForecastOptions {
             method: MethodChoice::One(method),
             workers: Some(Vec::new()),

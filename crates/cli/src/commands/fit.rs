@@ -158,7 +158,6 @@ impl Fit {
 }
 
 impl FitArtefact {
-    /// Fits an artefact to measurements.
     fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let (Self::Efficiency { files, .. }
         | Self::Gemm { files, .. }

@@ -45,7 +45,6 @@ pub(super) fn run(topic: Option<&str>, output: &Output) -> Result<Answer, Fault>
     output.answer(&keys, |screen| table::section(&described(&keys), screen))
 }
 
-/// Completions of commands and flags for a shell.
 pub(super) fn completions(shell: Shell) -> Result<Answer, Fault> {
     let mut script = Vec::new();
     generate(shell, &mut Cli::command(), "stepcast", &mut script);
@@ -65,7 +64,6 @@ pub(super) fn manual(name: Option<&str>) -> Result<Answer, Fault> {
     Ok(String::from_utf8(page).map_err(unexpected)?.into())
 }
 
-/// The command with this name, with the flags that all commands have.
 fn command(name: &str) -> Result<clap::Command, Fault> {
     let mut all = Cli::command();
     all.build();

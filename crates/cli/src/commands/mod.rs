@@ -172,7 +172,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the command.
     pub(crate) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         match self {
             Self::Predict(flags) => flags.run(output),

@@ -75,7 +75,6 @@ fn build(entry: &ZooModel) -> Result<Model, Fault> {
     entry.build().map_err(|error| Fault::new(format!("the zoo's {} is broken: {error}", entry.name), ""))
 }
 
-/// One model for programs.
 #[derive(Serialize)]
 struct ModelTotals<'a> {
     name: &'a str,
@@ -167,7 +166,6 @@ impl OperationCounts {
     }
 }
 
-/// A transformer by its shape.
 #[derive(Serialize)]
 struct TransformerShape {
     /// As `[model.transformer]` has it.

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
 use crate::numbers::{amount, percent};
 use crate::render::{Screen, answers};
-use crate::request::{Request, ScenarioFlags, SimulationFlags};
+use crate::request::{ForecastFlags, Request};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -58,14 +58,7 @@ The keys of a scenario file are in docs/scenario.md.";
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
     #[command(flatten)]
-    about: ScenarioFlags,
-
-    #[command(flatten)]
-    simulation: SimulationFlags,
-
-    /// Method of prediction; auto takes the first that applies
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    method: String,
+    asked: ForecastFlags,
 
     /// Tokens to train on, such as 50M: how long it takes, and what it costs where prices are given
     #[arg(long, value_name = "N", value_parser = amount)]
@@ -108,12 +101,12 @@ pub(crate) struct Predict {
 
 impl Predict {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let mut edits = self.simulation.edits(&self.about)?;
+        let mut edits = self.asked.edits()?;
         edits.extend(self.tokens.map(|tokens| Edit::set("data.tokens", tokens)));
-        let mut request = self.about.request_with(edits)?;
-        let (_, method) = request.prepare(&self.method)?;
+        let mut request = self.asked.request(edits)?;
+        let (_, method) = request.prepare(&self.asked.method)?;
         let calibration =
-            self.calibrate.as_deref().map(|path| request.calibrate(path, &self.method)).transpose()?;
+            self.calibrate.as_deref().map(|path| request.calibrate(path, &self.asked.method)).transpose()?;
         let scenario = request.scenario()?;
         check_plot(self.plot.as_deref())?;
         check_plot(self.over_time.as_deref())?;
@@ -123,7 +116,7 @@ impl Predict {
         if let Some(path) = self.timeline.as_ref().filter(|_| method.name() != ROUNDS) {
             self.check_timeline(path, method, &scenario)?;
         }
-        let given = self.about.workers.as_ref().map(|workers| workers.numbers.clone());
+        let given = self.asked.about.workers.as_ref().map(|workers| workers.numbers.clone());
         // One number is that of the cluster, and leaves the table to the usual numbers.
         let workers = given.filter(|numbers| numbers.len() > 1);
         let options = ForecastOptions { method: MethodChoice::One(method), workers, worth: self.worth };
@@ -159,7 +152,7 @@ impl Predict {
         note += &write_plot(self.plot.as_deref(), &output.screen, || {
             ScalingCurve::from_forecast(&forecast, &name(scenario.name())).svg()
         })?;
-        let asked = self.method != "auto" || scenario.as_published;
+        let asked = self.asked.method != "auto" || scenario.as_published;
         let by = if asked { sentences::method(method, &scenario) } else { String::new() };
         output.answer(&forecast, |screen| {
             let mut text = match self.full {

@@ -84,7 +84,6 @@ impl Replace {
     }
 }
 
-/// The file with new layers.
 fn document(path: &Path) -> Result<Document, Fault> {
     let name = path.display().to_string();
     let remedy = "check the path; the file must have a list `layers = [{ op = \"conv2d\", … }]`";

@@ -1,7 +1,7 @@
 //! `stepcast report`: a forecast as one self-contained HTML file.
 
 use crate::answer::{Answer, Output, unexpected};
-use crate::request::{ScenarioFlags, SimulationFlags};
+use crate::request::ForecastFlags;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -10,7 +10,6 @@ use stepcast_report::page;
 use stepcast_study::{ForecastOptions, MethodChoice};
 use stepcast_trace::write_text;
 
-/// The file that was written, for programs.
 #[derive(Serialize)]
 struct WrittenReport<'a> {
     written: &'a str,
@@ -29,14 +28,7 @@ The file is self-contained: plots, tables, inputs and the command that reproduce
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     #[command(flatten)]
-    about: ScenarioFlags,
-
-    #[command(flatten)]
-    simulation: SimulationFlags,
-
-    /// Method of prediction; auto takes the first that applies
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    method: String,
+    asked: ForecastFlags,
 
     /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
     /// columns named after keys of the scenario: number of workers, batch, and what else differs between runs
@@ -56,9 +48,9 @@ impl Report {
             let reason = "a report is an HTML file, and its name ends in .html";
             return Err(Fault::new(reason, "use a name such as report.html").at(place()));
         }
-        let mut request = self.simulation.request(&self.about)?;
-        let (_, method) = request.prepare(&self.method)?;
-        self.calibrate.as_deref().map(|path| request.calibrate(path, &self.method)).transpose()?;
+        let mut request = self.asked.request(self.asked.edits()?)?;
+        let (_, method) = request.prepare(&self.asked.method)?;
+        self.calibrate.as_deref().map(|path| request.calibrate(path, &self.asked.method)).transpose()?;
         let options = ForecastOptions { method: MethodChoice::One(method), ..ForecastOptions::default() };
         let forecast = request.forecast(&options)?;
         let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;
@@ -72,18 +64,17 @@ impl Report {
         })
     }
 
-    /// The command that was given, for a shell.
     fn command(&self) -> Result<String, Fault> {
         let mut words = vec!["stepcast".to_owned(), "report".to_owned()];
-        words.extend(self.about.scenario.as_deref().map(quoted));
-        if let (None, Some(model)) = (&self.about.scenario, &self.about.model) {
+        words.extend(self.asked.about.scenario.as_deref().map(quoted));
+        if let (None, Some(model)) = (&self.asked.about.scenario, &self.asked.about.model) {
             words.extend(["--model".to_owned(), quoted(model)]);
         }
-        for edit in self.simulation.edits(&self.about)? {
+        for edit in self.asked.edits()? {
             words.extend(["--set".to_owned(), quoted(edit.text())]);
         }
-        if self.method != "auto" {
-            words.extend(["--method".to_owned(), quoted(&self.method)]);
+        if self.asked.method != "auto" {
+            words.extend(["--method".to_owned(), quoted(&self.asked.method)]);
         }
         words.extend(["-o".to_owned(), quoted(&self.output.display().to_string())]);
         Ok(words.join(" "))

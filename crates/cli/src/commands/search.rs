@@ -133,7 +133,6 @@ impl Search {
         Ok(Answer { end, ..output.answer(&report, |screen| answers::search(&report, screen) + &note)? })
     }
 
-    /// The edit that has one group of workers for every device.
     fn groups(&self) -> Result<Edit, Fault> {
         let mut prices = Vec::new();
         for text in &self.price {

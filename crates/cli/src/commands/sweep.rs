@@ -127,7 +127,6 @@ impl Sweep {
         Ok(answer)
     }
 
-    /// How many points there are to predict.
     fn limited(&self, variants: &Variants<'_>, agreement: &Agreement) -> Result<u64, Fault> {
         let all = variants.grid().points();
         if let Some(limit) = self.limit {
@@ -151,7 +150,6 @@ impl Sweep {
     }
 }
 
-/// A sweep under way.
 struct SweepRun<'a> {
     variants: &'a Variants<'a>,
     agreement: &'a Agreement,
@@ -261,7 +259,6 @@ fn drawable(path: &Path, axes: &[Axis], figure: &str) -> Result<Swept, Fault> {
     })
 }
 
-/// The axes that `--vary` names.
 pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
     let axis = |text: &String| {
         let wrong = |fault: stepcast_core::fault::Fault| {
@@ -272,7 +269,6 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
     vary.iter().map(axis).collect()
 }
 
-/// The format that a file name implies.
 fn format(path: &Path) -> Result<Format, Fault> {
     Format::of(path).ok_or_else(|| {
         let remedy = "use a name such as sweep.csv or sweep.jsonl";

@@ -28,7 +28,6 @@ use stepcast_study::replace::ReplacementReport;
 use stepcast_study::request::Assumed;
 use stepcast_trace::{ContentFigures, Overview};
 
-/// Notes of an import that are shown.
 const MOST_NOTES: usize = 12;
 
 /// Sections of an answer, one below the other.
@@ -47,7 +46,6 @@ impl<'a> Sections<'a> {
         Self::with_assumed(scenario, &Assumed::default(), paragraph, screen)
     }
 
-    /// The same, with marks on what is assumed.
     fn with_assumed(scenario: &Scenario, assumed: &Assumed, paragraph: &str, screen: &'a Screen) -> Self {
         let (title, setting) = (sentences::title(scenario, assumed), sentences::setting(scenario, assumed));
         let title: String =
@@ -66,7 +64,6 @@ impl<'a> Sections<'a> {
         self
     }
 
-    /// A text under its title.
     fn titled(self, title: &str, body: &str) -> Self {
         let section = titled(title, body, self.screen);
         self.text([section])
@@ -92,7 +89,6 @@ fn item(text: &str, screen: &Screen) -> String {
     format!("  {} {}", screen.bad("!"), screen.paragraph(4, &plain(text)).trim_start())
 }
 
-/// A running job against its forecast.
 pub(crate) fn check(scenario: &Scenario, check: &Check, screen: &Screen) -> String {
     let suspects = tables::check::suspects(check, WORDING);
     let alone = "alone: the factor on the assumed figures that would explain the whole difference.";
@@ -141,7 +137,6 @@ pub(crate) fn contract(
         .end()
 }
 
-/// Methods side by side.
 pub(crate) fn comparison(scenario: &Scenario, comparison: &Comparison, screen: &Screen) -> String {
     let differences = comparison.differences.iter().map(|sentence| screen.paragraph(2, sentence));
     let tables = [
@@ -205,7 +200,6 @@ pub(crate) fn brief(
     sections.text([end]).end()
 }
 
-/// The whole forecast.
 pub(crate) fn forecast(
     scenario: &Scenario,
     method: &dyn Method,
@@ -228,12 +222,10 @@ pub(crate) fn forecast(
         .end()
 }
 
-/// What measured runs have corrected.
 pub(crate) fn corrections(calibration: &Calibration, screen: &Screen) -> String {
     format!("\n{}", table::section(&uncertainty::corrections(calibration), screen))
 }
 
-/// Every assumed figure behind the interval.
 pub(crate) fn assumptions(forecast: &Forecast, screen: &Screen) -> String {
     let interval = forecast.interval.as_ref().filter(|interval| !interval.by_assumption.is_empty());
     let none = "None: every figure that matters here was given or measured.";
@@ -257,7 +249,6 @@ pub(crate) fn fusion(
         .end()
 }
 
-/// The contents of a recording or model.
 pub(crate) fn import(overview: &Overview, screen: &Screen) -> String {
     let sections = Sections::new(recording(overview, screen), screen).tables(&tables::import::all(overview));
     let notes = notes(&overview.notes, screen);

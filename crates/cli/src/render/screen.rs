@@ -20,16 +20,13 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// A file or a pipe.
     pub(crate) const FILE: Self = Self { width: USUAL_WIDTH, colours: false, terminal: false };
 
-    /// The destination of standard output.
     pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
         Self::new(stdout.is_terminal(), terminal_size::terminal_size_of(&stdout))
     }
 
-    /// The destination of standard error.
     pub(crate) fn stderr() -> Self {
         let stderr = io::stderr();
         Self::new(stderr.is_terminal(), terminal_size::terminal_size_of(&stderr))
@@ -54,12 +51,10 @@ impl Screen {
         self.paint(text, AnsiColor::Cyan.on_default().bold())
     }
 
-    /// A result that is as it should be.
     pub(crate) fn good(&self, text: &str) -> String {
         self.paint(text, AnsiColor::Green.on_default())
     }
 
-    /// A warning or a missed bound.
     pub(crate) fn bad(&self, text: &str) -> String {
         self.paint(text, AnsiColor::Yellow.on_default())
     }

@@ -1,7 +1,5 @@
 //! ARCHITECTURE.md against the code: which crates each crate uses, and what pure crates never do.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

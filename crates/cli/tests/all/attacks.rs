@@ -1,7 +1,5 @@
 //! Inputs that were made to kill, hang or mislead the program.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{done, fed, process, refused_by};
 use serde_json::Value;
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! How the program behaves towards files, pipes, terminals and programs.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{answer, done, example, fed, json, process, refused, refused_by};
 use serde_json::Value;
 use std::io::Read;
@@ -107,26 +105,6 @@ fn every_command_has_help_with_examples() {
 fn a_million_workers_are_predicted() {
     let value = json(&["predict", "--set", "cluster.workers=[{ count = 1_000_000 }]"]);
     assert_eq!(value["prediction"]["workers"], 1_000_000);
-}
-
-/// Liu 2022, section 4.1: 0.25 before, 0.72 after; the scenario that is told gives the second again.
-#[test]
-fn replaced_layers_scale_as_published() {
-    let value = json(&["replace", &example("layer-replacement.toml")]);
-    let near = |found: &Value, expected: f64| (found.as_f64().unwrap() - expected).abs() < 1e-5;
-    assert!(near(&value["before"]["scaling_factor"], 0.25), "{}", value["before"]);
-    let replacement = &value["replacement"];
-    assert!(near(&replacement["after"]["scaling_factor"], 0.72), "{}", replacement["after"]);
-    let mib = |list: &Value| -> Vec<f64> {
-        let sizes = list.as_array().unwrap().iter().map(|layer| layer["weight_bytes"].as_f64().unwrap());
-        sizes.filter(|size| *size > 0.0).map(|size| size / 1024.0 / 1024.0).collect()
-    };
-    assert_eq!(mib(&replacement["removed"]), [392.0, 64.0, 15.625]);
-    assert_eq!(mib(&replacement["added"]), [1.0, 1.953_125]);
-    let again = toml::to_string(&replacement["scenario"]).unwrap();
-    let value: Value =
-        serde_json::from_str(&done(fed(&mut process(&["predict", "-", "--json"]), again))).unwrap();
-    assert_eq!(value["prediction"]["iteration_s"], replacement["after"]["iteration_s"]);
 }
 
 /// A network exported to ONNX is forecast like the zoo's, and what is unknown in a file is said beside the answer.

@@ -2,8 +2,6 @@
 //! where and what to do. The expected text stands beside each file; `UPDATE_GOLDEN=1 cargo test -p stepcast-cli broken` writes it
 //! anew. All run in this process, and one of each kind also as a process.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{done, process, refused, refused_by};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! `stepcast check`: logs against forecasts.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{fed, process};
 use serde_json::Value;
 use std::fs;

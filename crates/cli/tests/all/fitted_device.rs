@@ -1,7 +1,5 @@
 //! The commands of `examples/fitted-device/README.md` run one after the other, from measurements to a map.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{done, process, refused_by, root};
 use serde_json::Value;
 use std::fs;
@@ -16,7 +14,6 @@ const DATA: [&str; 5] = [
     "validation/steps/steps_h200.jsonl.gz",
 ];
 
-/// A copy of the example and of the data that it names.
 struct Copy {
     folder: TempDir,
 }

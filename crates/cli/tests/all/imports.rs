@@ -3,8 +3,6 @@
 //! The recordings are not part of the repository; without them these tests say so and pass. `UPDATE_GOLDEN=1` writes the
 //! tables anew.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, and it says what it skipped")]
-
 use crate::program::root;
 use serde_json::Value;
 use std::fmt::Write;
@@ -62,7 +60,6 @@ const DEVICE: &str = "cluster.workers=[{device=\"tesla-v100-sxm2-16gb\"}]";
 
 const UNKNOWN: &str = "–";
 
-/// Where the recordings are, if they are.
 fn data() -> Option<PathBuf> {
     let data = root().join("../shared/data");
     if data.join("measured/kineto_h200").is_dir() {
@@ -72,7 +69,6 @@ fn data() -> Option<PathBuf> {
     None
 }
 
-/// All recordings, in order of their names.
 fn recordings(data: &Path) -> Vec<PathBuf> {
     let mut folders = vec![data.join("external"), data.join("measured/kineto_h200")];
     let mut files = Vec::new();
@@ -103,7 +99,6 @@ fn ask(arguments: &[&str]) -> Result<Value, String> {
     Err(lines[0].trim_start_matches(parts[0]).to_owned())
 }
 
-/// Times in milliseconds.
 fn milliseconds(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |seconds| format!("{:.2}", 1e3 * seconds))
 }

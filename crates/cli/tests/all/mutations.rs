@@ -201,7 +201,6 @@ impl Files for Only {
     }
 }
 
-/// The profile with the number at `place` replaced.
 fn with_number(text: &str, place: usize, number: &str) -> String {
     let digit = |c: char| c.is_ascii_digit() || c == '.';
     let starts: Vec<usize> = text

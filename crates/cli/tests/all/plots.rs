@@ -1,7 +1,5 @@
 //! Drawings: written whole, where they were asked for, and the same bytes every time.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::process;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! From recordings to profiles, from profiles to predictions and timelines, and what is refused on the way.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{QUICK, answer, done, example, fed, json, process, refused, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -231,7 +229,6 @@ fn methods_stand_side_by_side() {
     assert!(refused(&["compare", "absent.toml"]).contains("--> absent.toml"));
 }
 
-/// The files of the examples.
 struct Examples;
 
 impl Files for Examples {

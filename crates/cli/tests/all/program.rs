@@ -1,8 +1,6 @@
 //! The program under test: in this process where only its text matters, as a process of its own where folders, pipes, limits
 //! and signals do.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,17 +16,14 @@ pub(crate) const QUICK: [&str; 6] = [
     "methods.simulate.warm-up=2",
 ];
 
-/// The folder of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The path of an example.
 pub(crate) fn example(name: &str) -> String {
     root().join("examples").join(name).to_str().unwrap().to_owned()
 }
 
-/// A process that runs a command.
 pub(crate) fn process(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stepcast"));
     command.args(arguments);
@@ -73,7 +68,6 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
     printed.stderr
 }
 
-/// The one error of a process.
 pub(crate) fn refused_by(output: Output) -> String {
     let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     one_error(output.status.code(), &stdout, &stderr);

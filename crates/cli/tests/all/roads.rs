@@ -1,8 +1,6 @@
 //! The same question by every road: flags, a file, single keys, and the programming interface that the page and the Python
 //! package use. One answer, byte for byte.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::answer;
 use std::fs;
 use stepcast_core::scenario::{Document, Edit};
@@ -12,7 +10,6 @@ use toml::{Table, Value};
 
 const QUESTIONS: &str = include_str!("../roads/questions.json");
 
-/// A question by flags and by keys.
 #[derive(serde::Deserialize)]
 struct Question {
     flags: String,
@@ -29,7 +26,6 @@ fn words(line: &str) -> Vec<String> {
     words.collect()
 }
 
-/// A scenario file with these keys.
 fn file(keys: &Table) -> String {
     let mut root = Table::new();
     for (key, value) in keys {

@@ -1,8 +1,6 @@
 //! The server as a process: how it ends, and what clients who send nothing can do to it.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::process;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -23,7 +21,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server that may open this many files.
     pub(super) fn start(files: u32) -> Self {
         let program = env!("CARGO_BIN_EXE_stepcast");
         let mut process = Command::new("sh")
@@ -56,7 +53,6 @@ impl Server {
         stream
     }
 
-    /// The JSON that a request is answered with.
     pub(super) fn answer(&self, path: &str, body: &str) -> serde_json::Value {
         let mut stream = self.connect();
         let (host, length) = (&self.host, body.len());

@@ -1,7 +1,5 @@
 //! Sweeps and searches: files that grow in order, the same bytes on any number of threads, an end by Ctrl-C.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use crate::program::{example, process, refused_by};
 use serde_json::Value;
 use std::fs;
@@ -134,10 +132,10 @@ fn an_interrupted_sweep_is_completed() {
 
 /// The end of a search by Ctrl-C, at a moment when it is as it should be: busy machines need longer to come that far.
 #[cfg(unix)]
-fn interrupted_search(arguments: &[&str], is_right: fn(&Output) -> bool) -> Output {
+fn interrupted_search(arguments: &str, is_right: fn(&Output) -> bool) -> Output {
     let after = |seconds: u64| {
         let child = process(&["search", "--minimize", "iteration", "--method", "simulate"])
-            .args(arguments)
+            .args(arguments.split(' '))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -153,35 +151,15 @@ fn interrupted_search(arguments: &[&str], is_right: fn(&Output) -> bool) -> Outp
 #[cfg(unix)]
 #[test]
 fn an_interrupted_search_prints_what_it_has_found() {
-    let small = [
-        "--set",
-        "model.zoo=alexnet",
-        "--set",
-        "methods.simulate.steps=50",
-        "--vary",
-        "batch=1..64",
-        "--vary",
-        "workers.count=1..64",
-        "--vary",
-        "servers.count=1..16",
-        "--budget",
-        "100000",
-    ];
-    let found = interrupted_search(&small, |output| !output.stdout.is_empty());
+    let small = "--set model.zoo=alexnet --set methods.simulate.steps=50 \
+                 --vary batch=1..64 --vary workers.count=1..64 --vary servers.count=1..16 --budget 100000";
+    let found = interrupted_search(small, |output| !output.stdout.is_empty());
     assert_eq!(found.status.code(), Some(130));
     let words = String::from_utf8(found.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("The search ended because it was interrupted."), "{words}");
-    let endless = [
-        "--set",
-        "methods.simulate.budget=1000000000000",
-        "--set",
-        "methods.simulate.precision=0.000000001",
-        "--set",
-        "methods.simulate.steps=1000000",
-        "--vary",
-        "batch=1..4",
-    ];
-    let nothing = interrupted_search(&endless, |output| output.status.code() == Some(130));
+    let endless = "--set methods.simulate.budget=1000000000000 --set methods.simulate.precision=0.000000001 \
+                   --set methods.simulate.steps=1000000 --vary batch=1..4";
+    let nothing = interrupted_search(endless, |output| output.status.code() == Some(130));
     assert!(nothing.stdout.is_empty());
     assert_eq!(String::from_utf8(nothing.stderr).unwrap(), "Stopped before anything was found.\n");
 }
@@ -206,41 +184,15 @@ fn bad_questions_are_refused() {
     assert!(search(&["--devices", "tesla-t5"]).contains("--devices tesla-t5"));
     assert!(search(&["--devices", "tesla-t4", "--price", "tesla-v100=1"]).contains("not among --devices"));
     // Groups from the catalog have the price of every worker, of which the example has none.
-    assert!(
-        search(&[
-            "--devices",
-            "tesla-t4",
-            "--set",
-            "price.worker-hour=1",
-            "--how",
-            "bound",
-            "--method",
-            "liu2022"
-        ])
-        .contains("bounds")
-    );
+    let unbounded = "--devices tesla-t4 --set price.worker-hour=1 --how bound --method liu2022";
+    assert!(search(&unbounded.split(' ').collect::<Vec<_>>()).contains("bounds"));
 }
 
 #[test]
 fn a_search_has_devices_of_the_catalog_with_prices() {
-    let output = stepcast(
-        "search",
-        &[
-            "--minimize",
-            "cost",
-            "--devices",
-            "tesla-t4,tesla-v100-sxm2-16gb",
-            "--count",
-            "0..3",
-            "--price",
-            "tesla-t4=0.4",
-            "--price",
-            "tesla-v100-sxm2-16gb=2.5",
-            "--subject-to",
-            "memory",
-            "--json",
-        ],
-    );
+    let asked = "--minimize cost --devices tesla-t4,tesla-v100-sxm2-16gb --count 0..3 \
+                 --price tesla-t4=0.4 --price tesla-v100-sxm2-16gb=2.5 --subject-to memory --json";
+    let output = stepcast("search", &asked.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["configurations"], 16);

@@ -1,7 +1,5 @@
 //! Flags belong to the command line: the crates below the front ends name keys and typed remedies instead.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +48,6 @@ fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// Whether a text names a command or a flag.
 fn names_a_flag(text: &str, of_others: bool) -> bool {
     let is_word = |c: char| c.is_ascii_lowercase();
     let flags = text.match_indices("--").filter(|(at, _)| {

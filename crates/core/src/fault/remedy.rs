@@ -153,27 +153,22 @@ names! {
 }
 
 impl Remedy {
-    /// Advice in these words.
     pub fn advice(text: impl Into<String>) -> Self {
         Self::Advice { text: text.into() }
     }
 
-    /// The value of a key of the scenario.
     pub fn set(key: impl Into<String>, value: impl Into<String>) -> Self {
         Self::SetKey { key: key.into(), value: value.into() }
     }
 
-    /// Another method.
     pub fn method(name: impl Into<String>) -> Self {
         Self::UseMethod { method: name.into() }
     }
 
-    /// An option with an example of its value.
     pub fn option(option: RequestOption, value: impl Into<String>) -> Self {
         Self::GiveOption { option, value: Some(value.into()), purpose: String::new() }
     }
 
-    /// An option with what it achieves.
     pub fn option_to(option: RequestOption, purpose: &str) -> Self {
         Self::GiveOption { option, value: None, purpose: purpose.to_owned() }
     }
@@ -237,22 +232,18 @@ impl fmt::Display for Remedy {
 pub struct Remedies(Vec<Remedy>);
 
 impl Remedies {
-    /// The alternatives.
     pub fn all(&self) -> &[Remedy] {
         &self.0
     }
 
-    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the neutral text contains these words.
     pub fn contains(&self, words: &str) -> bool {
         self.to_string().contains(words)
     }
 
-    /// These, then those.
     #[must_use]
     pub fn or(mut self, others: impl Into<Self>) -> Self {
         self.0.extend(others.into().0);

@@ -3,12 +3,11 @@
 
 use crate::fault::{Fault, Remedy};
 use crate::files::Files;
-use crate::fitted::efficiency::EfficiencyModel;
 use crate::fitted::gemm::GemmModel;
-use crate::fitted::kernel::LinearKernel;
 use crate::fitted::machine::MachineModel;
 use crate::fitted::steps::StepModel;
 use crate::fitted::transfer::TransferModel;
+use crate::fitted::{EfficiencyModel, LinearKernel};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,19 +17,14 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArtefactKind {
-    /// Efficiencies of a device.
     Efficiency,
-    /// Matrix products.
     Gemm,
     /// Kernels whose time depends on the number of elements.
     Kernels,
-    /// A whole machine.
     Machine,
     /// Components of SPRINT's threads.
     Sprint,
-    /// Whole training steps.
     Steps,
-    /// Transfers by their size.
     Transfer,
 }
 
@@ -40,22 +34,15 @@ impl fmt::Display for ArtefactKind {
     }
 }
 
-/// A fitted model of any kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Artefact {
-    /// Efficiencies of a device.
     Efficiency(EfficiencyModel),
-    /// Matrix products.
     Gemm(Box<GemmModel>),
-    /// Kernels, by name.
     Kernels(BTreeMap<String, LinearKernel>),
-    /// A whole machine.
     Machine(Box<MachineModel>),
     /// Components of SPRINT's threads, by key.
     Sprint(BTreeMap<String, LinearKernel>),
-    /// Whole training steps.
     Steps(Box<StepModel>),
-    /// Transfers by their size.
     Transfer(TransferModel),
 }
 
@@ -100,7 +87,6 @@ impl Artefact {
         }
     }
 
-    /// The kind of this artefact.
     pub fn kind(&self) -> ArtefactKind {
         match self {
             Self::Efficiency(_) => ArtefactKind::Efficiency,
@@ -132,7 +118,6 @@ pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
     })
 }
 
-/// The fault that an artefact has the wrong kind.
 pub(crate) fn unwanted(path: &str, found: ArtefactKind, wanted: &[ArtefactKind]) -> Fault {
     let reason = format!("{path} is a fit of `{found}`, which has no use here");
     Fault::new(reason, Remedy::NameArtefact { fits: wanted.iter().map(ToString::to_string).collect() })

@@ -60,12 +60,9 @@ impl Curves {
     }
 }
 
-/// Measured collectives of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredCollectives {
-    /// The file.
     pub path: String,
-    /// Its times.
     pub curves: Arc<Curves>,
 }
 
@@ -81,7 +78,6 @@ struct File {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveTimes {
-    /// Its kind.
     pub collective: Collective,
     /// How many ranks; 2 for sends.
     pub ranks: u64,

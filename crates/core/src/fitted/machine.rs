@@ -23,11 +23,8 @@ pub enum Decides {
 pub struct ConstantRow {
     /// Its name in Rust; that of `[transformer]` in `catalog/priors.toml` without the ending of a generation.
     pub name: &'static str,
-    /// What decides on its value.
     pub decided_by: Decides,
-    /// Its unit.
     pub unit: &'static str,
-    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -82,7 +79,6 @@ measured_constants! {
 }
 
 impl MeasuredConstants {
-    /// The value of the constant called `name`.
     pub fn get(&self, name: &str) -> Option<f64> {
         let place = CONSTANTS.iter().position(|row| row.name == name)?;
         Some(self.to_array()[place])
@@ -103,23 +99,19 @@ pub struct Uncertainty {
     pub rows: u32,
 }
 
-/// A measured machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MachineModel {
     /// Entry of the catalog to whose rates the shares refer.
     pub device: String,
-    /// Number format of the products.
     pub precision: Precision,
     /// Peak rate to which shares refer.
     pub peak: FlopsPerSec,
     /// Memory rate to which shares refer.
     pub memory_rate: BytesPerSec,
-    /// What transformers reach.
     pub transformer: MeasuredConstants,
     /// How far predictions are off.
     pub uncertainty: Uncertainty,
-    /// Times of collectives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<CollectiveTimes>,
     /// Whole steps of convolutional networks.

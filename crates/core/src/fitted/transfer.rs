@@ -16,19 +16,15 @@ pub enum Curve {
     },
     /// Eq. 18 of Liu 2022.
     Piecewise(LogLinear),
-    /// Linear interpolation between measured sizes.
     Measured(Measured),
     /// Fitted to measured sizes.
     Fitted {
-        /// The file that contains the fit.
         path: Arc<str>,
-        /// The fitted model.
         model: TransferModel,
     },
 }
 
 impl Curve {
-    /// Time of `size` bytes.
     pub fn time(&self, size: Bytes) -> Seconds {
         if size <= Bytes::ZERO {
             return Seconds::ZERO;
@@ -81,7 +77,6 @@ pub enum NoCurve {
 }
 
 impl Measured {
-    /// The curve through points of increasing size.
     pub fn new(points: &[(Bytes, Seconds)]) -> Result<Self, NoCurve> {
         if points.len() < 2 {
             return Err(NoCurve::TooFew(points.len()));
@@ -98,12 +93,10 @@ impl Measured {
         Ok(Self(points.into()))
     }
 
-    /// The measured points.
     pub fn points(&self) -> &[(Bytes, Seconds)] {
         &self.0
     }
 
-    /// Time of `size` bytes.
     pub fn time(&self, size: Bytes) -> Seconds {
         if size <= Bytes::ZERO {
             return Seconds::ZERO;
@@ -207,7 +200,6 @@ impl LogLinear {
         Some(Self::continuous(threshold, Seconds::new(per_doubling), bandwidth, overhead))
     }
 
-    /// Time of `size` bytes.
     pub fn time(&self, size: Bytes) -> Seconds {
         if size <= Bytes::ZERO {
             return Seconds::ZERO;
@@ -240,16 +232,12 @@ pub enum TransferCurve {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TransferModel {
-    /// Smallest measured transfer.
     pub least: Bytes,
-    /// Largest measured transfer.
     pub most: Bytes,
-    /// The fitted curve.
     pub curve: TransferCurve,
 }
 
 impl TransferCurve {
-    /// Time of `size` bytes.
     pub fn time(&self, size: Bytes) -> Seconds {
         self.log_linear().time(size)
     }

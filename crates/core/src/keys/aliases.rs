@@ -29,7 +29,6 @@ fn parsed<T: DeserializeOwned>(name: &str) -> Option<T> {
     T::deserialize(StrDeserializer::<Error>::new(name)).ok()
 }
 
-/// All names that the parser of an enum accepts.
 fn accepted<T: DeserializeOwned>() -> Vec<&'static str> {
     let mut names = Vec::new();
     // The names are known before the parser finds out that there is nothing to parse.
@@ -71,7 +70,6 @@ mod tests {
     use schemars::{JsonSchema, schema_for};
     use std::collections::BTreeSet;
 
-    /// The names in a schema: all, and those that are other names.
     fn names<T: JsonSchema>() -> (BTreeSet<String>, BTreeSet<String>) {
         let schema = schema_for!(T);
         let all = schema.get("oneOf").and_then(Value::as_array).unwrap().clone();

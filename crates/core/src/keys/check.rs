@@ -10,11 +10,8 @@ const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e-15..=1e24;
 /// Condition on a single value; each has an example of a valid one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Check {
-    /// No condition.
     Any,
-    /// Above zero.
     Positive(&'static str),
-    /// Zero or more.
     NotNegative(&'static str),
     /// Above zero, and at most one.
     Share(&'static str),

@@ -238,7 +238,6 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Adds the value of a field, if it is given.
     pub(crate) fn add<T: Serialize>(&mut self, field: &str, value: Option<&T>) {
         match value.map(serde_json::to_value) {
             None => {}
@@ -259,7 +258,6 @@ impl Serialize for Entries {
     }
 }
 
-/// Writes a section by its `entries`.
 macro_rules! write_entries {
     ($section:ident { $($field:ident)* }) => {
         impl $section {

@@ -47,19 +47,14 @@ pub enum Effect {
 
 /// A key of the section `S`, and the field of the struct `T` that it sets.
 pub struct Key<T: 'static, S: 'static> {
-    /// The name of the field.
     pub(crate) field: &'static str,
-    /// Effect of larger values.
     pub effect: Effect,
-    /// Condition on the values.
     pub(crate) check: Check,
-    /// Returns the value in a struct.
     pub get: fn(&T) -> Value,
     /// Sets the value in a struct; a value of another type is ignored.
     pub set: fn(&mut T, &Value),
     /// The ends of the range in a section, in base units.
     pub(crate) range: fn(&S) -> Option<[f64; 2]>,
-    /// Writes a range into a section.
     pub(crate) set_range: fn(&mut S, [f64; 2]),
 }
 
@@ -69,13 +64,11 @@ impl<T, S> Key<T, S> {
         kebab(self.field)
     }
 
-    /// Whether `name` is its name in files.
     pub fn is(&self, name: &str) -> bool {
         is_name(self.field, name)
     }
 }
 
-/// Whether `name` is the name in files of a field.
 pub(crate) fn is_name(field: &str, name: &str) -> bool {
     let letters = field.bytes().zip(name.bytes());
     field.len() == name.len() && letters.into_iter().all(|(a, b)| a == b || (a == b'_' && b == b'-'))
@@ -131,7 +124,6 @@ impl KeyDoc {
         self
     }
 
-    /// Adds the bounds of a check.
     pub(crate) fn bounded(mut self, check: Check) -> Self {
         self.meaning.push_str(&check.bounds());
         self
@@ -152,7 +144,6 @@ pub(crate) fn kebab(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// A default in the notation of files.
 pub(crate) fn shown(default: &impl serde::Serialize) -> String {
     toml::Value::try_from(default).map_or_else(|_| String::new(), |value| format!("`{value}`"))
 }

@@ -4,12 +4,10 @@ use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Sample
 use std::any::Any;
 use std::sync::Arc;
 
-/// A value of any key.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// The key is omitted and has no default.
     Absent,
-    /// A whole number.
     Count(u64),
     /// A number, in base units.
     Real(f64),
@@ -18,7 +16,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// The number, if the value is numeric.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -30,7 +27,6 @@ impl Value {
 
 /// A type that a key can set.
 pub trait Figure: Sized {
-    /// Converts it to a value.
     fn value(&self) -> Value;
 
     /// Converts it from a value; none if the value has another type.

@@ -21,9 +21,7 @@ pub type Entries<T> = IndexMap<String, T>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the built-in catalog {file} cannot be read: {reason}")]
 pub struct CatalogError {
-    /// File name of the list.
     pub file: &'static str,
-    /// Message of the parser.
     pub reason: String,
 }
 
@@ -67,17 +65,14 @@ const TEMPLATE: &str = "h100-sxm5";
 /// Words that makers put before the names of their products.
 const MAKERS: [&str; 8] = ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure", "google"];
 
-/// All devices.
 pub fn devices() -> Result<&'static Entries<Device>, CatalogError> {
     DEVICES.as_ref().map_err(Clone::clone)
 }
 
-/// All networks.
 pub fn networks() -> Result<&'static Entries<Network>, CatalogError> {
     NETWORKS.as_ref().map_err(Clone::clone)
 }
 
-/// All machines.
 pub fn machines() -> Result<&'static Entries<Machine>, CatalogError> {
     MACHINES.as_ref().map_err(Clone::clone)
 }
@@ -142,7 +137,6 @@ pub fn ethernet(rate: BitsPerSec) -> Result<Network, Fault> {
     base.ok_or_else(missing)?.at_rate(rate)
 }
 
-/// All short names.
 pub fn aliases() -> Result<&'static Aliases, CatalogError> {
     ALIASES.as_ref().map_err(Clone::clone)
 }
@@ -233,7 +227,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// One of its devices.
     pub fn device(&self) -> Result<Device, Fault> {
         device(&self.device)
     }
@@ -270,7 +263,6 @@ pub struct Assumed {
     pub source: String,
 }
 
-/// The figures of long runs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reliability {
@@ -294,7 +286,6 @@ static RELIABILITY: LazyLock<Result<Reliability, CatalogError>> =
     LazyLock::new(|| read("reliability.toml", stepcast_catalog::RELIABILITY));
 
 impl Reliability {
-    /// The built-in figures.
     pub fn shipped() -> Result<&'static Self, CatalogError> {
         RELIABILITY.as_ref().map_err(Clone::clone)
     }

@@ -10,7 +10,6 @@ use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default number of workers in a group.
 const DEFAULT_WORKERS: u32 = 4;
 
 /// Default link between the workers of a machine.
@@ -155,14 +154,10 @@ keys! {
     }
 }
 
-/// Machines and the network between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// The workers; groups may differ.
     pub groups: Vec<WorkerGroup>,
-    /// The network that joins all machines.
     pub network: Network,
-    /// The parameter servers, if the architecture has any.
     pub servers: Servers,
     /// Machines with several workers each, if this matters.
     pub nodes: Option<Nodes>,
@@ -178,7 +173,6 @@ impl Cluster {
             .unwrap_or(Bytes::ZERO)
     }
 
-    /// Number of workers on each machine.
     pub fn workers_per_node(&self) -> u32 {
         self.nodes.as_ref().map_or(1, |nodes| nodes.workers)
     }
@@ -193,7 +187,6 @@ impl Cluster {
         self.on_last(self.workers_per_node())
     }
 
-    /// The same of domains.
     pub fn workers_on_last_domain(&self) -> u32 {
         self.on_last(self.workers_per_domain())
     }
@@ -211,7 +204,6 @@ impl Cluster {
         u32::try_from(share.div_ceil(u64::from(self.workers_per_node()))).unwrap_or(ports)
     }
 
-    /// Number of workers.
     pub fn workers(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }

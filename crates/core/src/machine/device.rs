@@ -5,9 +5,9 @@ use super::generation::Generation;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::fitted::artefact::{self, Artefact, ArtefactKind};
-use crate::fitted::efficiency::{EfficiencyModel, Shares};
 use crate::fitted::machine::MachineModel;
 use crate::fitted::steps::StepModel;
+use crate::fitted::{EfficiencyModel, Shares};
 use crate::keys::{Check, Given, NameOr, keys, plain, unordered};
 use crate::precision::Precision;
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz, Watts};
@@ -26,7 +26,6 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// Default device.
 pub(super) const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 
 /// Part of a GPU's memory that PyTorch reports as its total: 0.984 to 0.992 on V100, A100, H100, H200, B200 and RTX 4090.
@@ -173,28 +172,21 @@ impl Given<FittedDevice> for String {
     }
 }
 
-/// A device's fitted artefact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedDevice {
-    /// The file that contains the fit.
     pub path: String,
-    /// The fitted model.
     pub model: FittedModel,
 }
 
-/// Kinds of fits for a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FittedModel {
-    /// Step times, layer by layer.
     Steps(Arc<StepModel>),
-    /// Shares of the device's rates.
     Efficiency(Arc<EfficiencyModel>),
     /// What parts of transformers reach, and step times if they were measured too.
     Machine(Arc<MachineModel>),
 }
 
 impl Device {
-    /// Fitted step times.
     pub fn steps(&self) -> Option<&StepModel> {
         match &self.fitted.as_ref()?.model {
             FittedModel::Steps(model) => Some(model),
@@ -203,7 +195,6 @@ impl Device {
         }
     }
 
-    /// What was measured of it by the kit.
     pub fn measured(&self) -> Option<&MachineModel> {
         match &self.fitted.as_ref()?.model {
             FittedModel::Machine(model) => Some(model),

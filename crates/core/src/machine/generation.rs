@@ -52,7 +52,6 @@ impl Generation {
         matches!(self, Self::Ga10x | Self::Ada | Self::Hopper | Self::Blackwell | Self::Gb20x)
     }
 
-    /// Whether AMD makes it.
     pub fn is_amd(self) -> bool {
         matches!(self, Self::Cdna | Self::Rdna)
     }

@@ -9,7 +9,6 @@ use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default network.
 pub(super) const DEFAULT_NETWORK: &str = "10gbe";
 
 /// Most levels of switches that carry less than those below them.
@@ -111,7 +110,6 @@ keys! {
 unordered!(Network);
 
 impl Network {
-    /// The same kind of link at another rate.
     pub fn at_rate(&self, rate: BitsPerSec) -> Result<Self, Fault> {
         if rate == self.bandwidth {
             return Ok(self.clone());

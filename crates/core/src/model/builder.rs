@@ -23,7 +23,6 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty model.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -75,7 +74,6 @@ impl Builder {
         infer(op, &shapes).ok()
     }
 
-    /// The output shape of a layer.
     pub fn shape(&self, id: LayerId) -> Option<&Shape> {
         self.layers.get(id as usize).map(|layer| &layer.output)
     }
@@ -90,7 +88,6 @@ impl Builder {
         self.published = published;
     }
 
-    /// The finished model.
     pub fn finish(self) -> Result<Model, ShapeError> {
         let empty = || ShapeError::new("the model has no layers", "add layers").at(&self.name);
         let input = self.layers.iter().find(|layer| layer.op == Op::Input).ok_or_else(empty)?;
@@ -128,7 +125,6 @@ impl Builder {
         }
     }
 
-    /// The output shapes of these layers.
     fn shapes(&self, name: &str, inputs: &[LayerId]) -> Result<Vec<&Shape>, ShapeError> {
         inputs.iter().map(|&id| self.shape(id)).collect::<Option<_>>().ok_or_else(|| {
             ShapeError::in_inputs("it reads a layer that does not exist", "add the layers it reads before it")
@@ -156,7 +152,6 @@ impl Builder {
     }
 }
 
-/// A shape given by the user.
 fn given(dims: &[u64]) -> Result<Shape, ShapeError> {
     Shape::new(dims).ok_or_else(|| {
         let text = dims.iter().take(MOST_DIMENSIONS).map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -169,7 +164,6 @@ fn given(dims: &[u64]) -> Result<Shape, ShapeError> {
 
 /// Shorthand for common layers with one input.
 impl Builder {
-    /// Adds a linear layer with a bias.
     pub fn linear(
         &mut self,
         name: impl Into<String>,
@@ -179,7 +173,6 @@ impl Builder {
         self.add(name, Op::Linear { out, bias: true, tied: false }, &[from])
     }
 
-    /// Adds a non-linearity.
     pub fn activate(
         &mut self,
         name: impl Into<String>,

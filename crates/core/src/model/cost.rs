@@ -55,7 +55,6 @@ pub enum CostKind {
 }
 
 impl CostKind {
-    /// All kinds.
     pub const ALL: [Self; 9] = [
         Self::MultiplyAdd,
         Self::Bias,
@@ -72,20 +71,16 @@ impl CostKind {
 /// Kinds of operations that are counted in addition to multiply-adds; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counting {
-    /// Additions of a bias.
     pub bias: bool,
     /// Non-linearities.
     pub activation: bool,
-    /// Pooling.
     pub pooling: bool,
-    /// Normalisation.
     pub normalisation: bool,
     /// Sums and products of tensors, scaling, dropout.
     pub elementwise: bool,
 }
 
 impl Counting {
-    /// Counts every kind.
     pub const ALL: Self =
         Self { bias: true, activation: true, pooling: true, normalisation: true, elementwise: true };
 }
@@ -112,13 +107,11 @@ impl Cost {
         self.forward(Counting::ALL) == 0
     }
 
-    /// The count of one kind.
     pub fn count(&self, kind: CostKind) -> u64 {
         let mut copy = *self;
         *copy.count_mut(kind)
     }
 
-    /// The count of one kind, to change it.
     pub fn count_mut(&mut self, kind: CostKind) -> &mut u64 {
         match kind {
             CostKind::MultiplyAdd => &mut self.multiply_add,
@@ -178,7 +171,6 @@ impl Rows {
         -rows * (lookups * (-1.0 / rows).ln_1p()).exp_m1()
     }
 
-    /// Elements of the rows that `samples` touch.
     pub fn elements(&self, samples: f64) -> f64 {
         self.touched(samples) * self.width as f64
     }
@@ -218,7 +210,6 @@ impl Layer {
 }
 
 impl Model {
-    /// Parameters that a step of `samples` updates.
     pub fn updated(&self, samples: f64) -> f64 {
         self.layers().iter().map(|layer| layer.updated(samples)).sum()
     }

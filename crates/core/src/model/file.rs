@@ -203,7 +203,6 @@ pub(super) const OPS: &[(&str, &[&str])] = &[
     ("counted", &["shape", "cost"]),
 ];
 
-/// Non-linearities by their operation.
 const ACTIVATIONS: [(&str, Activation); 8] = [
     ("sigmoid", Activation::Sigmoid),
     ("tanh", Activation::Tanh),

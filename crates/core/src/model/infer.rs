@@ -319,7 +319,6 @@ fn several<'a, 'b>(inputs: &'a [&'b Shape], op: &str) -> Result<(&'b Shape, &'a 
     }
 }
 
-/// An output without cost.
 fn free(dims: &[u64]) -> Inferred {
     Ok((shape(dims)?, Cost::default()))
 }

@@ -28,21 +28,17 @@ pub use shape::{Shape, ShapeError};
 use crate::quantity::{Bytes, Flops};
 use serde::Deserialize;
 
-/// Index of a layer in its model.
 pub type LayerId = u32;
 
-/// One node of the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
     /// Unique within the model; dots mark nesting: "layer1.0.conv2".
     pub name: String,
-    /// The operation.
     pub op: Op,
     /// The layers whose outputs it reads, in order.
     pub inputs: Vec<LayerId>,
     /// Shape of its output for one sample.
     pub output: Shape,
-    /// Operations and parameters.
     pub cost: Cost,
 }
 
@@ -51,9 +47,7 @@ pub struct Layer {
 pub struct Gradient {
     /// Name, such as "fc6.weight".
     pub name: String,
-    /// The layer it belongs to.
     pub layer: LayerId,
-    /// Number of elements.
     pub elements: u64,
     /// The rows of its table, if it is sparse.
     pub rows: Option<Rows>,
@@ -88,7 +82,6 @@ pub struct Published {
     pub forward: Option<u64>,
 }
 
-/// A neural network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// Name in the zoo, or the user's own.
@@ -145,7 +138,6 @@ impl Model {
         u64::try_from(weights).unwrap_or(u64::MAX)
     }
 
-    /// Number of biases.
     pub fn biases(&self) -> u64 {
         self.total.biases
     }

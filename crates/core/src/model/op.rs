@@ -9,46 +9,33 @@ use super::cost::Cost;
 pub enum Op {
     /// An input tensor; its shape is the layer's output.
     Input,
-    /// Two-dimensional convolution over an image.
     Conv2d(Conv2d),
     /// Matrix product over the last dimension of features or of a sequence.
     Linear {
-        /// Width of the output.
         out: u64,
-        /// Whether a bias is added.
         bias: bool,
         /// Whether the weight is shared with an embedding, so that only the bias is a new parameter.
         tied: bool,
     },
-    /// Pooling over windows of an image.
     Pool {
-        /// Reduction applied to each window.
         kind: Pool,
-        /// Size of the window.
         kernel: (u64, u64),
-        /// Step from window to window.
         stride: (u64, u64),
-        /// Padding of the image.
         padding: Padding,
         /// Whether a last window that only partly fits is used.
         ceil: bool,
     },
     /// Pooling over an image with windows chosen for a given output size.
     AdaptivePool {
-        /// Reduction applied to each window.
         kind: Pool,
-        /// Size of the output.
         size: (u64, u64),
     },
-    /// Normalisation.
     Normalise(Norm),
-    /// Non-linearity.
     Activate(Activation),
     /// Looks up a row for each token: `[tokens]` becomes `[tokens, width]`.
     Embedding {
         /// Rows of the table.
         count: u64,
-        /// Width of a row.
         width: u64,
         /// Whether the gradient consists of the rows that a batch touches.
         sparse: bool,
@@ -65,7 +52,6 @@ pub enum Op {
     /// Reads queries, keys and values from three inputs, or from one that contains them side by side. The projections
     /// before and after it are separate layers.
     Attention {
-        /// Number of heads.
         heads: u64,
         /// Whether a query only sees keys up to its own position; then only those pairs are counted.
         causal: bool,
@@ -76,13 +62,10 @@ pub enum Op {
     Multiply,
     /// Concatenates tensors along their first dimension.
     Concat,
-    /// Flattens a tensor into one dimension.
     Flatten,
-    /// Zeroes elements at random during training.
     Dropout,
     /// Converts an image to a sequence of its pixels: `[c, h, w]` becomes `[h·w, c]`.
     ToSequence,
-    /// Selects one token of a sequence.
     SelectToken {
         /// Its position, counted from 0.
         index: u64,
@@ -90,7 +73,6 @@ pub enum Op {
     /// Shortcut without parameters: every `stride`-th pixel, with zero channels added up to `out` (He 2015, option
     /// A).
     Shortcut {
-        /// Number of output channels.
         out: u64,
         /// Step in both directions.
         stride: u64,
@@ -102,19 +84,13 @@ pub enum Op {
 /// Two-dimensional convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conv2d {
-    /// Number of output channels.
     pub out: u64,
-    /// Size of the window.
     pub kernel: (u64, u64),
-    /// Step from window to window.
     pub stride: (u64, u64),
-    /// Padding of the image.
     pub padding: Padding,
-    /// Distance between the elements of a window.
     pub dilation: (u64, u64),
     /// Number of channel groups that are convolved separately; equals the channels in a depth-wise convolution.
     pub groups: u64,
-    /// Whether a bias is added.
     pub bias: bool,
 }
 
@@ -125,21 +101,15 @@ pub enum Padding {
     Valid,
     /// Padding for which the output has the input size divided by the stride, rounded up (TensorFlow).
     Same,
-    /// Explicit numbers of rows and columns.
     Explicit {
-        /// Above.
         top: u64,
-        /// Below.
         bottom: u64,
-        /// On the left.
         left: u64,
-        /// On the right.
         right: u64,
     },
 }
 
 impl Padding {
-    /// The same padding on all four sides.
     pub const fn all(size: u64) -> Self {
         Self::Explicit { top: size, bottom: size, left: size, right: size }
     }
@@ -148,9 +118,7 @@ impl Padding {
 /// Reduction of a pooling window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pool {
-    /// The largest element.
     Max,
-    /// The mean.
     Average,
 }
 

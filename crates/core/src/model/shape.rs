@@ -28,7 +28,6 @@ impl Shape {
         &self.0
     }
 
-    /// Number of elements.
     pub fn elements(&self) -> u64 {
         self.0.iter().product()
     }
@@ -41,7 +40,6 @@ impl Shape {
         }
     }
 
-    /// Tokens and width, if this is a sequence.
     pub fn sequence(&self) -> Option<(u64, u64)> {
         match self.0[..] {
             [tokens, width] => Some((tokens, width)),
@@ -62,7 +60,6 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A layer that cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("layer \"{layer}\": {reason}")]
 pub struct ShapeError {
@@ -72,7 +69,6 @@ pub struct ShapeError {
     pub field: Option<&'static str>,
     /// What is wrong, including the sizes.
     pub reason: String,
-    /// What to do about it.
     pub remedy: String,
 }
 
@@ -82,7 +78,6 @@ impl ShapeError {
         Self { layer: String::new(), field: None, reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// A fault in one property.
     pub(super) fn in_field(
         field: &'static str,
         reason: impl Into<String>,
@@ -91,7 +86,6 @@ impl ShapeError {
         Self { field: Some(field), ..Self::new(reason, remedy) }
     }
 
-    /// A fault in the layer's inputs.
     pub(super) fn in_inputs(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::in_field("inputs", reason, remedy)
     }
@@ -102,7 +96,6 @@ impl ShapeError {
         Self::new(reason, "check the sizes for a slip of the keyboard")
     }
 
-    /// Adds the name of the layer.
     pub(super) fn at(self, layer: &str) -> Self {
         Self { layer: layer.to_owned(), ..self }
     }

@@ -14,32 +14,25 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{LazyLock, OnceLock};
 
-/// A model of the zoo.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZooModel {
-    /// Its name.
     pub name: String,
-    /// Alternative names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// One-line description.
     pub description: String,
     /// The paper and, if it differs, the implementation that defines the layout; that of the family by default.
     #[serde(default)]
     pub source: String,
     /// A model of another family whose layers it has.
     base: Option<String>,
-    /// Values for the formulas of its layers.
     #[serde(default)]
     with: BTreeMap<String, Value>,
-    /// Its shape, if it is a transformer.
     transformer: Option<toml::Table>,
     #[serde(default)]
     adjustments: Vec<Adjustment>,
     #[serde(default)]
     published: Published,
-    /// Place of its family.
     #[serde(skip)]
     family: usize,
     #[serde(skip)]
@@ -167,7 +160,6 @@ impl ZooModel {
         [": ", ". ", ", "].iter().fold(name, |name, end| name.split_once(end).map_or(name, |(name, _)| name))
     }
 
-    /// Its shape, if it is a transformer.
     pub fn shape(&self) -> Option<Transformer> {
         *self.shape.get_or_init(|| {
             let mut table = family(self.family).transformer.clone().unwrap_or_default();
@@ -178,10 +170,8 @@ impl ZooModel {
     }
 }
 
-/// A name that is not in the zoo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownModel {
-    /// The requested name.
     pub name: String,
     /// What to do about it: similar names.
     pub remedy: Remedies,
@@ -226,7 +216,6 @@ pub fn transformers() -> impl Iterator<Item = &'static str> {
     entries().filter(|model| model.transformer.is_some()).map(|model| model.name.as_str())
 }
 
-/// Builds the model with this name or alias.
 pub fn build(name: &str) -> Result<Model, UnknownModel> {
     build_for(name, None)
 }

@@ -21,10 +21,8 @@ pub struct Layer {
     pub gradients: Bytes,
 }
 
-/// Forward and backward pass of one worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// Forward pass of all layers.
     pub forward: Seconds,
     /// The layers in backward order: output first.
     pub layers: Vec<Layer>,
@@ -175,12 +173,10 @@ impl Pass {
         self.layers.iter().skip(1).map(|layer| layer.backward).sum()
     }
 
-    /// Number of gradients.
     pub fn tensors(&self) -> usize {
         self.layers.iter().filter(|layer| layer.gradients > Bytes::ZERO).count()
     }
 
-    /// Bytes of all gradients.
     pub fn gradients(&self) -> Bytes {
         self.layers.iter().map(|layer| layer.gradients).sum()
     }

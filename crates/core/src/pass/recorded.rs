@@ -45,7 +45,6 @@ impl<'a> Recorded<'a> {
         Ok(Self { profile, mean, order })
     }
 
-    /// The gradients in order.
     pub fn gradients(&self) -> Vec<Gradient> {
         let gradient = |&op: &usize| {
             let operation = &self.profile.operations[op];
@@ -86,7 +85,6 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Whether an operation sends a gradient.
 fn sends(operation: &Operation) -> bool {
     operation.resource == Resource::Uplink && operation.bytes > 0
 }

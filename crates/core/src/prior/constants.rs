@@ -47,10 +47,8 @@ impl GigabytesPerSec {
 
 /// The type of a constant: a plain number, a time or a rate.
 trait ConstantType: Copy + Mul<f64, Output = Self> {
-    /// From the number in the file.
     fn from_number(number: f64) -> Self;
 
-    /// The number in the file.
     fn number(self) -> f64;
 }
 
@@ -368,7 +366,6 @@ constants! {
     }
 }
 
-/// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct PriorsFile {
@@ -380,7 +377,6 @@ pub(super) struct PriorsFile {
     pub(super) range: Range,
 }
 
-/// The figures for one kind of training.
 #[derive(Debug, Deserialize)]
 pub(super) struct Section {
     pub(super) residual: Residual,
@@ -394,10 +390,12 @@ pub(super) struct Section {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Replacement {
-    /// Advice.
     Advice(String),
     /// A measurement, and what can be done without it.
-    Measure { measure: Measurement, otherwise: Option<String> },
+    Measure {
+        measure: Measurement,
+        otherwise: Option<String>,
+    },
 }
 
 impl Replacement {
@@ -410,13 +408,11 @@ impl Replacement {
     }
 }
 
-/// An assumed figure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Constant {
     /// Its median.
     pub value: f64,
-    /// Its unit.
     pub unit: String,
     /// Standard deviation of the logarithm of the common value.
     pub fit_error: f64,
@@ -434,10 +430,8 @@ pub struct Constant {
     pub prior: Before,
     /// Where the figure before the fit comes from.
     pub prior_source: String,
-    /// Number of runs that depend on it.
     #[serde(default)]
     pub rows: u32,
-    /// Families of these runs.
     #[serde(default)]
     pub families: Vec<String>,
 }
@@ -469,7 +463,6 @@ pub struct Residual {
     pub input: f64,
     /// Number of families of runs behind all figures of the section.
     pub families: u32,
-    /// Number of these runs.
     pub rows: u32,
 }
 
@@ -477,11 +470,8 @@ pub struct Residual {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Range {
-    /// Of several workers that all-reduce.
     pub all_reduce: SeveralWorkers,
-    /// Of workers with parameter servers.
     pub servers: SeveralWorkers,
-    /// Of one GPU.
     pub one_gpu: OneWorker,
 }
 

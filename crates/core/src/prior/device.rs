@@ -26,7 +26,6 @@ const WIDE: f64 = 4.0;
 /// How a step is run, beside its batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// Number format.
     pub precision: Precision,
     /// Update of the weights.
     pub optimiser: Optimiser,
@@ -37,7 +36,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of a strategy, in another precision.
     pub fn from_strategy(strategy: &Strategy, precision: Precision) -> Self {
         let Strategy { optimiser, compiled, channels_last, .. } = *strategy;
         Self { precision, optimiser, compiled, channels_last }
@@ -53,16 +51,13 @@ pub struct Sheet {
     pub tensor: Option<FlopsPerSec>,
     /// Rate of 64 multiply-adds per cycle and multiprocessor.
     pub lane: FlopsPerSec,
-    /// Peak rate of the memory.
     pub memory: BytesPerSec,
     /// Power per FP32 rate against that of the full-power board of its generation.
     pub throttle: f64,
-    /// Generation.
     pub generation: Option<Generation>,
 }
 
 impl Sheet {
-    /// The sheet of a device in a number format.
     pub fn from_device(device: &Device, precision: Precision) -> Self {
         let tensor = match precision.of_products() {
             Precision::Tf32 => device.tf32,
@@ -104,7 +99,6 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What the device of `sheet` reaches.
     pub fn new(sheet: &Sheet, settings: Settings, priors: &OneGpu) -> Self {
         let mixed = settings.precision.is_mixed();
         let when = |holds: bool, factor: f64| if holds { factor } else { 1.0 };
@@ -168,7 +162,6 @@ impl Reach {
         Bytes::new(self.per_weight * work.updated(samples)) / self.stream
     }
 
-    /// Time of the host.
     fn host(&self, work: &StepWork) -> Seconds {
         self.operation * work.operations + self.gradient * work.tensors
     }
@@ -179,7 +172,6 @@ impl Reach {
         Seconds::new(cubes.powf(1.0 / ROUNDING) * self.deviation)
     }
 
-    /// Time of a whole step.
     pub fn step(&self, work: &StepWork, batch: u32) -> Seconds {
         let samples = f64::from(batch);
         let device = self.device(&work.total(), samples) + self.update(work, samples);
@@ -221,7 +213,6 @@ pub fn layers(
     reach(device, settings, priors).layers(work, batch)
 }
 
-/// Time of a step with this `work` on `device`.
 pub fn step(work: &StepWork, device: &Device, settings: Settings, batch: u32, priors: &OneGpu) -> Seconds {
     reach(device, settings, priors).step(work, batch)
 }

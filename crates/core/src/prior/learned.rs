@@ -41,7 +41,6 @@ pub struct Unexplained {
 }
 
 impl Unexplained {
-    /// Of all of it.
     pub fn total(self) -> f64 {
         self.common + self.own
     }
@@ -55,7 +54,6 @@ impl Unexplained {
 /// A measured run, as far as others share its causes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearnedRun {
-    /// Its character.
     pub character: Character,
     /// Change of the logarithm of its step with the logarithm of each group of constants.
     pub slopes: Vec<f64>,
@@ -66,7 +64,6 @@ pub struct LearnedRun {
 /// What measured runs have told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// The runs.
     pub runs: Vec<LearnedRun>,
     /// The inverse of the covariance of the logarithms of their steps, row by row.
     pub inverse: Vec<f64>,

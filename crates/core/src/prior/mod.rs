@@ -56,7 +56,6 @@ fn file() -> Result<PriorsFile, CatalogError> {
 pub enum Domain {
     /// Steps of several workers that all-reduce.
     AllReduce,
-    /// Steps of one GPU.
     OneGpu,
     /// Steps with parameter servers.
     Servers,
@@ -73,33 +72,24 @@ pub struct Group {
     pub domain: Domain,
     /// Standard deviation of the logarithm of their common factor between machines.
     pub spread: f64,
-    /// Its constants.
     pub constants: Vec<Member>,
     /// How a user replaces the assumption by knowledge.
     pub remedy: Remedies,
 }
 
-/// A constant of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its name.
     pub name: String,
-    /// Its unit.
     pub unit: String,
-    /// Where the figure comes from.
     pub source: String,
     /// The exponent with which it follows the factor of the group.
     exponent: f64,
 }
 
-/// All priors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Priors {
-    /// Constants of all-reduce.
     pub all_reduce: AllReduce,
-    /// Constants of one GPU.
     pub one_gpu: OneGpu,
-    /// Constants of parameter servers.
     pub servers: Servers,
     /// Constants of transformers that a plan splits.
     pub transformer: Transformers,
@@ -118,16 +108,13 @@ pub struct Priors {
 pub struct Residuals {
     /// Of several workers that all-reduce.
     pub all_reduce: Residual,
-    /// Of one GPU.
     pub one_gpu: Residual,
-    /// Of parameter servers.
     pub servers: Residual,
     /// Of transformers that a plan splits.
     pub transformer: Residual,
 }
 
 impl Priors {
-    /// The priors that come with the program.
     pub fn shipped() -> Result<Arc<Self>, CatalogError> {
         SHIPPED.clone()
     }
@@ -193,7 +180,6 @@ impl Priors {
         moved
     }
 
-    /// The value of a constant.
     pub fn value(&self, domain: Domain, name: &str) -> Option<f64> {
         match domain {
             Domain::AllReduce => self.all_reduce.get(name),
@@ -278,7 +264,6 @@ impl Transformers {
         now
     }
 
-    /// What is assumed of a device of this generation.
     pub fn of_generation(&self, generation: Option<Generation>) -> MeasuredConstants {
         let own = GENERATIONS.iter().find(|(_, own)| own.is_some() && *own == generation);
         let endings = [own.map_or("", |(ending, _)| ending), "", "_other"];

@@ -74,7 +74,6 @@ pub struct LayerWork {
     pub backward: Work,
 }
 
-/// Work of a step of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepWork {
     /// In the order of the model's layers; zero for those that take no time.
@@ -90,7 +89,6 @@ pub struct StepWork {
 }
 
 impl StepWork {
-    /// The work of a step of `model`.
     pub fn from_model(model: &Model) -> Self {
         let mut layers = vec![LayerWork::default(); model.layers().len()];
         let mut operations = 0.0;

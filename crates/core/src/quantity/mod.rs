@@ -221,28 +221,24 @@ rate!(Bits, BitsPerSec);
 rate!(Flops, FlopsPerSec);
 
 impl Bytes {
-    /// The same data counted in bits.
     pub const fn to_bits(self) -> Bits {
         Bits(self.0 * 8.0)
     }
 }
 
 impl Bits {
-    /// The same data counted in bytes.
     pub const fn to_bytes(self) -> Bytes {
         Bytes(self.0 / 8.0)
     }
 }
 
 impl BitsPerSec {
-    /// The same rate counted in bytes.
     pub const fn to_bytes_per_sec(self) -> BytesPerSec {
         BytesPerSec(self.0 / 8.0)
     }
 }
 
 impl BytesPerSec {
-    /// The same rate counted in bits.
     pub const fn to_bits_per_sec(self) -> BitsPerSec {
         BitsPerSec(self.0 * 8.0)
     }
@@ -256,12 +252,10 @@ impl Hertz {
 }
 
 impl SamplesPerSec {
-    /// The rate at which `samples` are processed in `time`.
     pub fn from_time(samples: f64, time: Seconds) -> Self {
         Self(samples / time.0)
     }
 
-    /// The time to process `samples` at this rate.
     pub fn time_for(self, samples: f64) -> Seconds {
         Seconds(samples / self.0)
     }

@@ -7,9 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct ParseQuantityError {
-    /// What is wrong with the text.
     pub reason: String,
-    /// What to write instead.
     pub remedy: String,
 }
 

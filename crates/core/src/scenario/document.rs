@@ -21,7 +21,6 @@ use toml_edit::{DocumentMut, TomlError};
 /// Sections that may be given several times.
 const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 
-/// Where a scenario comes from.
 #[derive(Debug, Clone)]
 enum Source {
     Text(String),
@@ -37,7 +36,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// A text with a `name` for error messages.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), source: Source::Text(text.into()) }
     }
@@ -59,7 +57,6 @@ impl Document {
         }
     }
 
-    /// The scenario after the edits.
     pub fn scenario(&self, edits: &[Edit]) -> Result<Scenario, Fault> {
         self.scenario_with(&NoFiles, edits)
     }

@@ -62,7 +62,6 @@ pub fn documentation() -> Vec<SectionDoc> {
     ]
 }
 
-/// All sections, made once.
 pub(super) static SECTIONS: LazyLock<Vec<SectionDoc>> = LazyLock::new(documentation);
 
 /// The key that stands above all sections.
@@ -89,7 +88,6 @@ pub fn full_key(key: &str) -> Result<String, Fault> {
 }
 
 impl SectionDoc {
-    /// Its keys as a Markdown table.
     pub fn markdown(&self) -> String {
         let mut text = String::from("| key | type | default | meaning |\n|---|---|---|---|\n");
         for KeyDoc { name, written, default, meaning, .. } in &self.keys {

@@ -38,7 +38,6 @@ impl Edit {
         Ok(Self { key, value: Some(parse_value(value)), text: text.to_owned() })
     }
 
-    /// Sets `key`, given in full, to a value.
     pub fn set(key: impl Into<String>, value: impl Into<toml::Value>) -> Self {
         let (key, value) = (key.into(), value.into());
         let text = format!("{key}={value}");
@@ -52,7 +51,6 @@ impl Edit {
         Self { key: key.to_owned(), value: value.map(parse_value), text }
     }
 
-    /// The key in full.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -62,17 +60,14 @@ impl Edit {
         self.value.as_ref()
     }
 
-    /// The edit as `--set` writes it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// A fault that blames the edit.
     pub(super) fn fault(&self, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Fault {
         Fault::in_key(self.key.as_str(), reason, remedy).at(shown(&self.text))
     }
 
-    /// Makes the edit.
     pub(super) fn apply(&self, document: &mut DocumentMut) -> Result<(), Fault> {
         let parts = key_parts(&self.key).map_err(|fault| fault.at(shown(&self.text)))?;
         let table = document.as_table_mut();
@@ -160,7 +155,6 @@ fn set_below(slot: &mut Value, name: &str, rest: &[&str], value: &Value) -> Resu
     }
 }
 
-/// Removes a key; it may be missing.
 fn remove(table: &mut dyn TableLike, parts: &[&str]) -> Result<(), String> {
     let Some((first, rest)) = parts.split_first() else { return Ok(()) };
     if rest.is_empty() {

@@ -11,9 +11,7 @@ use crate::strategy::{AllReduceSection, Exchange, Strategy, StrategySection};
 /// A selection of groups of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Groups {
-    /// All of them.
     All,
-    /// The group at this index.
     One(usize),
 }
 
@@ -38,10 +36,8 @@ pub struct Field(KeyPlace);
 enum KeyPlace {
     Workers(Groups, &'static Key<WorkerGroup, WorkersSection>),
     Device(Groups, &'static Key<Device, DeviceSection>),
-    /// The whole network.
     WholeNetwork,
     Network(&'static Key<Network, NetworkSection>),
-    /// The network within a node.
     NodesNetwork(&'static Key<Network, NetworkSection>),
     Servers(&'static Key<Servers, ServersSection>),
     Input(&'static Key<Input, InputSection>),
@@ -122,7 +118,6 @@ impl Field {
         on_key!(self.0, key => key.effect, Effect::Exchange)
     }
 
-    /// Checks a value.
     pub(super) fn check(&self, value: &Value) -> Result<(), crate::fault::Fault> {
         on_key!(self.0, key => key.check.apply(key.field, value), Ok(()))
     }
@@ -194,7 +189,6 @@ impl Field {
         }
     }
 
-    /// Writes a range into a file, if the file has the section.
     pub(super) fn write_range(&self, ends: [f64; 2], file: &mut ScenarioFile) {
         let cluster = &mut file.cluster;
         match self.0 {
@@ -221,7 +215,6 @@ fn set_range<T, S>(key: &Key<T, S>, section: Option<&mut S>, ends: [f64; 2]) {
     }
 }
 
-/// The table of a value that may be a name.
 fn table<T>(value: &mut Option<NameOr<T>>) -> Option<&mut T> {
     match value {
         Some(NameOr::Table(table)) => Some(table),

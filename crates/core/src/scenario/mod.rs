@@ -54,7 +54,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use training::USUAL_CURRENCY;
 
-/// Largest number of workers in a scenario.
 pub const MAX_WORKERS: u64 = 1_000_000;
 
 /// Largest number of groups of workers: what is known of a group takes memory in every variant of a scenario.
@@ -66,53 +65,35 @@ const MAX_GROUP_LAYERS: usize = 2_000_000;
 /// Origin of the model, needed to convert a scenario back to a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelSource {
-    /// A model of the zoo.
     Zoo {
-        /// Its name.
         name: String,
         /// Tokens of one sample, if they are not the usual ones.
         sequence: Option<u64>,
-        /// What of a transformer is trained.
         tuning: Tuning,
     },
-    /// A transformer given in the scenario.
     Transformer {
-        /// Its name.
         name: String,
-        /// Its shape.
         shape: Transformer,
     },
-    /// A `config.json` of Hugging Face.
     Config {
-        /// The file.
         path: String,
-        /// Its name.
         name: String,
-        /// Its shape.
         shape: Transformer,
     },
-    /// Layers given in the scenario.
     Custom(Arc<ModelFile>),
-    /// Measured steps.
     Profile {
-        /// The file that contains them.
         path: String,
-        /// The steps.
         profile: Arc<Profile>,
     },
-    /// An ONNX file.
     Onnx {
-        /// The file.
         path: String,
         /// Lengths of its open dimensions.
         sizes: BTreeMap<String, u64>,
-        /// Its layers.
         file: Arc<ModelFile>,
     },
 }
 
 impl ModelSource {
-    /// The measured steps, if the model is a profile.
     pub fn profile(&self) -> Option<&Profile> {
         match self {
             Self::Profile { profile, .. } => Some(profile),
@@ -120,7 +101,6 @@ impl ModelSource {
         }
     }
 
-    /// The shape of a transformer, if the model is known as one.
     pub fn transformer(&self) -> Option<Transformer> {
         match self {
             Self::Zoo { name, sequence, tuning } => {
@@ -142,49 +122,37 @@ impl ModelSource {
     }
 }
 
-/// A resolved scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// The model and its origin.
     pub source: ModelSource,
-    /// Kinds of operations that are counted.
     pub counting: Counting,
-    /// Work and traffic of the model.
     pub workload: Arc<Workload>,
-    /// The machines.
     pub cluster: Cluster,
     /// Values that are given as ranges; the scenario contains their centres.
     pub uncertain: Vec<UncertainInput>,
-    /// The way of training.
     pub strategy: Strategy,
     /// Whether methods compute what their papers print.
     pub as_published: bool,
     /// How samples get to the workers.
     pub input: Input,
-    /// The data set, if given.
     pub data: Option<DataSet>,
-    /// The prices, if given.
     pub price: Option<Price>,
     /// What a search over plans may choose from, if given.
     pub planning: Option<Planning>,
     /// What interrupts a long run, if given.
     pub failures: Option<Failures>,
-    /// What turns time into energy, if given.
     pub energy: Option<Energy>,
-    /// Inputs of single methods.
     pub methods: Methods,
     /// What is assumed of machines and software where the scenario does not say it.
     pub priors: Arc<Priors>,
 }
 
 impl Scenario {
-    /// The same scenario on another cluster.
     #[must_use]
     pub fn on(&self, cluster: Cluster) -> Self {
         Self { cluster, ..self.clone() }
     }
 
-    /// Name of the model.
     pub fn name(&self) -> &str {
         match &self.source {
             ModelSource::Zoo { name, .. }

@@ -71,7 +71,6 @@ pub struct AssumedPrice {
 }
 
 impl Offer {
-    /// The name in answers.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.machine)
     }

@@ -10,23 +10,19 @@ plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");
 plain!([f64; 2], "list of two numbers");
 
-/// The codes of the values of a list, if it is given.
 pub type ListCodes = fn(&Planning) -> Option<Vec<u64>>;
 
 /// A list of `[plan]`: values of a plan dimension that a search may choose from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanList {
     field: &'static str,
-    /// Whether the list is given.
     pub given: fn(&Planning) -> bool,
-    /// Removes the list.
     pub remove: fn(&mut Planning),
     /// The codes of its values, if the search tries only these.
     pub codes: Option<ListCodes>,
 }
 
 impl PlanList {
-    /// The key in `[plan]`.
     pub fn key(&self) -> String {
         kebab(self.field)
     }

@@ -11,9 +11,11 @@ use crate::model::transformer::{AdaptersSection, FrozenSection, TransformerSecti
 use crate::strategy::StrategySection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 
 /// A scenario file: TOML, in which everything except the model is optional.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioFile {
@@ -30,22 +32,16 @@ pub struct ScenarioFile {
     #[serde(default)]
     pub strategy: StrategySection,
     /// How samples get to the workers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<InputSection>,
     /// The data set, for the epoch time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSection>,
     /// The prices, for the cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceSection>,
     /// What a search over plans may choose from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanningSection>,
     /// What interrupts a long run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<FailuresSection>,
     /// What turns time into energy.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergySection>,
     /// Inputs of individual methods.
     #[serde(default)]

@@ -8,7 +8,6 @@ use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default currency.
 pub(super) const USUAL_CURRENCY: &str = "USD";
 
 keys! {

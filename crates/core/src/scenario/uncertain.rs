@@ -26,7 +26,6 @@ impl UncertainInput {
     }
 }
 
-/// All ranges of a file, in the order in which they are resolved.
 pub(super) fn ranges(file: &ScenarioFile) -> Result<Vec<UncertainInput>, Fault> {
     let inputs = Field::ranges(file).into_iter().map(|(field, ends)| UncertainInput { field, ends });
     inputs.map(|input| input.check().map(|()| input)).collect()
@@ -43,7 +42,6 @@ impl Scenario {
     }
 }
 
-/// Writes the ranges back into a file.
 pub(super) fn write(inputs: &[UncertainInput], file: &mut ScenarioFile) {
     for input in inputs {
         input.field.write_range(input.ends, file);

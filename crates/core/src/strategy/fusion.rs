@@ -34,7 +34,6 @@ pub enum BufferReading {
 /// Rule that decides which gradients are fused into one message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fusion {
-    /// No fusion.
     None,
     /// All gradients in one message after the backward pass.
     All,
@@ -71,10 +70,8 @@ pub enum Fusion {
 }
 
 impl Fusion {
-    /// PyTorch's rule with its defaults.
     pub const PYTORCH: Self = Self::Pytorch { first: PYTORCH_FIRST, cap: PYTORCH_CAP };
 
-    /// Horovod's rule with its defaults.
     pub const HOROVOD: Self = Self::Horovod { threshold: HOROVOD_THRESHOLD, cycle: HOROVOD_CYCLE };
 }
 

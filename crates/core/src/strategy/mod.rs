@@ -2,7 +2,6 @@
 
 mod exchange;
 mod fusion;
-mod optimiser;
 mod plan;
 
 pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange, Overlap, WireFormat};
@@ -10,8 +9,6 @@ pub use fusion::{
     BucketList, BufferReading, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD,
     PYTORCH_CAP, PYTORCH_FIRST,
 };
-
-pub use optimiser::Optimiser;
 pub(crate) use plan::plan_dimensions;
 pub use plan::{
     Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Dispatcher,
@@ -162,6 +159,41 @@ keys! {
         exchange: Exchange;
         /// How a transformer is split over ranks.
         plan: Option<Plan>;
+    }
+}
+
+/// How weights are updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimiser {
+    /// Gradient descent with momentum.
+    #[default]
+    Sgd,
+    /// Adam or AdamW.
+    Adam,
+    /// No state: plain gradient descent, or no update at all.
+    None,
+}
+
+plain!(Optimiser, "`\"sgd\"`, `\"adam\"` or `\"none\"`");
+
+impl Optimiser {
+    /// Bytes that the update of a weight moves: weight, gradient and states are read, weight and states written.
+    pub fn update_bytes(self) -> f64 {
+        match self {
+            Self::Sgd => 20.0,
+            Self::Adam => 28.0,
+            Self::None => 0.0,
+        }
+    }
+
+    /// Bytes of the states of a weight, which stay in memory.
+    pub fn state_bytes(self) -> f64 {
+        match self {
+            Self::Sgd => 4.0,
+            Self::Adam => 8.0,
+            Self::None => 0.0,
+        }
     }
 }
 

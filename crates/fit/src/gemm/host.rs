@@ -29,7 +29,6 @@ const LEAST_DIFFERENCE: f64 = 0.1;
 /// So many of the last products that show the host's speed tell how the recording left it.
 const LAST: usize = 100;
 
-/// The states of the host.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     /// Coefficients in the usual state.

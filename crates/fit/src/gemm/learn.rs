@@ -56,13 +56,11 @@ impl TimedProduct {
         (self.time / self.product.time(costs, &self.product.kernel(costs)).get()).ln()
     }
 
-    /// Share of the predicted time that is the kernel's.
     pub(super) fn kernel_share(&self, costs: &Costs) -> f64 {
         self.product.kernel_share(costs, &self.product.kernel(costs))
     }
 }
 
-/// Measurements as products on a device.
 pub(super) fn timed(samples: &[MeasuredProduct], machine: &Machine) -> Vec<TimedProduct> {
     let one = |sample: &MeasuredProduct| TimedProduct {
         product: machine.product(sample.variant, sample.shape),

@@ -64,56 +64,26 @@ const FEWEST: usize = 50;
 /// One measured product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredProduct {
-    /// The kind of kernel.
     pub variant: Variant,
-    /// The sizes.
     pub shape: Shape,
-    /// The measured time.
     pub time: Seconds,
 }
 
 /// Why measured products cannot be fitted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GemmError {
-    /// Too few to fit the coefficients.
     #[error("{variant} has {found} measured products; {needed} are needed to fit its coefficients")]
-    TooFew {
-        /// The variant.
-        variant: Variant,
-        /// Measured.
-        found: usize,
-        /// Needed.
-        needed: usize,
-    },
+    TooFew { variant: Variant, found: usize, needed: usize },
     /// A time that no product takes.
     #[error("{variant} {shape} takes {time}")]
-    BadTime {
-        /// The variant.
-        variant: Variant,
-        /// The sizes.
-        shape: Shape,
-        /// The measured time.
-        time: Seconds,
-    },
-    /// The same product twice.
+    BadTime { variant: Variant, shape: Shape, time: Seconds },
     #[error("{variant} {shape} is there twice")]
-    Twice {
-        /// The variant.
-        variant: Variant,
-        /// The sizes.
-        shape: Shape,
-    },
+    Twice { variant: Variant, shape: Shape },
     /// The measurements do not determine the coefficients.
     #[error(transparent)]
     Linear(#[from] FitError),
-    /// A table with a hole.
     #[error("{variant} {shape} is missing: a table needs every combination of its sizes")]
-    Hole {
-        /// The variant.
-        variant: Variant,
-        /// The sizes.
-        shape: Shape,
-    },
+    Hole { variant: Variant, shape: Shape },
 }
 
 /// Products by the kernels that they share, for kernels with enough products to fit their coefficients.
@@ -145,7 +115,6 @@ fn grouped<K: Ord>(
     groups
 }
 
-/// Reads measured products.
 pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<MeasuredProduct>, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let [dtype, trans] = [file.column("dtype")?, file.column("trans")?];

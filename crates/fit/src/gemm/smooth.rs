@@ -18,7 +18,6 @@ const SLOPE: f64 = 0.1;
 const BEND: f64 = 0.1;
 const LEVEL: f64 = 0.03;
 const TYPICAL: f64 = 0.1;
-/// Rounds of weights.
 const ROUNDS: usize = 6;
 /// Steps of conjugate gradients in a round, and the relative residual that is small enough.
 const STEPS: usize = 200;
@@ -89,7 +88,6 @@ impl Equations<'_> {
         Ok(())
     }
 
-    /// The matrix of the equations times a vector.
     fn times(&self, vector: &[f64]) -> Vec<f64> {
         let mut result: Vec<f64> = vector.iter().map(|value| LEVEL * value).collect();
         for (corners, weight) in self.corners.iter().zip(&self.weights) {

@@ -8,7 +8,6 @@ use stepcast_analytic::oyama2016::trilinear;
 use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
-/// Measured times on grids of sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GemmTable {
     grids: BTreeMap<Variant, Grid>,

@@ -19,9 +19,7 @@ pub struct Decoder {
     pub hidden: u64,
     /// Query heads, and heads of keys and values.
     pub heads: [u64; 2],
-    /// Width of the MLP.
     pub mlp_width: u64,
-    /// Layers.
     pub layers: u64,
     /// Tokens of a sequence.
     pub sequence: u64,
@@ -29,7 +27,6 @@ pub struct Decoder {
     pub micro_batch: u64,
     /// Tokens that are told apart.
     pub vocabulary: u64,
-    /// Number format.
     pub precision: Precision,
     /// Whether every layer is computed again.
     pub recompute: bool,
@@ -58,7 +55,6 @@ impl Decoder {
         }
     }
 
-    /// Its shape.
     pub fn shape(&self) -> Transformer {
         let [heads, groups] = self.heads;
         match self.gpt {

@@ -67,7 +67,6 @@ enum What {
     Step { scenario: Arc<Scenario>, shape: Transformer },
 }
 
-/// A measured time.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
     pub(super) kind: FigureKind,
@@ -136,17 +135,17 @@ impl On<'_> {
         time.get()
     }
 
-    /// The figures of a file.
     pub(super) fn figures(&self, rows: &Rows) -> Result<Vec<Figure>, Fault> {
+        let micros = |kind, family: &str, time: f64, what| Figure {
+            kind,
+            family: family.to_owned(),
+            measured: time * 1e-6,
+            what,
+        };
         let mut figures = Vec::new();
         for row in &rows.products {
             let what = What::Product { product: Product::new(row.m, row.n, row.k), loaded: row.loaded };
-            figures.push(Figure {
-                kind: FigureKind::Product,
-                family: row.family.clone(),
-                measured: row.us * 1e-6,
-                what,
-            });
+            figures.push(micros(FigureKind::Product, &row.family, row.us, what));
         }
         for row in &rows.attention {
             let kind = match row.backend {
@@ -171,21 +170,11 @@ impl On<'_> {
         }
         for row in rows.passes.iter().filter(|row| row.bytes >= LEAST_BYTES) {
             let what = What::Pass { bytes: row.bytes, kernels: row.kernels, rate: row.rate };
-            figures.push(Figure {
-                kind: FigureKind::Pass,
-                family: row.family.clone(),
-                measured: row.us * 1e-6,
-                what,
-            });
+            figures.push(micros(FigureKind::Pass, &row.family, row.us, what));
         }
         for row in &rows.updates {
             let what = What::Update { bytes: row.bytes };
-            figures.push(Figure {
-                kind: FigureKind::Update,
-                family: row.family.clone(),
-                measured: row.us * 1e-6,
-                what,
-            });
+            figures.push(micros(FigureKind::Update, &row.family, row.us, what));
         }
         for (kind, piece, rows) in
             [(FigureKind::Block, Piece::Block, &rows.blocks), (FigureKind::Head, Piece::Head, &rows.heads)]
@@ -210,7 +199,6 @@ impl On<'_> {
         Decoder::from_row(row, self.precision)
     }
 
-    /// Forward and backward of a piece.
     fn pieces(
         &self,
         kind: FigureKind,

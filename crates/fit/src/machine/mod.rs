@@ -249,7 +249,6 @@ fn folds(figures: &[Figure]) -> Vec<Vec<usize>> {
     (0..most).map(fold).collect()
 }
 
-/// Root of the mean of squares.
 fn root_mean_square(values: &[f64]) -> f64 {
     (values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64).sqrt()
 }

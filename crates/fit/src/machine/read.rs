@@ -29,7 +29,6 @@ fn gpu() -> String {
     "gpu".to_owned()
 }
 
-/// A product of matrices.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct MeasuredProduct {
     pub(super) family: String,
@@ -41,7 +40,6 @@ pub(super) struct MeasuredProduct {
     pub(super) us: f64,
 }
 
-/// Core attention.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct MeasuredAttention {
     pub(super) family: String,
@@ -60,7 +58,6 @@ pub(super) struct MeasuredAttention {
 pub(super) enum Backend {
     /// PyTorch's choice.
     Default,
-    /// Flash attention.
     Flash,
 }
 
@@ -84,7 +81,6 @@ pub(super) enum Rate {
     Stream,
 }
 
-/// An update.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct MeasuredUpdate {
     pub(super) family: String,
@@ -130,7 +126,6 @@ fn vocabulary() -> u64 {
     32_000
 }
 
-/// A collective.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct MeasuredCollective {
     pub(super) family: String,
@@ -157,7 +152,6 @@ enum Line {
     Other,
 }
 
-/// All rows of a file.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) described: Option<Described>,
@@ -233,14 +227,7 @@ pub(super) fn collective_times(rows: &[MeasuredCollective]) -> Vec<CollectiveTim
         found.entry((&row.family, row.ranks)).or_default().insert(row.bytes as u64, row.us * 1e-6);
     }
     let entry = |((name, ranks), times): ((&str, u64), BTreeMap<u64, f64>)| {
-        let collective = match name {
-            "all-reduce" => Collective::AllReduce,
-            "all-gather" => Collective::AllGather,
-            "reduce-scatter" => Collective::ReduceScatter,
-            "all-to-all" => Collective::AllToAll,
-            "send" => Collective::Send,
-            _ => return None,
-        };
+        let collective: Collective = serde_json::from_value(name.into()).ok()?;
         let measured = times.into_iter().map(|(size, time)| (Bytes::new(size as f64), Seconds::new(time)));
         Some(CollectiveTimes { collective, ranks, measured: measured.collect() })
     };

@@ -37,7 +37,6 @@ struct LayerSample {
     features: Vec<f64>,
     /// The time that the features have to explain.
     target: f64,
-    /// The whole interval.
     time: f64,
     /// The interval's share of the whole phase.
     share: f64,
@@ -57,7 +56,6 @@ impl CoefficientTable {
         self.products
     }
 
-    /// Device time of a layer.
     pub(super) fn time(&self, row: &PreparedStep<'_>, place: usize, phase: Phase) -> f64 {
         let work = &row.work(phase)[place];
         if !work.fitted {

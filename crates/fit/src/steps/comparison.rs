@@ -17,11 +17,8 @@ use stepcast_core::quantity::Seconds;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepPart {
-    /// Forward pass.
     Forward,
-    /// Backward pass.
     Backward,
-    /// The whole step.
     Iteration,
 }
 
@@ -53,7 +50,6 @@ pub enum StepGroup {
 }
 
 impl StepGroup {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Fp32, Self::Bf16Large, Self::Bf16Small];
 }
 
@@ -67,7 +63,6 @@ impl fmt::Display for StepGroup {
     }
 }
 
-/// The group of every step.
 pub fn groups(steps: &[MeasuredStep]) -> Vec<StepGroup> {
     let largest = |step: &MeasuredStep| {
         let same =
@@ -85,9 +80,7 @@ pub fn groups(steps: &[MeasuredStep]) -> Vec<StepGroup> {
 /// A step, predicted and measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepComparison {
-    /// By a model.
     pub predicted: StepTimes,
-    /// On the device.
     pub measured: StepTimes,
 }
 
@@ -115,7 +108,6 @@ impl StepComparison {
         predicted / measured - 1.0
     }
 
-    /// Quantiles of the errors of some steps.
     pub fn quality(judged: &[Self], moment: StepPart) -> Option<Quality> {
         Quality::from_pairs(judged.iter().map(|one| one.pair(moment)))
     }
@@ -124,7 +116,6 @@ impl StepComparison {
 /// The steps that are left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// One model.
     Model,
     /// All models of a family: the letters before a name's first figure or dash.
     Family,
@@ -143,15 +134,10 @@ impl Fold {
 /// A step predicted without its own model.
 #[derive(Debug, Clone)]
 pub struct LeftOutPrediction {
-    /// The model.
     pub model: String,
-    /// In which number format.
     pub precision: Precision,
-    /// Samples of the step.
     pub batch: u32,
-    /// The group in which its error is reported.
     pub group: StepGroup,
-    /// Predicted and measured times.
     pub judged: StepComparison,
 }
 
@@ -159,15 +145,11 @@ pub struct LeftOutPrediction {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LeftOutErrors {
-    /// Which steps.
     pub group: StepGroup,
-    /// Which time.
     pub moment: StepPart,
-    /// How many steps.
     pub steps: usize,
     /// Mean of the relative errors.
     pub mean: f64,
-    /// The largest.
     pub worst: f64,
 }
 

@@ -67,20 +67,13 @@ batch; iteration = max(end, host's time + 40 us) + 12 B * parameters / memory + 
     ],
 };
 
-/// One measured step.
 #[derive(Debug, Clone)]
 pub struct MeasuredStep {
-    /// What was trained.
     pub model: Arc<Model>,
-    /// In which number format.
     pub precision: Precision,
-    /// Samples of the step.
     pub batch: u32,
-    /// Forward pass.
     pub forward: Seconds,
-    /// Backward pass.
     pub backward: Seconds,
-    /// The whole step.
     pub iteration: Seconds,
     /// Forward times of layers that were timed one by one, by name.
     pub leaves: BTreeMap<String, Seconds>,
@@ -92,15 +85,11 @@ pub struct MeasuredStep {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct StepErrors {
-    /// Forward pass.
     forward: FitErrors,
-    /// Backward pass.
     backward: FitErrors,
-    /// The whole step.
     iteration: FitErrors,
 }
 
-/// Measured steps, made ready to be fitted.
 pub struct PreparedSteps<'a> {
     nominal: Nominal,
     products: Option<&'a GemmModel>,
@@ -118,7 +107,6 @@ impl<'a> PreparedSteps<'a> {
         }
     }
 
-    /// Fits the steps that `keep` is true of.
     pub fn fit(
         &self,
         keep: impl Fn(&MeasuredStep) -> bool,
@@ -240,7 +228,6 @@ pub fn stopped(data: &Path, error: &FitError) -> Stopped {
     }
 }
 
-/// The fault of a fit that did not succeed.
 pub fn fit_fault(data: &Path, error: &FitError) -> Fault {
     Fault::in_file(data.display().to_string(), error.to_string(), "check the times of its layers")
 }

@@ -41,7 +41,6 @@ pub(super) struct Interval {
     pub(super) clean: bool,
 }
 
-/// One layer in one phase.
 #[derive(Debug, Clone)]
 pub(super) struct LayerWork {
     pub(super) key: Key,
@@ -103,7 +102,6 @@ impl<'a> PreparedStep<'a> {
         }
     }
 
-    /// The measured time of a phase.
     pub(super) fn phase(&self, phase: Phase) -> f64 {
         match phase {
             Phase::Forward => self.step.forward.get(),

@@ -55,7 +55,6 @@ struct Gradient {
     ready_ms: f64,
 }
 
-/// Reads measured steps, as long as they are wanted.
 pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<MeasuredSteps, Stopped> {
     let name = path.display().to_string();
     let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {

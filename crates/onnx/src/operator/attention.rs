@@ -22,7 +22,6 @@ pub(crate) struct AttentionSizes {
     pub(crate) keys: Size,
     /// Width of a query and a key in one head.
     pub(crate) width: Size,
-    /// Width of a value in one head.
     pub(crate) value_width: Size,
     /// Whether queries only see keys up to their own place.
     pub(crate) causal: bool,
@@ -81,7 +80,6 @@ fn attention(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     Ok(Inferred { shapes, work, ..Inferred::default() })
 }
 
-/// The sizes of an `Attention` node.
 pub(crate) fn heads(call: &OperatorCall<'_>) -> Result<AttentionSizes, InferenceError> {
     let [batch, count, queries, width] = parts(call, 0, "q_num_heads")?;
     let [_, _, keys, _] = parts(call, 1, "kv_num_heads")?;

@@ -40,7 +40,6 @@ pub(crate) fn only_moves(op: &str) -> bool {
     movement::rule(op).is_some()
 }
 
-/// Operations of one kind.
 pub(crate) type Work = (CostKind, Size);
 
 /// The outputs and the work of an operator.
@@ -89,7 +88,6 @@ fn overflow() -> InferenceError {
     InferenceError::Wrong("its sizes are too large: a count does not fit into 63 bits".to_owned())
 }
 
-/// An operator with its inputs.
 pub(crate) struct OperatorCall<'a> {
     pub(crate) node: &'a Node,
     pub(crate) inputs: Vec<Option<&'a Tensor>>,
@@ -97,7 +95,6 @@ pub(crate) struct OperatorCall<'a> {
     pub(crate) opset: i64,
 }
 
-/// The rule of an operator: its outputs and work.
 pub(crate) type Rule = fn(&OperatorCall<'_>) -> Result<Inferred, InferenceError>;
 
 impl OperatorCall<'_> {
@@ -132,7 +129,6 @@ impl OperatorCall<'_> {
         })
     }
 
-    /// The content of an input as sizes.
     fn sizes(&self, index: usize) -> Result<Vec<Size>, InferenceError> {
         let whole = |number: &Number| match number {
             Number::Whole(size) => Ok(*size),
@@ -193,7 +189,6 @@ fn scaled(size: Size, by: u64) -> Result<Size, InferenceError> {
     Size::count(by).and_then(|by| size.times(by)).ok_or_else(overflow)
 }
 
-/// The product of sizes.
 fn product_of(sizes: &[Size]) -> Result<Size, InferenceError> {
     elements(sizes).ok_or_else(overflow)
 }

@@ -266,7 +266,6 @@ fn open_slice(dim: Size, start: Size, end: Size, step: i64) -> Result<Size, Infe
     }
 }
 
-/// Sizes of the pieces along an axis.
 fn pieces(call: &OperatorCall<'_>, dim: Size, count: usize) -> Result<Vec<Size>, InferenceError> {
     if let Some(sizes) = call.ints("split") {
         return Ok(sizes.iter().map(|&size| Size::fixed(size)).collect());

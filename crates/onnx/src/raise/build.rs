@@ -9,7 +9,6 @@ use std::collections::{HashMap, HashSet};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::{Builder, Cost, LayerId, Model, Op, ShapeError};
 
-/// Most names in one note.
 const MOST_NAMES: usize = 3;
 
 /// A model, and what had to be left out or guessed to get it.
@@ -65,7 +64,6 @@ pub(super) fn model(
 struct ModelBuild<'a> {
     net: &'a GraphView<'a>,
     builder: Builder,
-    /// The layer that makes a tensor.
     layers: HashMap<TensorId, LayerId>,
     /// Names that are taken, and how often each was asked for.
     names: HashMap<String, u32>,
@@ -142,7 +140,6 @@ impl ModelBuild<'_> {
         self.builder.counted(&name, inputs, dims, cost)
     }
 
-    /// Work for one sample.
     fn cost(&mut self, unit: &LayerUnit) -> Cost {
         let mut cost = Cost::default();
         for (kind, amount) in &unit.work {

@@ -36,7 +36,6 @@ pub(crate) fn model(
     Ok(built)
 }
 
-/// All units, by the tensor they make.
 fn units(net: &GraphView<'_>) -> HashMap<TensorId, LayerUnit> {
     let mut units = HashMap::new();
     let mut within: HashSet<NodeId> = HashSet::new();
@@ -65,7 +64,6 @@ fn units(net: &GraphView<'_>) -> HashMap<TensorId, LayerUnit> {
     units
 }
 
-/// The tensors that the outputs depend on.
 fn live(net: &GraphView<'_>, units: &HashMap<TensorId, LayerUnit>) -> HashSet<TensorId> {
     let mut live = HashSet::new();
     let mut waiting: Vec<TensorId> = net.graph.outputs.clone();
@@ -87,7 +85,6 @@ struct LayerUnit {
     node: NodeId,
     /// The layer, if there is an operation for it; its counts have to be those below.
     op: Option<Op>,
-    /// Its inputs that depend on samples.
     inputs: Vec<TensorId>,
     output: TensorId,
     work: Vec<Work>,
@@ -98,7 +95,6 @@ struct LayerUnit {
 }
 
 impl LayerUnit {
-    /// A node as a layer of its own, without parameters.
     fn new(net: &GraphView<'_>, node: NodeId, output: TensorId) -> Self {
         Self {
             node,
@@ -116,7 +112,6 @@ impl LayerUnit {
         self
     }
 
-    /// With the initialisers that these tensors are made of.
     fn parameters(mut self, net: &GraphView<'_>, weight: Option<TensorId>, bias: Option<TensorId>) -> Self {
         let of = |tensor: Option<TensorId>| {
             let parameters = tensor.and_then(|tensor| net.tensor(tensor).parameters());

@@ -61,7 +61,6 @@ impl<'a> GraphView<'a> {
         self.maker[tensor]
     }
 
-    /// The node that makes a tensor, if it is one of this operator.
     pub(super) fn made_by(&self, tensor: TensorId, op: &str) -> Option<NodeId> {
         self.maker(tensor).filter(|id| self.node(*id).op == op)
     }
@@ -71,7 +70,6 @@ impl<'a> GraphView<'a> {
         !self.is_output[tensor] && self.readers[tensor].iter().all(|reader| readers.contains(reader))
     }
 
-    /// The only node that reads a tensor.
     pub(super) fn only_reader(&self, tensor: TensorId) -> Option<NodeId> {
         match self.readers[tensor][..] {
             [reader] if !self.is_output[tensor] => Some(reader),

@@ -7,7 +7,6 @@ use crate::graph::{NodeId, TensorId};
 use crate::tensor::{Size, elements};
 use stepcast_core::model::{Activation, CostKind, Norm, Op};
 
-/// The linear layer that ends with node `id`.
 pub(super) fn linear(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     let node = net.node(id);
     let output = node.output()?;

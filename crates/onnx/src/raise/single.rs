@@ -7,7 +7,6 @@ use crate::operator::{Windows, reduced_axes};
 use crate::tensor::Size;
 use stepcast_core::model::{Activation, Conv2d, CostKind, Norm, Op, Padding, Pool};
 
-/// A node as one layer, for its output `output`.
 pub(super) fn unit(net: &GraphView<'_>, id: NodeId, output: TensorId) -> LayerUnit {
     let node = net.node(id);
     let unit = LayerUnit::new(net, id, output);
@@ -88,7 +87,6 @@ fn all_data(net: &GraphView<'_>, node: &Node) -> bool {
     node.inputs.iter().flatten().all(|id| net.tensor(*id).is_data())
 }
 
-/// Height and width.
 fn pair<T: Copy>(values: &[T]) -> Option<(T, T)> {
     match *values {
         [height, width] => Some((height, width)),

@@ -24,7 +24,6 @@ pub(crate) enum Spacing {
     Doubling,
 }
 
-/// One axis: its scale and its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     title: String,
@@ -81,18 +80,15 @@ impl Axis {
         self.scale.as_ref().map_or(0.5, |(scale, size)| scale.share(value / size))
     }
 
-    /// The values at the ends.
     pub(crate) fn ends(&self) -> (f64, f64) {
         self.scale.as_ref().map_or((0.0, 1.0), |(scale, size)| (scale.ends().0 * size, scale.ends().1 * size))
     }
 
-    /// Width of the widest label.
     fn widest(&self, most: f64) -> f64 {
         self.labels.iter().map(|(_, label)| width(label, "small")).fold(0.0, f64::max).min(most)
     }
 }
 
-/// Two axes in a drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) left: f64,
@@ -122,12 +118,10 @@ impl Frame {
         Self { left, top, width: drawing - left - right.min(60.0), height, across, upwards }
     }
 
-    /// The horizontal position of a value.
     pub(crate) fn x(&self, value: f64) -> f64 {
         self.left + self.across.share(value) * self.width
     }
 
-    /// The vertical position of a value.
     pub(crate) fn y(&self, value: f64) -> f64 {
         self.top + (1.0 - self.upwards.share(value)) * self.height
     }
@@ -206,7 +200,6 @@ impl Frame {
     }
 }
 
-/// Room at the edges of a drawing.
 pub(crate) const EDGE: f64 = 16.0;
 /// From one row of the legend to the next.
 const ROW: f64 = 20.0;
@@ -221,23 +214,18 @@ pub(crate) enum Mark {
     Line(usize, &'static str),
     /// A line of a series with an area around it.
     Band(usize),
-    /// Points of a series.
     Point(Shape, usize),
-    /// Bars of a series.
     Bar(usize),
     /// Bars of a series without its pattern, which would make their text hard to read.
     Plain(usize),
     /// A line in the colour of text, with a class for its dashes.
     Rule(&'static str),
-    /// Cells that are hatched.
     Hatched,
     /// Cells that have no value.
     Missing,
-    /// A cell with a frame.
     Framed,
 }
 
-/// The head of a plot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head {
     pub(crate) title: String,
@@ -247,7 +235,6 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Height in a drawing of this width.
     pub(crate) fn height(&self, across: f64) -> f64 {
         let rows = self.places(across).last().map_or(0.0, |(_, y)| y + ROW);
         self.top() + rows + 6.0
@@ -273,7 +260,6 @@ impl Head {
         self.legend.iter().map(place).collect()
     }
 
-    /// Draws it at the top of a drawing of this width.
     pub(crate) fn draw(&self, svg: &mut Svg, across: f64) {
         let room = across - 2.0 * EDGE;
         svg.words_within(EDGE, 24.0, "title", &self.title, room);

@@ -9,7 +9,6 @@ const RESOLUTION: f64 = 1e-9;
 /// Ranges of more decades than this have ticks at powers of ten only.
 const DECADES_WITH_HALVES: f64 = 3.0;
 
-/// Whether a value can be drawn on some axis.
 pub(crate) fn drawable(value: f64) -> bool {
     value.is_finite() && (value.abs() > EXTREMES.0 || value.abs() <= 0.0) && value.abs() < EXTREMES.1
 }
@@ -29,7 +28,6 @@ enum Kind {
     Logarithmic,
 }
 
-/// An extent and its ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
     low: f64,
@@ -110,7 +108,6 @@ impl Scale {
         }
     }
 
-    /// The ends.
     pub(crate) fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
@@ -147,14 +144,12 @@ fn widened_by_ratio(low: f64, high: f64) -> (f64, f64) {
     if high / low > 1.0 + RESOLUTION { (low, high) } else { (low / 2.0, high * 2.0) }
 }
 
-/// The unit of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unit {
     /// Seconds.
     Time,
     /// Samples per second.
     Rate,
-    /// Bytes.
     Bytes,
     /// Shares of one, read as percent.
     Share,
@@ -166,7 +161,6 @@ pub enum Unit {
 
 /// A quantity that can be drawn along an axis.
 pub trait Figure: Copy + Into<f64> {
-    /// The unit of its values.
     const UNIT: Unit;
 }
 
@@ -310,7 +304,6 @@ mod tests {
         assert!(drawable(0.0) && drawable(-3.0));
     }
 
-    /// Whether a value lies on the axis.
     fn has(scale: &Scale, value: f64) -> bool {
         (-RESOLUTION..=1.0 + RESOLUTION).contains(&scale.share(value))
     }

@@ -6,10 +6,8 @@
 
 use super::*;
 
-/// How many series have colours of their own.
 pub(crate) const SERIES: usize = 8;
 
-/// Colours of one theme.
 struct Theme {
     page: &'static str,
     ink: &'static str,
@@ -34,7 +32,6 @@ const DARK: Theme = Theme {
     series: ["#5bb5f2", "#ff9152", "#3fc79d", "#e596cb", "#dcb43c", "#a9b6c2", "#ada4ff", "#ff8f96"],
 };
 
-/// Rules that are the same on every page.
 const PLAIN: &str = "\
 .plot text { font-family: system-ui, sans-serif; font-size: 12px; }
 .plot .title { font-size: 15px; font-weight: 600; }
@@ -59,7 +56,6 @@ const PLAIN: &str = "\
 .plot .cell.on-light { fill: #000000; }
 ";
 
-/// All styles, as they stand in a drawing.
 pub(crate) fn style() -> String {
     let rules = |theme, within: &str| coloured(theme, within);
     format!(
@@ -146,7 +142,6 @@ const LINES: [&[[f64; 4]]; SERIES] = [
     &[[2.0, 3.0, 4.0, 3.0]],
 ];
 
-/// Defines the patterns of the first `count` series.
 pub(crate) fn define_patterns(svg: &mut Svg, count: usize) {
     let mut text = String::from("<defs>");
     for (number, lines) in LINES.iter().enumerate().take(count) {
@@ -162,7 +157,6 @@ pub(crate) fn define_patterns(svg: &mut Svg, count: usize) {
     svg.raw(&(text + "</defs>"));
 }
 
-/// The fill of a series.
 pub(crate) fn pattern_fill(number: usize) -> String {
     format!("url(#series-{})", number % SERIES)
 }

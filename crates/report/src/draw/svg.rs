@@ -5,7 +5,6 @@
 use super::*;
 use std::fmt::Write;
 
-/// A drawing, growing element by element.
 #[derive(Debug)]
 pub(crate) struct Svg {
     text: String,
@@ -24,7 +23,6 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The shape of a series.
     pub(crate) fn of(series: usize) -> Self {
         const ALL: [Shape; 7] = [
             Shape::Circle,
@@ -39,7 +37,6 @@ impl Shape {
     }
 }
 
-/// The class that colours a series.
 pub(crate) fn series(number: usize) -> String {
     format!("s{}", number % SERIES)
 }
@@ -77,7 +74,6 @@ impl Svg {
         self.raw("</g></svg>");
     }
 
-    /// An element as it is written.
     pub(crate) fn raw(&mut self, element: &str) {
         self.text.push_str(element);
         self.text.push('\n');
@@ -118,7 +114,6 @@ impl Svg {
         }
     }
 
-    /// A line.
     pub(crate) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
         let (x1, y1, x2, y2) = (short(x1), short(y1), short(x2), short(y2));
         self.raw(&format!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"{}/>", classed(class)));
@@ -131,12 +126,10 @@ impl Svg {
         }
     }
 
-    /// An area between points.
     pub(crate) fn polygon(&mut self, points: &[(f64, f64)], class: &str) {
         self.raw(&format!("<path d=\"{}Z\"{}/>", steps(points), classed(class)));
     }
 
-    /// A mark in the colour of `number`.
     pub(crate) fn marker(&mut self, (x, y): (f64, f64), shape: Shape, number: usize) {
         let around = |offsets: &[(f64, f64)]| -> Vec<(f64, f64)> {
             offsets.iter().map(|(right, down)| (x + right, y + down)).collect()
@@ -167,7 +160,6 @@ impl Svg {
         }
     }
 
-    /// Text at a position.
     pub(crate) fn words(&mut self, x: f64, y: f64, class: &str, words: &str) {
         self.words_within(x, y, class, words, f64::INFINITY);
     }
@@ -178,7 +170,6 @@ impl Svg {
         self.text_element(&place, class, words, room);
     }
 
-    /// Text that runs upwards.
     pub(crate) fn upwards(&mut self, x: f64, y: f64, class: &str, words: &str, room: f64) {
         let (x, y) = (short(x), short(y));
         let place = format!("x=\"{x}\" y=\"{y}\"{} transform=\"rotate(-90 {x} {y})\"", classed(class));
@@ -194,7 +185,6 @@ impl Svg {
         self.raw(&format!("<text {place}>{whole}{}</text>", escaped(&shown)));
     }
 
-    /// The whole text.
     pub(crate) fn finish(mut self) -> String {
         self.text.push_str("</g>\n</svg>\n");
         self.text
@@ -220,7 +210,6 @@ pub(crate) fn short(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Escaped text, without control characters.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     // XML has no way to write the last two characters.
@@ -266,7 +255,6 @@ fn char_width(c: char) -> f64 {
     }
 }
 
-/// Width of `words` in pixels, in the font of `class`.
 pub(crate) fn width(words: &str, class: &str) -> f64 {
     words.chars().filter(|c| !c.is_control()).map(char_width).sum::<f64>() * size(class) * weight(class)
 }

@@ -12,21 +12,16 @@ const HEIGHT: f64 = 300.0;
 /// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.72, 56.0);
 
-/// Parts of a step over workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Breakdown {
-    /// The title of the plot.
     pub title: String,
-    /// The method that predicts.
     pub method: String,
     /// In the order in which they are drawn.
     pub columns: Vec<Column>,
 }
 
-/// One number of workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// How many.
     pub workers: u64,
     /// Names and times, from the bottom up.
     pub parts: Vec<(String, Seconds)>,
@@ -46,12 +41,10 @@ impl Breakdown {
         }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
     }
 
-    /// The drawing with this width.
     pub fn svg_of(&self, drawing: f64) -> String {
         let good = |time: &Seconds| drawable(time.get()) && time.get() >= 0.0;
         let mut names: Vec<&str> = Vec::new();

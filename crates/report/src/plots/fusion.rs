@@ -14,39 +14,27 @@ const FIGURES: f64 = 232.0;
 /// Widest name of a rule.
 const NAME: f64 = 230.0;
 
-/// Rules of fusion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FusionComparison {
-    /// The title of the plot.
     pub title: String,
-    /// From top to bottom.
     pub plans: Vec<Plan>,
 }
 
-/// One rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Its name.
     pub rule: String,
-    /// Time of one step.
     pub step: Seconds,
-    /// The exposed communication in it.
     pub exposed: Seconds,
-    /// Messages of one step.
     pub messages: usize,
-    /// How it relates to the scenario.
     pub standing: Standing,
 }
 
 /// How a rule relates to the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// One of the candidates.
     #[default]
     Other,
-    /// The rule of the scenario.
     Own,
-    /// The fastest plan.
     Best,
 }
 
@@ -83,7 +71,6 @@ impl FusionComparison {
         }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         let good = |plan: &&Plan| drawable(plan.step.get()) && plan.step.get() > 0.0;
         let plans: Vec<&Plan> = self.plans.iter().filter(good).collect();

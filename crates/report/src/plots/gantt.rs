@@ -17,17 +17,13 @@ const LANE: (f64, f64) = (17.0, 13.0);
 const GROUP_GAP: f64 = 7.0;
 /// Narrower bars are merged.
 const NARROWEST: f64 = 0.5;
-/// Most lanes that are drawn.
 const MOST_LANES: usize = 400;
-/// Room on the right.
 const RIGHT: f64 = 28.0;
 /// Widest names of groups and lanes.
 const NAMES: (f64, f64) = (110.0, 150.0);
 
-/// A Gantt chart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gantt {
-    /// The title.
     pub title: String,
     /// From top to bottom; those of one group follow each other.
     pub lanes: Vec<Lane>,
@@ -37,7 +33,6 @@ pub struct Gantt {
     pub kinds: Vec<(usize, String)>,
 }
 
-/// One row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lane {
     /// The process that it belongs to: "worker 0".
@@ -46,26 +41,20 @@ pub struct Lane {
     pub name: String,
     /// Lanes of one kind have one colour.
     pub kind: usize,
-    /// In the order of their beginnings.
     pub bars: Vec<Bar>,
 }
 
-/// One operation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bar {
-    /// Its name.
     pub name: String,
     /// What stands in it, if that is not its name.
     pub label: Option<String>,
     /// Its colour, if that is not the colour of its lane.
     pub kind: Option<usize>,
-    /// Begin.
     pub since: Seconds,
-    /// End.
     pub until: Seconds,
 }
 
-/// Bars that are drawn as one.
 struct Merged<'a> {
     since: f64,
     until: f64,
@@ -141,7 +130,6 @@ impl Gantt {
         Self { title: all.title, lanes, kinds, ..Self::default() }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         let lanes = &self.lanes[..self.lanes.len().min(MOST_LANES)];
         let times = lanes.iter().flat_map(|lane| &lane.bars).filter(|bar| good(bar));

@@ -13,13 +13,10 @@ const MARKED: usize = 40;
 /// Numbers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 8.0;
 
-/// The points of a line, from left to right.
 type LinePoints = Vec<(f64, f64)>;
 
-/// Lines over one axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
-    /// The title of the plot.
     pub title: String,
     /// What the horizontal axis shows, and its unit.
     pub across: (String, Unit),
@@ -57,7 +54,6 @@ impl Lines {
         }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         let good = |&(x, y): &(f64, f64)| drawable(x) && drawable(y) && y >= 0.0;
         let lines: Vec<(usize, &str, LinePoints)> = self

@@ -13,31 +13,23 @@ const HEIGHT: f64 = 320.0;
 /// Figures that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 30.0;
 
-/// Time against cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pareto {
-    /// The title of the plot.
     pub title: String,
-    /// The currency of costs.
     pub currency: String,
     /// Configurations that were tried, without those of the front.
     pub candidates: Vec<Choice>,
     /// Configurations of which none is both faster and cheaper, the fastest first.
     pub front: Vec<Choice>,
-    /// The recommended configuration.
     pub chosen: Option<Choice>,
 }
 
-/// One configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// What it is.
     pub name: String,
     /// Its number among all configurations, for pages that let it be chosen.
     pub index: Option<u64>,
-    /// Time of the whole training.
     pub time: Seconds,
-    /// Cost of the whole training.
     pub cost: f64,
 }
 
@@ -86,7 +78,6 @@ impl Pareto {
         }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         let keep =
             |choices: &[Choice]| -> Vec<Choice> { choices.iter().filter(|c| good(c)).cloned().collect() };

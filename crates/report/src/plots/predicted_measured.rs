@@ -9,10 +9,8 @@ const WIDE: f64 = 10.0;
 /// Half the width of the band.
 const TOLERANCE: f64 = 0.1;
 
-/// Predictions against measurements of one quantity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictedMeasured<Q> {
-    /// What was predicted.
     pub title: String,
     /// The quantity's name: "step time".
     pub quantity: String,
@@ -20,28 +18,20 @@ pub struct PredictedMeasured<Q> {
     pub sets: Vec<Set<Q>>,
 }
 
-/// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set<Q> {
-    /// Its name.
     pub name: String,
-    /// The points.
     pub pairs: Vec<Pair<Q>>,
 }
 
-/// One point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair<Q> {
-    /// What it is.
     pub name: String,
-    /// What was measured.
     pub measured: Q,
-    /// What was predicted.
     pub predicted: Q,
 }
 
 impl<Q: Figure> PredictedMeasured<Q> {
-    /// The drawing.
     pub fn svg(&self) -> String {
         let good = |pair: &&Pair<Q>| values(pair).iter().all(|&value| drawable(value) && value > 0.0);
         let pairs = || self.sets.iter().flat_map(|set| &set.pairs).filter(good);
@@ -100,7 +90,6 @@ fn values<Q: Figure>(pair: &Pair<Q>) -> [f64; 2] {
     [pair.measured.into(), pair.predicted.into()]
 }
 
-/// The relative error of the prediction.
 fn error<Q: Figure>(pair: &Pair<Q>) -> f64 {
     let [measured, predicted] = values(pair);
     predicted / measured - 1.0

@@ -11,17 +11,13 @@ const TILE: (f64, f64) = (22.0, 4.0);
 const GAPS: (f64, f64) = (6.0, 18.0);
 /// Height of the names of columns.
 const NAMES: f64 = 16.0;
-/// Widest name of a row.
 const WIDEST: f64 = 70.0;
 
-/// A grid of ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RankGrid {
-    /// The title of the plot.
     pub title: String,
     /// What rows, columns and blocks are.
     pub note: String,
-    /// Names of the values that colours stand for, by value.
     pub values: Vec<String>,
     /// Names of the columns of blocks; none where some are left out.
     pub columns: Vec<Option<String>>,
@@ -35,12 +31,9 @@ pub struct RankGrid {
     pub blocks: Vec<Vec<Tile>>,
 }
 
-/// One rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
-    /// Its value of the role that is shown.
     pub value: u64,
-    /// All about it.
     pub words: String,
 }
 
@@ -56,12 +49,10 @@ fn places(names: &[Option<String>], from: f64, size: f64) -> (Vec<f64>, f64) {
 }
 
 impl RankGrid {
-    /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
     }
 
-    /// The drawing with this width.
     pub fn svg_of(&self, drawing: f64) -> String {
         let shown = |names: &[Option<String>]| names.iter().flatten().count();
         let blocks = shown(&self.columns) * shown(&self.rows);
@@ -140,7 +131,6 @@ const BLOCK: (u64, u64) = (16, 4);
 /// Most tiles side by side, and most rows of tiles.
 const MOST: (u64, u64) = (24, 16);
 
-/// The name of a role.
 pub fn role_name(role: Role) -> &'static str {
     match role {
         Role::Pipeline => "stage",

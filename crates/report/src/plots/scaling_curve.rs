@@ -23,16 +23,12 @@ const WIDE: f64 = 64.0;
 const ROW: f64 = 16.0;
 const BESIDE: f64 = 6.0;
 
-/// Throughput over workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScalingCurve {
-    /// The title of the plot.
     pub title: String,
-    /// The method that predicts.
     pub method: String,
     /// Predictions, in the order of workers.
     pub points: Vec<Point>,
-    /// Measurements.
     pub measured: Vec<Measured>,
     /// Workers of the scenario's cluster.
     pub here: Option<u32>,
@@ -43,11 +39,8 @@ pub struct ScalingCurve {
 /// One number of workers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// How many.
     pub workers: u32,
-    /// The prediction.
     pub throughput: SamplesPerSec,
-    /// Its interval.
     pub low_high: Option<[SamplesPerSec; 2]>,
     /// The sum of what all of them would do alone.
     pub ideal: Option<SamplesPerSec>,
@@ -56,9 +49,7 @@ pub struct Point {
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Number of workers.
     pub workers: u32,
-    /// Samples per second.
     pub throughput: SamplesPerSec,
 }
 
@@ -81,12 +72,10 @@ impl ScalingCurve {
         }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
     }
 
-    /// The drawing with this width.
     pub fn svg_of(&self, drawing: f64) -> String {
         let points: Vec<&Point> =
             self.points.iter().filter(|point| point.workers > 0 && good(point.throughput)).collect();
@@ -203,7 +192,6 @@ fn beside(svg: &mut Svg, frame: &Frame, (x, y): (f64, f64), class: &str, words: 
     }
 }
 
-/// The visible part of the ideal.
 fn ideals(frame: &Frame, points: &[&Point]) -> Vec<Vec<(f64, f64)>> {
     let place = |point: &&Point| Some((frame.x(point.workers.into()), frame.y(ideal(point)?)));
     frame.visible(&points.iter().filter_map(place).collect::<Vec<_>>())

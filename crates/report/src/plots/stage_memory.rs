@@ -12,14 +12,10 @@ const HEIGHT: f64 = 280.0;
 /// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.72, 56.0);
 
-/// Memory of all stages.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StageMemory {
-    /// The title of the plot.
     pub title: String,
-    /// Memory of a device.
     pub capacity: Bytes,
-    /// Names of the parts, from the bottom up.
     pub parts: Vec<String>,
     /// What a rank of every stage holds of each part.
     pub stages: Vec<Vec<Bytes>>,
@@ -64,12 +60,10 @@ impl StageMemory {
         }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
     }
 
-    /// The drawing with this width.
     pub fn svg_of(&self, drawing: f64) -> String {
         let good = |size: &Bytes| drawable(size.get()) && size.get() > 0.0;
         let total =

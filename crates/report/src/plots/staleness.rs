@@ -7,10 +7,8 @@ const HEIGHT: f64 = 260.0;
 /// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.8, 48.0);
 
-/// How often each staleness occurs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Staleness {
-    /// The title of the plot.
     pub title: String,
     /// Shares, from a staleness of 0 on.
     pub shares: Vec<f64>,
@@ -24,7 +22,6 @@ pub struct Staleness {
 const COUNTED: usize = 64;
 
 impl Staleness {
-    /// The staleness of gradients, if the prediction is simulated.
     pub fn from_prediction(prediction: &Prediction, name: &str) -> Option<Self> {
         let simulation = prediction.simulation.as_ref()?;
         Some(Self {
@@ -35,12 +32,10 @@ impl Staleness {
         })
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         self.svg_of(WIDTH)
     }
 
-    /// The drawing with this width.
     pub fn svg_of(&self, drawing: f64) -> String {
         let good = |share: &f64| (0.0..=1.0).contains(share);
         let highest = self.shares.iter().copied().filter(good).fold(0.0, f64::max);

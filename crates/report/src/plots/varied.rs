@@ -27,9 +27,7 @@ pub(super) const TOO_LARGE: &str = "does not fit into memory";
 /// A figure over the values of one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Varied<Q> {
-    /// The title of the plot.
     pub title: String,
-    /// The key.
     pub key: String,
     /// The figure's name: "throughput".
     pub quantity: String,
@@ -37,12 +35,10 @@ pub struct Varied<Q> {
     pub points: Vec<(String, Option<Q>)>,
     /// Which of them do not fit into memory; all fit beyond its end.
     pub too_large: Vec<bool>,
-    /// The index of the best one.
     pub best: Option<usize>,
 }
 
 impl<Q: Figure> Varied<Q> {
-    /// The drawing.
     pub fn svg(&self) -> String {
         let figures: Vec<Option<f64>> = self.points.iter().map(|(_, figure)| shown(*figure)).collect();
         let Some((_, high)) = extent(figures.iter().flatten().copied()) else {
@@ -174,7 +170,6 @@ const NARROWEST: f64 = 600.0;
 /// A figure over the values of two keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedPair<Q> {
-    /// The title of the plot.
     pub title: String,
     /// The figure's name: "throughput".
     pub quantity: String,
@@ -186,12 +181,10 @@ pub struct VariedPair<Q> {
     pub figures: Vec<Option<Q>>,
     /// Which of them do not fit into memory; all fit beyond its end.
     pub too_large: Vec<bool>,
-    /// The index of the best one.
     pub best: Option<usize>,
 }
 
 impl<Q: Figure> VariedPair<Q> {
-    /// The drawing.
     pub fn svg(&self) -> String {
         let cells = self.across.1.len() * self.upwards.1.len();
         let shown = |figure: &Option<Q>| figure.map(Into::into).filter(|&f: &f64| drawable(f) && f > 0.0);
@@ -269,7 +262,6 @@ pub enum SweptFigure {
 }
 
 impl SweptFigure {
-    /// Every figure with the name that chooses it.
     pub const NAMES: [&str; 6] =
         ["throughput", "step-time", "gradient-time", "update-time", "minibatch", "kernels"];
     const ALL: [Self; 6] = [
@@ -281,7 +273,6 @@ impl SweptFigure {
         Self::Kernels,
     ];
 
-    /// The figure of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().position(|known| *known == name).map(|place| Self::ALL[place])
     }
@@ -318,14 +309,10 @@ pub struct Swept {
     points: Vec<Option<Point>>,
 }
 
-/// What is drawn of a point.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// The figure.
     pub value: f64,
-    /// Whether it fits into the memory of every device.
     pub fits: bool,
-    /// The gradient by its kernels.
     pub kernels: Vec<GradientKernel>,
 }
 
@@ -348,7 +335,6 @@ impl Swept {
         Some(Self { figure, first: key(first), second: second.map(key), grid, points: vec![None; points] })
     }
 
-    /// Keeps a row.
     pub fn see(&mut self, row: &SweepRow) {
         if let Ok(index) = usize::try_from(row.index) {
             let point = |figures: &PointFigures| {

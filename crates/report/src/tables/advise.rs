@@ -4,7 +4,6 @@ use crate::format::{duration, money, percent};
 use crate::table::Table;
 use stepcast_study::advise::{ExperimentKind, ExperimentReport, MeasurementAdvice};
 
-/// An experiment in words.
 fn named(experiment: &ExperimentReport) -> String {
     let what = match experiment.kind {
         ExperimentKind::Gpu => "the kit",
@@ -14,7 +13,6 @@ fn named(experiment: &ExperimentReport) -> String {
     format!("{what} on {}", experiment.machines)
 }
 
-/// The advice in a sentence or two.
 pub fn verdict(advice: &MeasurementAdvice) -> String {
     let currency = &advice.currency;
     let amount = |value: f64| format!("{} {currency}", money(value));
@@ -37,7 +35,6 @@ pub fn verdict(advice: &MeasurementAdvice) -> String {
     }
 }
 
-/// The offers.
 pub fn candidates(advice: &MeasurementAdvice) -> Table {
     let is_timed = advice.candidates.iter().any(|candidate| candidate.in_time.is_some());
     let mut columns = vec!["offer", "#expected cost", "#±", "#time", "#cheapest"];
@@ -58,7 +55,6 @@ pub fn candidates(advice: &MeasurementAdvice) -> Table {
     table
 }
 
-/// The experiments.
 pub fn experiments(advice: &MeasurementAdvice) -> Table {
     let mut table = Table::new("Experiments", ["experiment", "#time", "#price", "#saves", "#gain"]);
     for experiment in &advice.experiments {

@@ -7,7 +7,6 @@ use stepcast_core::machine::{Device, DeviceKind, Machine, Network};
 use stepcast_core::quantity::FlopsPerSec;
 use stepcast_study::predict::methods::Listed;
 
-/// All devices, one row each.
 pub fn devices(devices: &Entries<Device>) -> Table {
     let mut table =
         Table::new("", ["name", "kind", "#FP32 peak", "#TF32", "#FP16", "#memory", "#memory rate"]);
@@ -25,7 +24,6 @@ pub fn devices(devices: &Entries<Device>) -> Table {
     table
 }
 
-/// Every figure of one device.
 pub fn device(device: &Device) -> Table {
     let mut table = Table::new("", ["", "~"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
@@ -63,7 +61,6 @@ fn rate(rate: Option<FlopsPerSec>) -> String {
     rate.map_or_else(|| "–".to_owned(), FlopsPerSec::human)
 }
 
-/// All networks, one row each.
 pub fn networks(networks: &Entries<Network>) -> Table {
     let mut table = Table::new("", ["name", "#bandwidth", "#latency", "#payload", "~full name"]);
     for (id, network) in networks {
@@ -78,7 +75,6 @@ pub fn networks(networks: &Entries<Network>) -> Table {
     table
 }
 
-/// Every figure of one network.
 pub fn network(network: &Network) -> Table {
     let mut table = Table::new("", ["", "~"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
@@ -92,7 +88,6 @@ pub fn network(network: &Network) -> Table {
     table
 }
 
-/// All machines, one row each.
 pub fn machines(machines: &Entries<Machine>) -> Table {
     let mut table = Table::new("", ["name", "devices", "joined by", "network", "~full name"]);
     for (id, machine) in machines {
@@ -107,7 +102,6 @@ pub fn machines(machines: &Entries<Machine>) -> Table {
     table
 }
 
-/// Every part of one machine.
 pub fn machine(machine: &Machine) -> Table {
     let mut table = Table::new("", ["", "~"]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
@@ -125,7 +119,6 @@ pub fn machine(machine: &Machine) -> Table {
     table
 }
 
-/// All methods, one row each.
 pub fn methods(methods: &[Listed]) -> Table {
     let mut table = Table::new("", ["method", "~models", "~source"]);
     for method in methods {

@@ -9,7 +9,6 @@ use stepcast_study::check::{Check, RunningForecast, Slowness, StepDistribution, 
 /// Causes with a smaller share are left to JSON.
 const NOTICED: f64 = 0.01;
 
-/// The verdict in one sentence.
 pub fn verdict(check: &Check) -> String {
     let ratio = match check.ratio {
         ratio if ratio >= 1.0 => format!("{} longer than forecast", percent(ratio - 1.0)),
@@ -23,7 +22,6 @@ pub fn verdict(check: &Check) -> String {
     format!("Steps are {ratio}, {place}.")
 }
 
-/// Measured, forecast and corrected steps.
 pub fn steps(check: &Check) -> Table {
     let mut table = Table::new("", ["step", "#time", "~"]);
     let left_out = match check.left_out {
@@ -56,7 +54,6 @@ pub fn steps(check: &Check) -> Table {
     table
 }
 
-/// What may be off, and by how much.
 pub fn suspects(check: &Check, words: Wording) -> Table {
     let mut table = Table::new("What may be off", ["assumed", "#likely", "#alone", "~how to know"]);
     for suspect in check.suspects.iter().filter(|suspect| suspect.share >= NOTICED) {
@@ -71,7 +68,6 @@ pub fn suspects(check: &Check, words: Wording) -> Table {
     table
 }
 
-/// Who is slow, in a sentence.
 pub fn slow_verdict(slow: &Slowness) -> String {
     match slow.causes.first() {
         None => format!("No rank, link or pause stands out among {} ranks.", slow.ranks),
@@ -87,7 +83,6 @@ pub fn slow_verdict(slow: &Slowness) -> String {
     }
 }
 
-/// Every cause of slowness.
 pub fn slowness(slow: &Slowness) -> Table {
     let mut table = Table::new("Who is slow", ["cause", "#slower", "#costs a step", "#gain", "~what to do"]);
     for SlowCause { kind, name, factor, cost, gain } in &slow.causes {
@@ -112,7 +107,6 @@ pub fn slowness(slow: &Slowness) -> Table {
     table
 }
 
-/// The end of a run that is followed.
 pub fn running(running: &RunningForecast, currency: &str) -> Table {
     let mut table = Table::of_figures("The run");
     let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);

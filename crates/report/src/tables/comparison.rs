@@ -6,7 +6,6 @@ use crate::words::Wording;
 use stepcast_core::quantity::Seconds;
 use stepcast_study::predict::compare::{Answer, Comparison};
 
-/// The predictions of the methods that apply.
 pub fn predictions(comparison: &Comparison) -> Table {
     let mut table = Table::new("", ["method", "#step time", "#throughput", "#scaling factor", "bottleneck"]);
     for row in &comparison.rows {

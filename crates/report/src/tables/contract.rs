@@ -5,7 +5,6 @@ use crate::table::Table;
 use std::fmt::Write;
 use stepcast_study::contract::{Acceptance, Contract, Expected, Outcome};
 
-/// The figures that are expected.
 pub fn expected(contract: &Contract) -> Table {
     let mut table = Table::new("Expected", ["figure", "#value", "#90 % interval", "~"]);
     for Expected { name, value, interval, unit } in &contract.expected {
@@ -15,7 +14,6 @@ pub fn expected(contract: &Contract) -> Table {
     table
 }
 
-/// How it is tested, a sentence each.
 pub fn rules(contract: &Contract) -> Vec<String> {
     let terms = &contract.terms;
     let [kept, broken] = contract.usual_steps;
@@ -62,7 +60,6 @@ pub fn page(contract: &Contract, title: &str, scenario: &str, command: &str) -> 
     page
 }
 
-/// The verdict on measured steps.
 pub fn verdict(acceptance: &Acceptance) -> String {
     let Acceptance { outcome, steps, most_steps, mean, agreed } = acceptance;
     let (steps, most) = (several(*steps, "step"), several(*most_steps, "step"));

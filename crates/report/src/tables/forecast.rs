@@ -97,7 +97,6 @@ fn trained(table: &mut Table, training: &Training, epochs: u64) {
     }
 }
 
-/// The figures of a brief answer.
 pub fn brief_figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     let mut table = figures(scenario, forecast);
     table.rows.retain(|row| {
@@ -114,7 +113,6 @@ fn peak(scenario: &Scenario) -> String {
     peak.map_or("the peak rate".to_owned(), |peak| format!("the {} of {precision}", peak.human()))
 }
 
-/// Throughput by number of workers.
 pub fn scaling(forecast: &Forecast) -> Table {
     let mut table = Table::new(
         "Scaling",
@@ -208,7 +206,6 @@ fn as_sure_as(forecast: &Forecast) -> (impl Fn(Seconds) -> String, impl Fn(Sampl
 /// Changes that a brief answer names.
 const MOST_HELPFUL: usize = 3;
 
-/// The changes that help most.
 pub fn most_helpful(forecast: &Forecast) -> Table {
     let mut table = Table::of_figures("What would help most");
     let (step, rate) = as_sure_as(forecast);

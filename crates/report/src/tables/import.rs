@@ -12,7 +12,6 @@ use stepcast_trace::{
 /// Rows of a format's own table that are shown.
 const MOST_ROWS: usize = 40;
 
-/// All tables that have rows.
 pub fn all(overview: &Overview) -> Vec<Table> {
     let mut tables = match &overview.contents {
         ContentFigures::Profile(steps) => {
@@ -75,7 +74,6 @@ fn value(value: &SummaryValue) -> String {
     }
 }
 
-/// What a mean step uses.
 fn resources(steps: &StepFigures) -> Table {
     let mut table = Table::new("", ["resource", "#operations", "#bytes", "#busy", "~"]);
     for usage in &steps.resources {

@@ -5,7 +5,6 @@ use crate::table::Table;
 use crate::words::Hint;
 use stepcast_study::explore::map::{Cell, Map};
 
-/// Rows of the ranking.
 const SHOWN: usize = 12;
 
 /// The ranking, the fastest first; without rows where no condition has an admissible minibatch.
@@ -40,7 +39,6 @@ pub fn ranking(map: &Map) -> Table {
     table
 }
 
-/// What was mapped, and how much of it is admissible.
 pub fn summary(map: &Map) -> String {
     let ends = |numbers: &[u32]| match numbers {
         [only] => only.to_string(),

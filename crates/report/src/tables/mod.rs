@@ -31,5 +31,4 @@ fn thinned<T>(all: &[T], most: usize) -> Vec<&T> {
     }
 }
 
-/// Characters of the longest bar.
 const BAR: usize = 24;

@@ -3,10 +3,9 @@
 use crate::format::{count, difference, percent};
 use crate::table::Table;
 use stepcast_core::model::zoo::ZooModel;
-use stepcast_core::model::{Activation, Conv2d, Counting, Model, Norm, Op, Padding, Pool};
+use stepcast_core::model::{Conv2d, Counting, LayerFile, Model, Norm, Op, Padding};
 use stepcast_core::quantity::{Bytes, Flops};
 
-/// All models, one row each.
 pub fn list(models: &[(&ZooModel, Model)]) -> Table {
     let mut table = Table::new("", ["name", "#parameters", "#GFLOP/sample", "#tensors", "input", "~source"]);
     for (entry, model) in models {
@@ -31,7 +30,6 @@ fn citation(source: &str) -> &str {
     first.strip_prefix("layout of ").unwrap_or(first)
 }
 
-/// Billions of operations.
 fn giga(operations: Flops) -> String {
     format!("{:.3}", operations.get() / 1e9)
 }
@@ -131,40 +129,31 @@ fn layers(model: &Model) -> Table {
 
 /// The operation of a layer, such as "conv2d 3×3, stride 2".
 pub fn describe(op: &Op) -> String {
+    let name = LayerFile::from_op(op).op;
     match op {
-        Op::Input => "input".to_owned(),
         Op::Conv2d(conv) => convolution(conv),
         Op::Linear { bias, tied, .. } => {
-            with("linear", [(!bias).then_some("no bias"), tied.then_some("tied")].into_iter().flatten())
+            with(&name, [(!bias).then_some("no bias"), tied.then_some("tied")].into_iter().flatten())
         }
-        Op::Pool { kind, kernel, stride, padding, ceil } => {
-            let name = format!("{}-pool {}", pool(*kind), window(*kernel));
+        Op::Pool { kernel, stride, padding, ceil, .. } => {
             let stride = (stride != kernel).then(|| format!("stride {}", square(*stride)));
             let parts = [stride, surroundings(*padding), ceil.then(|| "ceil".to_owned())];
-            with(&name, parts.into_iter().flatten())
+            with(&format!("{name} {}", window(*kernel)), parts.into_iter().flatten())
         }
-        Op::AdaptivePool { kind, size: (1, 1) } => format!("global-{}-pool", pool(*kind)),
-        Op::AdaptivePool { kind, size } => format!("adaptive-{}-pool to {}", pool(*kind), window(*size)),
-        Op::Normalise(Norm::Batch { affine }) => with("batch-norm", (!affine).then_some("not affine")),
-        Op::Normalise(Norm::Layer { affine }) => with("layer-norm", (!affine).then_some("not affine")),
-        Op::Normalise(Norm::LocalResponse { depth }) => format!("local-response-norm, depth {depth}"),
-        Op::Activate(activation) => non_linearity(*activation).to_owned(),
-        Op::Embedding { count, width, sparse: false } => format!("embedding {count}×{width}"),
-        Op::Embedding { count, width, sparse: true } => format!("sparse embedding {count}×{width}"),
-        Op::PositionEmbedding { count } => format!("position-embedding, {count} rows"),
-        Op::ClassToken => "class-token".to_owned(),
+        Op::AdaptivePool { size, .. } if *size != (1, 1) => format!("{name} to {}", window(*size)),
+        Op::Normalise(Norm::Batch { affine } | Norm::Layer { affine }) => {
+            with(&name, (!affine).then_some("not affine"))
+        }
+        Op::Normalise(Norm::LocalResponse { depth }) => format!("{name}, depth {depth}"),
+        Op::Embedding { count, width, sparse: false } => format!("{name} {count}×{width}"),
+        Op::Embedding { count, width, sparse: true } => format!("sparse {name} {count}×{width}"),
+        Op::PositionEmbedding { count } => format!("{name}, {count} rows"),
         Op::Attention { heads, causal } => {
-            with(&format!("attention, {heads} heads"), causal.then_some("causal"))
+            with(&format!("{name}, {heads} heads"), causal.then_some("causal"))
         }
-        Op::Add => "add".to_owned(),
-        Op::Multiply => "multiply".to_owned(),
-        Op::Concat => "concat".to_owned(),
-        Op::Flatten => "flatten".to_owned(),
-        Op::Dropout => "dropout".to_owned(),
-        Op::ToSequence => "to-sequence".to_owned(),
-        Op::SelectToken { index } => format!("select-token {index}"),
-        Op::Shortcut { stride, .. } => with("shortcut", (*stride != 1).then(|| format!("stride {stride}"))),
-        Op::Counted(_) => "counted".to_owned(),
+        Op::SelectToken { index } => format!("{name} {index}"),
+        Op::Shortcut { stride, .. } => with(&name, (*stride != 1).then(|| format!("stride {stride}"))),
+        _ => name,
     }
 }
 
@@ -202,25 +191,5 @@ fn surroundings(padding: Padding) -> Option<String> {
         Padding::Explicit { top, bottom, left, right } => {
             Some(format!("padding {top},{bottom},{left},{right}"))
         }
-    }
-}
-
-fn pool(kind: Pool) -> &'static str {
-    match kind {
-        Pool::Max => "max",
-        Pool::Average => "average",
-    }
-}
-
-fn non_linearity(activation: Activation) -> &'static str {
-    match activation {
-        Activation::Sigmoid => "sigmoid",
-        Activation::Tanh => "tanh",
-        Activation::Relu => "relu",
-        Activation::Relu6 => "relu6",
-        Activation::Gelu => "gelu",
-        Activation::Silu => "silu",
-        Activation::Hardswish => "hardswish",
-        Activation::Softmax => "softmax",
     }
 }

@@ -15,10 +15,8 @@ use stepcast_study::explore::plan::{
 };
 use stepcast_study::predict::layout::{Layout, Role};
 
-/// Rows of the front that are shown.
 const FRONT: usize = 10;
 
-/// Values of one property that are shown.
 const VALUES: usize = 6;
 
 /// What was looked at and what is known about the optimum.
@@ -65,7 +63,6 @@ pub fn summary(report: &PlanReport) -> String {
     )
 }
 
-/// The best plan.
 pub fn best(report: &PlanReport) -> Table {
     let mut table = Table::of_figures("Best plan");
     let best = &report.best;
@@ -164,7 +161,6 @@ pub fn stages(report: &PlanReport) -> Option<Table> {
     Some(table)
 }
 
-/// The whole run.
 pub fn training(training: &Training, report: &PlanReport) -> Table {
     let currency = &report.currency;
     let mut table = Table::of_figures("Training");
@@ -333,7 +329,6 @@ pub fn front(report: &PlanReport) -> Table {
     table
 }
 
-/// The machines of a plan: their number, and their name where there are several kinds.
 fn machines(entry: &Entry) -> String {
     if entry.machine.is_some() { entry.machines.clone() } else { count(entry.nodes) }
 }
@@ -374,7 +369,6 @@ fn nearest(values: &[FamilyReport]) -> &[FamilyReport] {
     &values[from..values.len().min(from + VALUES)]
 }
 
-/// How many ranks there are, and how they are divided.
 pub fn layout_summary(layout: &Layout) -> String {
     let kinds = [
         (layout.tensor, "tensor ranks"),
@@ -389,7 +383,6 @@ pub fn layout_summary(layout: &Layout) -> String {
     format!("{} on {machines}{split}.", several(layout.ranks, "rank"))
 }
 
-/// One row for each kind of groups.
 pub fn groups(layout: &Layout) -> Table {
     let mut table = Table::new("Groups", ["of", "#ranks", "#groups", "#on a machine", "#machines"]);
     for group in &layout.groups {

@@ -22,7 +22,6 @@ pub fn summary(before: &ScalingFigures) -> String {
     }
 }
 
-/// All tables that have rows.
 pub fn all(report: &ReplacementReport) -> Vec<Table> {
     let mut tables = vec![exposed(&report.layers)];
     if let Some(replacement) = &report.replacement {

@@ -11,7 +11,6 @@ use crate::words::Hint;
 use stepcast_core::quantity::Seconds;
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
 
-/// Rows of the front that are shown.
 const FRONT: usize = 12;
 
 fn title(report: &SearchReport) -> String {
@@ -73,7 +72,6 @@ pub fn configuration(entry: &Entry) -> String {
     devices.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// The best configurations in order.
 pub fn best(report: &SearchReport) -> Table {
     let rows = &report.best;
     let trains = rows.iter().any(|row| row.figures.training.is_some());
@@ -138,7 +136,6 @@ pub fn front(report: &SearchReport) -> Table {
     table
 }
 
-/// How many configurations each constraint excludes.
 pub fn constraints(report: &SearchReport) -> Table {
     let mut table = Table::new("Constraints", ["constraint", "#excludes", "#alone", "~"]);
     for row in &report.constraints {

@@ -15,7 +15,6 @@ const RARE: f64 = 0.0005;
 /// The last value that is counted by itself; the histogram's entry for it holds all larger values too.
 const LAST: usize = 63;
 
-/// Resources that are listed.
 const MOST_RESOURCES: usize = 16;
 
 /// The tables of a simulation; the histogram only where staleness varies.
@@ -67,7 +66,6 @@ fn spreads(simulation: &Simulation) -> Table {
     table
 }
 
-/// Whole numbers without decimals.
 fn ratio_or_whole(value: f64) -> String {
     match value.fract().abs() < 1e-9 && (0.0..1e15).contains(&value) {
         true => count(value as u64),
@@ -115,7 +113,6 @@ fn accumulate(sum: &mut f64, share: f64) -> f64 {
     *sum
 }
 
-/// The busiest resources.
 fn usage(simulation: &Simulation) -> Table {
     let mut table = Table::new("How busy resources are", ["resource", "#used", "|"]);
     for usage in simulation.usage.iter().take(MOST_RESOURCES) {

@@ -126,7 +126,6 @@ pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
     table
 }
 
-/// Rows that are shown.
 const SHOWN: usize = 40;
 
 /// The first rows of a sweep, and what is known about all of them.
@@ -138,7 +137,6 @@ pub struct FirstRows {
     refused: u64,
     /// Points that do not fit into memory.
     too_large: u64,
-    /// Points with each warning, by its code.
     warnings: BTreeMap<&'static str, u64>,
     /// Why the first of the refused points was refused.
     refusal: Option<String>,
@@ -161,7 +159,6 @@ impl FirstRows {
         }
     }
 
-    /// Takes the next row.
     pub fn see(&mut self, row: SweepRow) {
         self.seen += 1;
         let rate = |row: &SweepRow| row.answer.as_ref().map_or(0.0, |figures| figures.throughput.get());
@@ -185,12 +182,10 @@ impl FirstRows {
         }
     }
 
-    /// The rows that are shown.
     pub fn rows(&self) -> &[SweepRow] {
         &self.rows
     }
 
-    /// How many points were predicted.
     pub fn predicted(&self) -> u64 {
         self.seen - self.refused
     }

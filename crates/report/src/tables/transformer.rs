@@ -9,7 +9,6 @@ use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Mask;
 use stepcast_study::Forecast;
 
-/// One row for each part, the layers' parts with how many there are.
 pub fn parts(shape: &Transformer) -> Table {
     let columns = ["part", "#parameters", "#layers", "#together", "#share", "~divided by"];
     let mut table = Table::new("", columns);

@@ -45,12 +45,10 @@ impl Coordinator {
         }
     }
 
-    /// Steps that a worker has ended.
     pub(crate) fn done(&self, worker: u32) -> u64 {
         self.done[worker as usize]
     }
 
-    /// Steps that each worker has ended.
     pub(crate) fn steps(&self) -> &[u64] {
         &self.done
     }

@@ -8,7 +8,6 @@ use super::observe::Observer;
 use super::state::Engine;
 use crate::program::Program;
 
-/// No worker.
 const NONE: u32 = u32::MAX;
 
 /// Which workers stand for others.
@@ -16,7 +15,6 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Folds {
     /// Workers that are to begin a step at this moment.
     ready: Vec<u32>,
-    /// Those that begin it, with what they have drawn.
     drawn: Vec<Drawn>,
     /// By worker: the next of those that are simulated together with it.
     next: Vec<u32>,

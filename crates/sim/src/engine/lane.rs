@@ -12,13 +12,10 @@ use std::collections::VecDeque;
 pub enum Station {
     /// The lane alone is served, with this many units of work a second.
     Own(f64),
-    /// An equally shared pool.
     Pool(u32),
     /// Links, shared max-min fairly.
     Links(Route),
-    /// A TCP connection of a worker.
     Tcp {
-        /// The worker at its end.
         worker: u32,
         /// To the server, or from it.
         up: bool,
@@ -38,7 +35,6 @@ pub enum Requeue {
 /// Which stream a lane serves next when several wait (errata 3.2, ambiguity b).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamOrder {
-    /// In order of arrival.
     #[default]
     Fifo,
     /// Streams that have not been served yet overtake those that wait for their second service.
@@ -53,7 +49,6 @@ pub struct Streams {
     pub window: f64,
     /// When the rest rejoins the queue.
     pub requeue: Requeue,
-    /// Which stream is served next.
     pub order: StreamOrder,
 }
 
@@ -79,9 +74,7 @@ pub enum Discipline {
 /// A lane, as a builder describes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LaneSpec {
-    /// How it serves its queue.
     pub discipline: Discipline,
-    /// What serves it.
     pub station: Station,
     /// Seconds that pass before every operation's first unit of work.
     pub startup: f64,
@@ -114,11 +107,9 @@ pub(crate) struct Chunk {
     pub(crate) since: f64,
     /// Whether the start-up time still runs.
     pub(crate) starting: bool,
-    /// Whether more of the job is to come.
     pub(crate) more: bool,
 }
 
-/// A lane at work.
 #[derive(Debug, Clone)]
 pub(crate) struct Lane {
     pub(crate) spec: LaneSpec,

@@ -29,7 +29,6 @@ use state::Engine;
 /// When a simulation ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Steps after which a worker stops.
     pub steps_per_worker: u64,
     /// Steps of the slowest worker after which all workers stop.
     pub steps_of_slowest: u64,
@@ -51,12 +50,10 @@ impl Limits {
     }
 }
 
-/// Why a simulation ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
     /// All workers did their steps, or the slowest did.
     Completed,
-    /// The simulated time was up.
     TimeLimit,
     /// The engine has done as much work as it may.
     EffortLimit,
@@ -64,22 +61,16 @@ pub enum End {
     Deadlock(Vec<(u32, String)>),
 }
 
-/// What a simulation leaves behind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Why it ended.
     pub end: End,
     /// Simulated seconds.
     pub time: f64,
-    /// Operations that ended.
     pub operations: u64,
-    /// Steps that ended.
     pub steps: u64,
     /// Share of the time during which each lane was busy.
     pub lane_busy: Vec<f64>,
-    /// Share of each pool's capacity that was used.
     pub pool_used: Vec<f64>,
-    /// Share of each port's capacity that was used.
     pub port_used: Vec<f64>,
     /// Share of the server's port that TCP used, down and up.
     pub tcp_used: [f64; 2],
@@ -97,7 +88,6 @@ pub fn run<O: Observer>(
     Ok(run.outcome(end))
 }
 
-/// A run that can be continued.
 pub struct Run<'a, O> {
     engine: Engine<'a, O>,
 }
@@ -130,7 +120,6 @@ impl<'a, O: Observer> Run<'a, O> {
         self.engine.effort()
     }
 
-    /// Steps that each worker has ended.
     pub fn steps(&self) -> &[u64] {
         self.engine.coordinator.steps()
     }
@@ -140,12 +129,10 @@ impl<'a, O: Observer> Run<'a, O> {
         self.engine.coordinator.put_ahead(worker, steps);
     }
 
-    /// What has observed the run.
     pub fn observer(&self) -> &O {
         &self.engine.observer
     }
 
-    /// The same, to be changed.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.engine.observer
     }

@@ -3,18 +3,14 @@
 /// A station that lanes share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shared {
-    /// An equally shared pool.
     Pool(u32),
-    /// A port that links cross.
     Port(u32),
-    /// All TCP connections of one direction.
     Tcp {
         /// To the server, or from it.
         up: bool,
     },
 }
 
-/// Is shown every event of a run.
 pub trait Observer {
     /// Whether loads and queues are shown too, which slows the engine down more than the rest.
     const LEVELS: bool = false;
@@ -28,7 +24,6 @@ pub trait Observer {
     /// From `at` on, this many operations wait in a lane, the one being served apart.
     fn waiting(&mut self, _lane: u32, _at: f64, _operations: u32) {}
 
-    /// A chunk of an operation was served.
     fn chunk(&mut self, _worker: u32, _op: u32, _lane: u32, _since: f64, _until: f64) {}
 
     /// Workers negotiated what to send next.
@@ -72,11 +67,8 @@ impl Observer for Blind {}
 /// One step of one worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepRecord {
-    /// The worker.
     pub worker: u32,
-    /// When it began.
     pub since: f64,
-    /// When it ended.
     pub until: f64,
     /// Updates that other workers made in between.
     pub stale: u64,
@@ -85,7 +77,6 @@ pub struct StepRecord {
 /// Keeps all steps, in the order in which they end.
 #[derive(Debug, Clone, Default)]
 pub struct Steps {
-    /// The steps.
     pub records: Vec<StepRecord>,
 }
 
@@ -98,48 +89,35 @@ impl Observer for Steps {
 /// One served chunk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChunkRecord {
-    /// The worker.
     pub worker: u32,
-    /// The operation.
     pub op: u32,
-    /// The lane that served it.
     pub lane: u32,
-    /// When it began.
     pub since: f64,
-    /// When it ended.
     pub until: f64,
 }
 
 /// The load of a station from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadRecord {
-    /// The station.
     pub of: Shared,
-    /// From when.
     pub at: f64,
     /// Share of the capacity that is used.
     pub share: f64,
-    /// Customers that use it.
     pub customers: u32,
 }
 
 /// The length of a lane's queue from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueRecord {
-    /// The lane.
     pub lane: u32,
-    /// From when.
     pub at: f64,
-    /// Operations that wait.
     pub operations: u32,
 }
 
 /// Keeps all steps, chunks and levels: a timeline.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// The steps.
     pub steps: Steps,
-    /// The chunks, in the order in which they end.
     pub chunks: Vec<ChunkRecord>,
     /// Loads, in order of time for each; of several at one moment the last holds.
     pub loads: Vec<LoadRecord>,
@@ -173,7 +151,6 @@ impl Observer for Timeline {
 pub struct Window {
     /// From when, in simulated seconds.
     pub since: f64,
-    /// Until when.
     pub until: f64,
 }
 
@@ -202,7 +179,6 @@ impl Window {
         self.rate(records, |_| 1.0)
     }
 
-    /// The same for what each step is worth.
     pub fn rate(&self, records: &[StepRecord], worth: impl Fn(&StepRecord) -> f64) -> f64 {
         let share = |record: &StepRecord| {
             let inside = record.until.min(self.until) - record.since.max(self.since);
@@ -234,7 +210,6 @@ impl Window {
         series
     }
 
-    /// The steps that end within it.
     pub fn ending<'a>(&'a self, records: &'a [StepRecord]) -> impl Iterator<Item = &'a StepRecord> {
         records.iter().filter(|record| record.until > self.since && record.until <= self.until)
     }

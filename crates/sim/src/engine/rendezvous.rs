@@ -36,7 +36,6 @@ pub enum Launch {
     },
 }
 
-/// A rendezvous, as a builder describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RendezvousSpec {
     /// Number of workers, as all take part.
@@ -47,11 +46,9 @@ pub struct RendezvousSpec {
     pub curve: Curve,
 }
 
-/// A rendezvous at work.
 #[derive(Debug, Clone)]
 pub(crate) struct Rendezvous {
     pub(crate) spec: RendezvousSpec,
-    /// The lanes that serve it.
     pub(crate) lanes: Vec<u32>,
     /// By operation: how many workers have arrived at it.
     arrived: Vec<u32>,
@@ -60,7 +57,6 @@ pub(crate) struct Rendezvous {
     in_cycle: usize,
     /// Whether the negotiation of the cycle under way is still to come.
     negotiates: bool,
-    /// The earliest beginning of the next cycle.
     next_cycle: f64,
     began: f64,
 }
@@ -68,16 +64,17 @@ pub(crate) struct Rendezvous {
 /// What a lane of a rendezvous does next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Next {
-    /// Nothing is ready.
     Idle,
     /// It waits for the beginning of a cycle.
     At(f64),
     /// It serves operations for `time` seconds, after `before` seconds of negotiation.
-    Serve { time: f64, before: f64 },
+    Serve {
+        time: f64,
+        before: f64,
+    },
 }
 
 impl Rendezvous {
-    /// Every rendezvous of a program.
     pub(crate) fn all(program: &Program, seed: u64) -> Vec<Self> {
         let lanes = |which: u32| {
             let serves =
@@ -164,7 +161,6 @@ impl Rendezvous {
         self.began = now;
     }
 
-    /// What was served has ended.
     pub(crate) fn ended(&mut self, now: f64) {
         if let Launch::Cycles { length, .. } = self.spec.launch {
             self.next_cycle = now.max(self.began + length);

@@ -62,13 +62,11 @@ impl Schedule {
         self.sequence
     }
 
-    /// The earliest event.
     #[inline(always)]
     pub(super) fn first(&self) -> Option<(Due, Slot)> {
         self.heap.first().map(|(due, index)| (due, self.slot(index)))
     }
 
-    /// Sets or moves the event of a slot.
     #[inline(always)]
     pub(super) fn set(&mut self, slot: Slot, time: f64, sequence: u64) {
         self.heap.set(self.index(slot), Due { time, sequence });
@@ -83,13 +81,11 @@ impl Schedule {
         }
     }
 
-    /// Removes the event of a slot, if there is one.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: Slot) {
         self.heap.remove(self.index(slot));
     }
 
-    /// Whether a slot has an event.
     #[inline(always)]
     pub(super) fn contains(&self, slot: Slot) -> bool {
         self.heap.contains(self.index(slot))
@@ -138,13 +134,11 @@ impl Heap {
         Self { entries: Vec::with_capacity(slots), position: vec![ABSENT; slots] }
     }
 
-    /// The earliest event.
     #[inline]
     pub(crate) fn first(&self) -> Option<(Due, u32)> {
         self.entries.first().copied()
     }
 
-    /// Sets or moves the event of a slot.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, due: Due) {
         let at = self.position[slot as usize];
@@ -159,13 +153,11 @@ impl Heap {
         if earlier { self.up(at) } else { self.down(at) }
     }
 
-    /// Whether a slot has an event.
     #[inline]
     pub(crate) fn contains(&self, slot: u32) -> bool {
         self.position[slot as usize] != ABSENT
     }
 
-    /// Takes the event of a slot away.
     #[inline]
     pub(crate) fn remove(&mut self, slot: u32) {
         let at = self.position[slot as usize];

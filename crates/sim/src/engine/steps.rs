@@ -21,7 +21,6 @@ impl<O: Observer> Engine<'_, O> {
         (self.sampler.below(worker, choices) as usize, local)
     }
 
-    /// Begins the step at `index` of the steps of a worker's kind.
     pub(super) fn begin_step(&mut self, worker: u32, index: usize, local: bool) {
         let program = self.program;
         let choices = &program.steps[program.kind[worker as usize]];
@@ -153,7 +152,6 @@ impl<O: Observer> Engine<'_, O> {
     }
 }
 
-/// A generator for every worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
     workers: Vec<Pcg64Mcg>,

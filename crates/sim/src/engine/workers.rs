@@ -5,7 +5,6 @@
 use crate::graph::{LocalLane, OpId};
 use crate::program::Program;
 
-/// The current step of every worker.
 #[derive(Debug, Clone)]
 pub(super) struct Workers {
     operations: usize,
@@ -150,7 +149,6 @@ impl Workers {
         self.local[worker as usize]
     }
 
-    /// The lane that a worker's local lane is.
     #[inline]
     pub(super) fn lane(&self, worker: u32, local: LocalLane) -> u32 {
         self.lane_of[worker as usize * self.local_lanes + usize::from(local)]
@@ -202,7 +200,6 @@ impl Versions {
         Self { operations, latest: vec![0; lanes], seen: vec![0; seen] }
     }
 
-    /// An operation that publishes to a lane has ended.
     pub(super) fn publish(&mut self, lane: u32) {
         self.latest[lane as usize] += 1;
     }

@@ -22,19 +22,16 @@ use stepcast_core::quantity::{Bytes, Seconds};
 pub struct Bucket {
     /// The first of its layers, in backward order.
     pub first: usize,
-    /// The last of its layers.
     pub last: usize,
     /// The layer whose backward pass must be over before it is sent: the last, or the one after it if only then it is
     /// known that it does not fit.
     pub after: usize,
-    /// How long it then waits.
     pub wait: Seconds,
 }
 
 /// Which gradients travel together.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Messages {
-    /// Those of each of these buckets.
     Buckets(Vec<Bucket>),
     /// Whatever is ready when a cycle begins.
     Cycles {
@@ -59,14 +56,11 @@ pub struct Interference {
     pub copy_byte: Seconds,
 }
 
-/// All-reduce training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllReduce {
     /// Steps to draw from, one list for each kind of worker; all with the same layers.
     pub passes: Vec<Vec<Pass>>,
-    /// The kind of every worker.
     pub kind: Vec<usize>,
-    /// Which gradients travel together.
     pub messages: Messages,
     /// How long a message takes by its size.
     pub curve: Curve,
@@ -90,7 +84,6 @@ const COMPUTING: LocalLane = 0;
 const WAITING: LocalLane = 1;
 const EXCHANGE: LocalLane = 2;
 
-/// Names of computing.
 const FORWARD: &str = "forward";
 const UPDATE: &str = "update";
 
@@ -103,7 +96,6 @@ fn backward(layer: usize) -> String {
 pub enum Role {
     /// Computing before or after the backward pass, waiting, copying.
     Other,
-    /// The backward pass of a layer.
     Backward(usize),
     /// A message whose first gradients are those of this layer.
     Message(usize),
@@ -120,7 +112,6 @@ impl AllReduce {
         self.operations().iter().map(role).collect()
     }
 
-    /// Names of every worker's local lanes.
     pub fn lane_names(&self) -> Vec<String> {
         let channel = |channel| format!("all-reduce {channel}");
         let fixed = ["worker", "waiting"].map(str::to_owned);
@@ -156,7 +147,6 @@ impl AllReduce {
         if matches!(self.messages, Messages::Cycles { .. }) { 1 } else { self.channels.max(1) }
     }
 
-    /// The program.
     pub fn program(&self) -> Result<Program, ProgramError> {
         let operations = self.operations();
         let graph = self.graph(&operations)?;
@@ -181,7 +171,6 @@ impl AllReduce {
         StepGraph::new(&specs, self.local_lanes())
     }
 
-    /// The work of a step with these times.
     fn work(&self, graph: &StepGraph, operations: &[(OpSpec, Work)], pass: &Pass) -> StepWork {
         // Gradients are packed as soon as they are there, before the backward pass goes on.
         let rank = |(op, (spec, work)): (usize, &(OpSpec, Work))| match work {
@@ -250,7 +239,6 @@ impl AllReduce {
         }
     }
 
-    /// All operations of a step, and what their work is.
     fn operations(&self) -> Vec<(OpSpec, Work)> {
         let Some(pass) = self.passes.iter().flatten().next() else { return Vec::new() };
         let mut list = List::default();

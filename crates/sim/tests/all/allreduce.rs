@@ -24,7 +24,6 @@ fn training(passes: Vec<Pass>, workers: usize, messages: Messages, curve: Curve)
     }
 }
 
-/// The messages of a schedule, as the engine takes them.
 fn messages(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Messages {
     if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
         return Messages::Cycles { length: cycle, threshold, negotiation, phase: Some(0.5) };

@@ -10,7 +10,6 @@ fn op(name: &str, lane: u16, after: &[u32]) -> OpSpec {
     OpSpec { name: name.to_owned(), lane, after: after.to_vec(), releases: None }
 }
 
-/// A link that is a share of a pool.
 fn link(pool: u32) -> LaneSpec {
     LaneSpec { station: Station::Pool(pool), ..LaneSpec::own(1.0) }
 }

@@ -26,7 +26,6 @@ const BLOCK: usize = 10;
 pub struct ProgressLine {
     /// Seconds since 1970, if the line has a time.
     at: Option<f64>,
-    /// The number of the step.
     pub(super) step: u64,
     /// The number of all steps, if the line says so.
     of: Option<u64>,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 
-/// Most steps that are read.
 const MOST_STEPS: usize = 1_000_000;
 
 /// One measured step, as a log states it.

@@ -19,7 +19,7 @@ use crate::request::{Request, Source};
 use ranks::RankRecording;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use std::sync::Arc;
 use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::method::Method;
@@ -71,6 +71,7 @@ pub struct Rest {
 }
 
 /// A job against its forecast.
+#[skip_serializing_none]
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Check {
@@ -89,7 +90,7 @@ pub struct Check {
     #[serde_as(as = "InBaseUnits")]
     pub forecast: Seconds,
     /// Its 90 % interval.
-    #[serde(rename = "interval_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "interval_s")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub interval: Option<[Seconds; 2]>,
     /// Measured over forecast.
@@ -103,16 +104,12 @@ pub struct Check {
     /// How the times of the steps are distributed.
     pub distribution: StepDistribution,
     /// Who is slow, if several ranks were recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub slowness: Option<Slowness>,
     /// The end of the run, if it is followed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningForecast>,
     /// Whether a contract is kept, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<Acceptance>,
     /// The rest of the run, if its number of steps is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<Rest>,
 }
 
@@ -132,7 +129,6 @@ pub struct Known<'a> {
     pub followed: Option<(&'a [ProgressLine], Option<Seconds>)>,
 }
 
-/// Steps of the warm-up.
 pub(crate) fn warm_up(steps: usize) -> usize {
     ((steps as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP)
 }

@@ -5,7 +5,7 @@ use crate::predict::interval::{self, Basis};
 use crate::predict::{methods, training};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use std::ops::ControlFlow;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
@@ -43,6 +43,7 @@ pub struct Decision {
 }
 
 /// One kind and number of machines.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MachineOption {
     /// The name of the offer.
@@ -52,17 +53,15 @@ pub struct MachineOption {
     /// Workers.
     pub workers: u64,
     /// The price that is assumed, if none is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<AssumedPrice>,
     /// What it gives.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<OptionFigures>,
     /// Why it gives nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
 }
 
 /// Time, cost and risk of training on some machines; intervals hold 90 % of what may be measured.
+#[skip_serializing_none]
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OptionFigures {
@@ -76,21 +75,17 @@ pub struct OptionFigures {
     #[serde_as(as = "[InBaseUnits; 2]")]
     pub step_interval_s: [Seconds; 2],
     /// Time of training, if its amount is given: tokens, or samples and epochs.
-    #[serde(rename = "time_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "time_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub time: Option<Seconds>,
     /// Its interval: that of the step, and the range of the rate of interruptions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub time_interval_s: Option<[Seconds; 2]>,
     /// Cost of training, if prices are given or assumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Its interval: that of the time, and the range of an assumed price.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_interval: Option<[f64; 2]>,
     /// Probability of missing the deadline.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<f64>,
     /// What the fullest device needs.
     #[serde_as(as = "InBaseUnits")]
@@ -103,10 +98,8 @@ pub struct OptionFigures {
     /// Where the time of a step goes.
     pub breakdown: Vec<Part>,
     /// Interruptions, checkpoints and spares of a long run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
     /// The evidence for the interval of the step.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
     /// Whether no other option is both faster and cheaper.
     pub is_on_front: bool,
@@ -175,7 +168,6 @@ pub fn decide(
     })
 }
 
-/// Every offer with every number of its machines, and the scenario on them.
 fn pairs<'a>(scenario: &Scenario, bounds: &'a Planning) -> Result<Vec<(&'a Offer, u64, Scenario)>, Fault> {
     let Some(offers) = bounds.offers.as_ref().filter(|offers| !offers.is_empty()) else {
         let reason = "there are no machines to choose from";
@@ -198,12 +190,10 @@ fn interval(value: f64, sides: &[[f64; 2]]) -> [f64; 2] {
     [value * (-width(0)).exp(), value * width(1).exp()]
 }
 
-/// The ends of a range as factors of the value in it.
 fn factors(value: f64, ends: [f64; 2]) -> [f64; 2] {
     ends.map(|end| if value > 0.0 && end > 0.0 { end / value } else { 1.0 })
 }
 
-/// The step of a prediction with its interval.
 fn steps(
     scenario: &Scenario,
     method: &dyn Method,

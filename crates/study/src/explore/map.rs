@@ -15,13 +15,11 @@ use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 
-/// Largest batch by default.
 const USUAL_BATCHES: u32 = 64;
 
 /// Cells of a map, at most: more would fill the memory before anybody looks at them.
 const MOST_CELLS: usize = 1 << 20;
 
-/// Largest number of nodes by default.
 const USUAL_NODES: u32 = 64;
 
 /// A range of minibatches, both ends included.

@@ -8,7 +8,6 @@ use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{BufferReading, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD};
 
-/// A rule with its sizes.
 pub(super) struct Candidate {
     pub(super) rule: String,
     pub(super) family: Family,

@@ -27,7 +27,6 @@ const REPLICAS: u64 = 64;
 /// Most workers that are sampled to find the slowest: more change little.
 const SAMPLED_WORKERS: u64 = 64;
 
-/// The result of a rule.
 #[derive(Debug, Clone)]
 pub(super) struct Evaluation {
     pub(super) iteration: Seconds,
@@ -37,7 +36,6 @@ pub(super) struct Evaluation {
     pub(super) buckets: Vec<u32>,
 }
 
-/// Computes step times.
 pub(super) struct Evaluator<'a> {
     scenario: &'a Scenario,
     pass: Pass,
@@ -112,7 +110,6 @@ impl<'a> Evaluator<'a> {
         (most / each.saturating_mul(self.pass.tensors().max(1) as u64)).max(1) as usize
     }
 
-    /// The step under a rule.
     pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Evaluation, Fault> {
         if (self.wanted)().is_break() {
             return Err(stopped());
@@ -140,7 +137,6 @@ impl<'a> Evaluator<'a> {
         self.pass.computing() + self.pass.update
     }
 
-    /// Time of a step with these messages.
     pub(super) fn time(&self, counts: &[u32]) -> Result<Seconds, Fault> {
         Ok(self.evaluate(&Fusion::Buckets(counts.into()))?.iteration)
     }

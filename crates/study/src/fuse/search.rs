@@ -16,10 +16,8 @@ const FEW: usize = 12;
 /// Evaluations after which the search ends.
 const BUDGET: usize = 1_500;
 
-/// Plans from which the search starts.
 const STARTS: usize = 3;
 
-/// A plan, and how it was found.
 pub(super) struct Best {
     pub(super) counts: Vec<u32>,
     pub(super) how: String,
@@ -113,7 +111,6 @@ impl Search<'_, '_> {
     }
 }
 
-/// Tries every plan.
 pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Fault> {
     let places = evaluator.pass().tensors().saturating_sub(1);
     let mut best: Option<(Seconds, Vec<u32>)> = None;

@@ -26,7 +26,6 @@ const INPUTS: f64 = 0.1;
 /// Predictions of a comparison: the step, and five for where its time goes.
 pub(super) const COMPARED: usize = 6;
 
-/// Least budget of one prediction.
 const LEAST: f64 = 10_000.0;
 
 /// Numbers of workers that are simulated whatever the budget.
@@ -86,19 +85,14 @@ const CHANGES: u64 = 16;
 /// The parts of a forecast beside its first figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Granted {
-    /// The interval of the first figure.
     pub(super) interval: bool,
     /// Changes that might help.
     pub(super) what_if: bool,
-    /// Other numbers of workers.
     pub(super) scaling: bool,
-    /// Their intervals.
     pub(super) intervals: bool,
-    /// The bandwidth that balances a step.
     pub(super) balance: bool,
     /// The number of workers beyond which more are not worth it.
     pub(super) saturation: bool,
-    /// The slack of workers.
     pub(super) slack: bool,
 }
 
@@ -187,16 +181,8 @@ mod tests {
     struct Counted(&'static dyn Method, AtomicU64);
 
     impl Method for Counted {
-        fn name(&self) -> &'static str {
-            self.0.name()
-        }
-
-        fn summary(&self) -> &'static str {
-            self.0.summary()
-        }
-
-        fn source(&self) -> &'static str {
-            self.0.source()
+        fn about(&self) -> stepcast_core::method::MethodAbout {
+            self.0.about()
         }
 
         fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {

@@ -9,17 +9,18 @@ use crate::predict::{slack, training};
 use crate::request::{Assumed, Request, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Progress, Stopped, Watch, unwatched};
+use stepcast_core::method::{Method, MethodAbout, Progress, Stopped, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
 /// Time and cost of training on the whole data set.
+#[skip_serializing_none]
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Training {
@@ -32,21 +33,18 @@ pub struct Training {
     #[serde_as(as = "InBaseUnits")]
     pub total: Seconds,
     /// The same at the ends of the interval of a step.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub total_interval_s: Option<[Seconds; 2]>,
     /// Cost of all passes, where prices are given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The same at the ends of the interval of a step.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_interval: Option<[f64; 2]>,
     /// Currency of the cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
 }
 
 /// A prediction with its scenario and its reasons.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Forecast {
     /// The scenario, every default filled in.
@@ -56,22 +54,18 @@ pub struct Forecast {
     /// The prediction.
     pub prediction: Prediction,
     /// Workers on which some usual plan of a transformer fits, if this one does not; none if more would not help.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fits_with: Option<u32>,
     /// The interval in which measurements should lie.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// The bottleneck of the step and the changes that would help.
     pub advice: Advice,
     /// Predictions for other numbers of workers.
     pub scaling: Vec<ScalingPoint>,
     /// The number of workers beyond which more of them are not worth it; none if it was not reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub saturates_at: Option<u32>,
     /// The gain in throughput above which more workers are worth it: 0.05 is 5 %.
     pub worth: f64,
     /// Epoch time and cost, where a data set is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
 }
 
@@ -225,16 +219,8 @@ impl<'a> Watched<'a> {
 }
 
 impl Method for Watched<'_> {
-    fn name(&self) -> &'static str {
-        self.method.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.method.summary()
-    }
-
-    fn source(&self) -> &'static str {
-        self.method.source()
+    fn about(&self) -> MethodAbout {
+        self.method.about()
     }
 
     fn is_quick(&self) -> bool {

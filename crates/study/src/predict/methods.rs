@@ -10,7 +10,7 @@ use stepcast_analytic::oyama2016::Oyama2016;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Progress, Stopped, Watch};
+use stepcast_core::method::{Method, MethodAbout, Progress, Stopped, Watch};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
@@ -46,16 +46,8 @@ impl Calibrated {
 }
 
 impl Method for Calibrated {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn summary(&self) -> &'static str {
-        self.0.summary()
-    }
-
-    fn source(&self) -> &'static str {
-        self.0.source()
+    fn about(&self) -> MethodAbout {
+        self.0.about()
     }
 
     fn is_quick(&self) -> bool {
@@ -94,12 +86,10 @@ impl Method for Calibrated {
 pub(crate) struct MethodSet(u32);
 
 impl MethodSet {
-    /// Every method.
     pub(crate) fn every() -> Self {
         Self((1 << all().len()) - 1)
     }
 
-    /// No method.
     pub(crate) const NONE: Self = Self(0);
 
     /// The methods that model a scenario; as published, a paper's in place of this project's own for servers.
@@ -109,7 +99,6 @@ impl MethodSet {
         Self::every().filtered(|method| !(printed && is_own(method)) && method.applies(scenario).is_ok())
     }
 
-    /// The methods of the set that `keep` approves.
     fn filtered(self, keep: impl Fn(&dyn Method) -> bool) -> Self {
         let kept = (0..all().len()).filter(|place| self.0 & (1 << place) != 0 && keep(all()[*place]));
         Self(kept.fold(0, |set, place| set | 1 << place))
@@ -119,27 +108,22 @@ impl MethodSet {
         self.0 == 0
     }
 
-    /// The methods in both sets.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The methods in either set.
     pub(crate) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The preferred method of the set alone.
     pub(crate) fn first(self) -> Self {
         Self(self.0 & self.0.wrapping_neg())
     }
 
-    /// The methods of the set that are not rough.
     pub(crate) fn without_rough(self) -> Self {
         self.filtered(|method| !method.is_rough())
     }
 
-    /// The methods, in order of preference.
     pub(crate) fn methods(self) -> impl Iterator<Item = &'static dyn Method> {
         all()
             .iter()
@@ -165,8 +149,8 @@ pub struct Listed {
 pub fn list() -> Vec<Listed> {
     let listed = |method: &&'static dyn Method| Listed {
         name: method.name(),
-        summary: method.summary(),
-        source: method.source(),
+        summary: method.about().summary,
+        source: method.about().source,
     };
     all().iter().map(listed).collect()
 }

@@ -9,7 +9,6 @@ use stepcast_trace::timeline::{About, Event, FORMAT, Flow, Process, Timeline};
 /// Workers that are shown, the first to arrive at the server.
 const MOST_WORKERS: usize = 100;
 
-/// Lanes of a worker.
 const LANES: [&str; 4] = ["computing", "waiting", "push", "pull"];
 
 /// A process for every worker, in the order in which servers receive their gradients.

@@ -121,13 +121,11 @@ pub(crate) fn saturation(
     enough(&mut tried, worth)
 }
 
-/// Numbers of workers that are tried.
 fn sizes() -> impl Iterator<Item = u32> {
     let farther = std::iter::successors(Some(EVERY), |workers| Some(workers + workers / 16));
     (1..EVERY).chain(farther.take_while(|workers| *workers <= FARTHEST))
 }
 
-/// How many they are.
 pub(crate) fn tried() -> u64 {
     sizes().count() as u64
 }

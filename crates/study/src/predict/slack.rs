@@ -10,7 +10,6 @@ use stepcast_core::scenario::Scenario;
 /// Slack takes a search per group: it is left out beyond this many groups.
 const MAX_GROUPS: usize = 64;
 
-/// Halvings of the search interval.
 const HALVINGS: usize = 20;
 
 /// Predictions that the search takes, as many groups as `scenario` has.
@@ -58,7 +57,6 @@ pub(crate) fn search(
     Ok(low)
 }
 
-/// The cluster with one worker of a group slowed down by `factor`.
 fn with_slow_worker(scenario: &Scenario, index: usize, factor: f64) -> stepcast_core::machine::Cluster {
     let mut cluster = scenario.cluster.clone();
     let group = &cluster.groups[index];

@@ -196,7 +196,6 @@ fn applies(scenario: &Scenario) -> Result<(), Fault> {
     })
 }
 
-/// The graph behind a scenario.
 fn model(scenario: &Scenario) -> Result<Model, Fault> {
     let refuse = |key, reason: &str, remedy: &str| Fault::in_key(key, reason, remedy);
     if let Fusion::Buckets(_) = scenario.strategy.exchange.fusion {

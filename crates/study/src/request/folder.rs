@@ -73,7 +73,6 @@ impl Folder {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
-    /// Keeps a note for the user.
     pub(super) fn note(&self, note: impl Into<Note>) {
         let note = note.into();
         if let Ok(mut notes) = self.notes.lock()

@@ -55,7 +55,6 @@ pub(super) fn resolve_for_planning(mut file: ScenarioFile, files: &dyn Files) ->
     resolve_any_plan(file, files)
 }
 
-/// The scenario, whether its plan divides the workers or not.
 pub(super) fn resolve_any_plan(file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
     let scenario = file.resolve_unchecked(files)?;
     match scenario.check_together() {

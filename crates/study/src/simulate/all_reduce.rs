@@ -32,7 +32,6 @@ fn inapplicable(fault: Fault) -> Fault {
     Fault::in_key("model.profile", fault.reason, fault.remedy)
 }
 
-/// The figures of one run.
 struct Figures {
     steps: u64,
     lengths: Vec<f64>,
@@ -175,7 +174,6 @@ fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
     Ok((Seconds::new(outcome.time), exchanges.mean()))
 }
 
-/// The program of a scenario.
 pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let training = training(scenario).map_err(inapplicable)?;
     Ok(NamedProgram { program: training.program().map_err(broken)?, lane_names: training.lane_names() })

@@ -79,7 +79,6 @@ impl Estimate {
     }
 }
 
-/// Estimates the throughput of one program.
 pub(super) struct Estimator<'a> {
     workers: usize,
     batches: &'a [f64],
@@ -235,7 +234,6 @@ fn last_of_all(records: &[StepRecord], workers: usize) -> Option<f64> {
     last.into_iter().reduce(f64::min).filter(|time| time.is_finite())
 }
 
-/// The part of a run that counts.
 struct Part {
     window: Window,
     /// Samples per second.

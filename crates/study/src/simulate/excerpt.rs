@@ -17,17 +17,13 @@ const SETTLING: f64 = 0.7;
 /// Steps that are recorded where they differ from each other.
 const RECORDED: u64 = 8;
 
-/// A program and the names of its local lanes.
 pub(super) struct NamedProgram {
     pub(super) program: Program,
     pub(super) lane_names: Vec<String>,
 }
 
-/// A short piece of a run.
 pub(crate) struct Excerpt {
-    /// The program.
     pub(crate) program: Program,
-    /// Names of every worker's local lanes.
     pub(crate) lane_names: Vec<String>,
     /// What workers that are simulated did, in the order of its end.
     pub(crate) chunks: Vec<ChunkRecord>,

@@ -19,7 +19,6 @@ use stepcast_core::scenario::{self, Scenario};
 use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
 use stepcast_stats::{deviation, quantile};
 
-/// The key of the budget.
 pub(crate) const BUDGET: &str = "methods.simulate.budget";
 
 /// Work between two looks at whether anybody still waits for the answer: about 20 ms.
@@ -44,7 +43,6 @@ const ROUNDS: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
 
 /// Observes a run and keeps its steps.
 pub(super) trait Recorder: Observer + Send {
-    /// The steps that have ended, in order.
     fn records(&self) -> &[StepRecord];
 }
 
@@ -63,7 +61,6 @@ pub(super) struct Measured<'p, O> {
 }
 
 impl<O> Measured<'_, O> {
-    /// Why the runs ended.
     pub(super) fn end(&self) -> String {
         match self.runs.first().map(|run| &run.end) {
             Some(End::EffortLimit) | None => self.estimate.reason(),
@@ -119,7 +116,6 @@ impl<O: Recorder> Measurement<'_, O> {
         Ok(())
     }
 
-    /// Steps of the slowest worker.
     fn steps(&self) -> u64 {
         self.run.steps().iter().copied().min().unwrap_or(0)
     }
@@ -252,7 +248,6 @@ pub(super) fn batches(scenario: &Scenario) -> Vec<f64> {
     batches
 }
 
-/// Reports on all groups, whose workers compute for `compute` seconds in a step.
 pub(super) fn groups(scenario: &Scenario, compute: &[Seconds]) -> Vec<GroupReport> {
     let report = |(index, group): (usize, &WorkerGroup)| GroupReport {
         group: index,
@@ -265,7 +260,6 @@ pub(super) fn groups(scenario: &Scenario, compute: &[Seconds]) -> Vec<GroupRepor
     scenario.cluster.groups.iter().enumerate().map(report).collect()
 }
 
-/// Mean of a figure over runs.
 pub(super) fn mean<F>(runs: &[F], of: impl Fn(&F) -> f64) -> f64 {
     runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
 }
@@ -285,7 +279,6 @@ pub(super) fn histogram(values: &[f64]) -> Vec<f64> {
     shares
 }
 
-/// Why a run ended.
 pub(super) fn describe(end: &End) -> String {
     match end {
         End::Completed => "all steps were done".to_owned(),

@@ -20,11 +20,12 @@ pub(crate) use estimate::NOT_STEADY;
 pub(crate) use excerpt::{Excerpt, excerpt};
 pub(crate) use measure::{BUDGET, EXCESS, is_affordable};
 pub(crate) use sprint::is_sprint;
+pub use sprint::simulated_threads;
 pub use timeline::{Recording, events_per_step};
 pub use transformer::KINDS;
 
 use stepcast_core::fault::{Fault, Remedies, Remedy};
-use stepcast_core::method::{CancelCheck, Method, Stopped, Watch, unwatched};
+use stepcast_core::method::{CancelCheck, Method, MethodAbout, Stopped, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::BitsPerSec;
@@ -47,16 +48,12 @@ const MAX_NUMBERS: u64 = 1 << 27;
 pub struct Simulate;
 
 impl Method for Simulate {
-    fn name(&self) -> &'static str {
-        "simulate"
-    }
-
-    fn summary(&self) -> &'static str {
-        "parameter server, all-reduce or a split transformer, by events on a profile or a model's layers"
-    }
-
-    fn source(&self) -> &'static str {
-        "Li et al. 2020, doi 10.1145/3358960.3379141, and docs/methods/simulate.md"
+    fn about(&self) -> MethodAbout {
+        MethodAbout {
+            name: "simulate",
+            summary: "parameter server, all-reduce or a split transformer, by events on a profile or a model's layers",
+            source: "Li et al. 2020, doi 10.1145/3358960.3379141, and docs/methods/simulate.md",
+        }
     }
 
     fn is_quick(&self) -> bool {

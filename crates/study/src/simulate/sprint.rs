@@ -50,8 +50,8 @@ fn serving(scenario: &Scenario) -> Seconds {
     one_way * 2.0
 }
 
-/// The threads of a scenario for the engine.
-fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
+/// The threads of the closed form as the engine runs them.
+pub fn simulated_threads(threads: &Threads, jitter: f64) -> Sprint {
     let own = threads.load_images + threads.deform_images + threads.compute + threads.scale_gradient;
     Sprint {
         nodes: threads.nodes,
@@ -61,17 +61,19 @@ fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
         update_gradient: threads.update_gradient.get(),
         sum_buffer: threads.sum_buffer.get(),
         before_exchange: (threads.keep_old_weights + threads.add_momentum).get(),
-        exchange: match scenario.methods.oyama2016.through_servers {
-            true => serving(scenario).get(),
-            false => threads.all_reduce.get(),
-        },
+        exchange: threads.all_reduce.get(),
         after_exchange: threads.update_momentum.get(),
         update_weights: threads.update_weights.get(),
-        jitter: scenario.methods.simulate.jitter,
-        how: match scenario.methods.oyama2016.through_servers {
-            true => Exchange::ParameterServer,
-            false => Exchange::AllReduce,
-        },
+        jitter,
+        how: Exchange::AllReduce,
+    }
+}
+
+fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
+    let own = simulated_threads(threads, scenario.methods.simulate.jitter);
+    match scenario.methods.oyama2016.through_servers {
+        true => Sprint { exchange: serving(scenario).get(), how: Exchange::ParameterServer, ..own },
+        false => own,
     }
 }
 

@@ -1,7 +1,5 @@
 //! Scenarios as published: every method of a paper gives the paper's numbers, whatever is known beyond it.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::methods;

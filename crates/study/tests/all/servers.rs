@@ -1,8 +1,6 @@
 //! Parameter servers from names and one throughput: scenarios of published runs by the default method, against the
 //! reference implementation of server software in research/priors.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::methods;

@@ -2,8 +2,6 @@
 //! are shared fairly. Where the premises of the two agree, so do their steps; where they do not, the reason stands in
 //! [`STRATEGIES`] or [`EXCEPTIONS`] and in docs/methods/agreement.md, and bounds the difference.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests stand outside of them
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepcast_core::prediction::{PartKind, Prediction};
@@ -21,7 +19,6 @@ const LOCAL: f64 = 7.0 / 8.0;
 /// What the premises of a closed form and of the engine have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Premise {
-    /// Everything.
     Same,
     /// The closed form begins to compute when all parameters have arrived, and its server starts transfers of all
     /// workers one at a time. In the engine a layer is computed as soon as its own parameters are there, and every
@@ -209,7 +206,6 @@ fn premise(example: &str, strategy: &Strategy) -> Premise {
     exception.map_or(strategy.3, |(_, _, premise)| *premise)
 }
 
-/// The step by the closed form.
 fn closed(file: &Path, strategy: &Strategy, scenario: &Scenario) -> f64 {
     let method = methods::find(strategy.1).unwrap();
     if strategy.0 != "all-reduce, local-sgd(8)" {

@@ -1,10 +1,9 @@
 //! SPRINT's threads as events against the closed form of Oyama 2016: where they agree, and where they part.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
 use stepcast_analytic::oyama2016::Threads;
 use stepcast_core::quantity::Seconds;
 use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
+use stepcast_study::simulate::simulated_threads;
 
 /// The synthetic machine of the errata, 16.1 million parameters.
 fn machine(nodes: u32, gpus: u32, batch: u32) -> Threads {
@@ -29,26 +28,8 @@ fn machine(nodes: u32, gpus: u32, batch: u32) -> Threads {
     }
 }
 
-fn sprint(threads: &Threads, jitter: f64) -> Sprint {
-    let own = threads.load_images + threads.deform_images + threads.compute + threads.scale_gradient;
-    Sprint {
-        nodes: threads.nodes,
-        gpus: threads.gpus,
-        fetch_weights: threads.fetch_weights.get(),
-        compute: own.get(),
-        update_gradient: threads.update_gradient.get(),
-        sum_buffer: threads.sum_buffer.get(),
-        before_exchange: (threads.keep_old_weights + threads.add_momentum).get(),
-        exchange: threads.all_reduce.get(),
-        after_exchange: threads.update_momentum.get(),
-        update_weights: threads.update_weights.get(),
-        jitter,
-        how: Exchange::AllReduce,
-    }
-}
-
 fn simulated(threads: &Threads, jitter: f64) -> Figures {
-    sprint(threads, jitter).run(1, Length { iterations: 1500, warm_up: 300 }).unwrap()
+    simulated_threads(threads, jitter).run(1, Length { iterations: 1500, warm_up: 300 }).unwrap()
 }
 
 /// Minibatches of all updates, by the engine and by the closed form: same middle, and ends that are no farther apart than real
@@ -170,7 +151,8 @@ fn without_locks_the_closed_form_is_exact() {
 fn parameter_servers_spare_the_barrier_until_they_are_busy() {
     let threads = machine(8, 8, 8);
     let length = Length { iterations: 600, warm_up: 100 };
-    let with = |how, exchange| Sprint { how, exchange, ..sprint(&threads, 0.1) }.run(1, length).unwrap();
+    let with =
+        |how, exchange| Sprint { how, exchange, ..simulated_threads(&threads, 0.1) }.run(1, length).unwrap();
     let exchange = threads.all_reduce.get();
     let reduced = with(Exchange::AllReduce, exchange);
     // Idle servers: no node waits for another, and updates are quicker than behind a barrier.
@@ -182,14 +164,14 @@ fn parameter_servers_spare_the_barrier_until_they_are_busy() {
     // Each of eight nodes updates by itself, so that a gradient is staler in updates than with one for all.
     assert!(mean_staleness(&busy) > 2.0 * mean_staleness(&reduced));
     // A node alone has nobody to share servers with.
-    let alone = |how| Sprint { nodes: 1, how, ..sprint(&threads, 0.1) }.run(1, length).unwrap();
+    let alone = |how| Sprint { nodes: 1, how, ..simulated_threads(&threads, 0.1) }.run(1, length).unwrap();
     assert_eq!(alone(Exchange::AllReduce), alone(Exchange::ParameterServer));
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let (threads, length) = (machine(4, 4, 4), Length { iterations: 100, warm_up: 10 });
-    let run = |seed| sprint(&threads, 0.1).run(seed, length).unwrap();
+    let run = |seed| simulated_threads(&threads, 0.1).run(seed, length).unwrap();
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));
 }

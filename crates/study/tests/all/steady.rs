@@ -63,11 +63,19 @@ fn largest(mut factors: Vec<f64>, count: u32) -> f64 {
 #[derive(Debug, Clone)]
 enum Case {
     /// The slowest of unequal workers, whatever the bound.
-    Ssp { bound: u32, fast: u32, slowdown: f64 },
-    /// Every worker by itself.
-    Async { workers: u32 },
+    Ssp {
+        bound: u32,
+        fast: u32,
+        slowdown: f64,
+    },
+    Async {
+        workers: u32,
+    },
     /// The slowest of equal workers in every step.
-    Bsp { workers: u32, architecture: &'static str },
+    Bsp {
+        workers: u32,
+        architecture: &'static str,
+    },
 }
 
 fn cases() -> impl Strategy<Value = (Case, f64)> {

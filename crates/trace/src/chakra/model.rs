@@ -27,7 +27,6 @@ const LAYERS: &[&str] = &[
     "cat",
 ];
 
-/// Those that have parameters.
 const PARAMETERS: &[&str] = &["conv2d", "linear", "batch_norm", "layer_norm"];
 
 pub(super) fn is_layer(name: &str) -> bool {
@@ -97,7 +96,6 @@ fn tensors(call: &Operator) -> Vec<Read<'_>> {
 
 struct Network<'a> {
     builder: Builder,
-    /// Calls that have become layers.
     layers: HashMap<usize, LayerId>,
     /// The tensor that comes from outside, and the samples in it.
     input: Option<(Tensor, LayerId, u64)>,

@@ -23,7 +23,6 @@ pub(super) enum NodeKind {
     Compute,
     /// All ranks take part.
     Collective(Collective),
-    /// One rank to another.
     PointToPoint,
     #[default]
     Other,
@@ -38,7 +37,6 @@ pub(super) enum Collective {
 }
 
 impl NodeKind {
-    /// From the schema's enumerations of nodes and of collectives.
     pub(super) fn from_numbers(node: u64, collective: Option<u64>) -> Self {
         match node {
             2..=4 => Self::Compute,
@@ -53,7 +51,6 @@ impl NodeKind {
     }
 }
 
-/// One node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Node {
     pub(super) id: u64,
@@ -65,17 +62,13 @@ pub(super) struct Node {
     /// Whether it runs on the host, and on which thread or stream.
     pub(super) host: bool,
     pub(super) lane: u64,
-    /// Payload of a collective.
     pub(super) bytes: u64,
 }
 
-/// All nodes of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
-    /// Groups of ranks that collectives name.
     pub(super) groups: BTreeSet<String>,
-    /// Nodes with an impossible duration.
     pub(super) absurd: usize,
     pub(super) excess: usize,
 }
@@ -121,7 +114,6 @@ impl Nodes {
     }
 }
 
-/// Keys under which nodes are listed.
 const LISTS: [&str; 2] = ["nodes", "workload_graph"];
 
 /// Whether a JSON file that begins like this holds nodes.
@@ -145,7 +137,6 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<(
     Ok((nodes, operators))
 }
 
-/// The value of the first of `keys` that exists.
 fn any<'a>(object: &'a Object, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().find_map(|key| object.get(*key))
 }

@@ -16,10 +16,8 @@ const MOST_NODES: usize = 200_000;
 const NODE: usize = 500;
 const OUTPUT: usize = 150;
 
-/// Operators that pass on their input.
 const PASSING: [&str; 6] = ["to", "_to_copy", "copy", "contiguous", "clone", "detach"];
 
-/// A node as it was read.
 #[derive(Debug)]
 struct Node {
     id: u64,
@@ -99,7 +97,6 @@ impl Operators {
         calls
     }
 
-    /// The network, if these operators are one.
     pub(super) fn model(self, place: &str, mut notes: Vec<String>) -> Result<Imported<Model>, Fault> {
         let calls = self.calls();
         if calls.is_empty() {
@@ -135,16 +132,13 @@ fn arguments(inputs: &Value) -> Vec<Argument> {
 /// A tensor, by its number and that of its memory: traces reuse both.
 pub(super) type Tensor = (u64, u64);
 
-/// The producer of a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Maker {
-    /// The operator at this index.
     Layer(usize),
     /// An operator that is no layer.
     Other(String),
 }
 
-/// A call of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Operator {
     /// Without "aten::" and the "_" of one that works in place.
@@ -156,7 +150,6 @@ pub(super) struct Operator {
 pub(super) enum Argument {
     /// A tensor with its shape, and its producer at the time of the call.
     Tensor(Tensor, Vec<u64>, Option<Maker>),
-    /// Several.
     Tensors(Vec<Argument>),
     Numbers(Vec<u64>),
     Flag(bool),
@@ -196,7 +189,6 @@ impl Argument {
         }
     }
 
-    /// Fills in the producers of tensors.
     pub(super) fn resolve(&mut self, makers: &HashMap<Tensor, Maker>) {
         match self {
             Self::Tensor(tensor, _, maker) => *maker = makers.get(tensor).cloned(),
@@ -205,7 +197,6 @@ impl Argument {
         }
     }
 
-    /// Whether it can be a batch of samples.
     pub(super) fn has_samples(&self) -> bool {
         match self {
             Self::Tensor(_, shape, _) => shape.len() > 1,

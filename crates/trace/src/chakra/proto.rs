@@ -13,41 +13,27 @@ use stepcast_core::fault::Fault;
 /// Bytes of the largest message.
 const LONGEST: u64 = 64 << 20;
 
-#[derive(Clone, PartialEq, Message)]
-struct NodeMessage {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(bytes = "vec", tag = "2")]
-    name: Vec<u8>,
-    /// `NodeType`.
-    #[prost(uint64, tag = "3")]
-    kind: u64,
-    #[prost(uint64, repeated, tag = "4")]
-    ctrl_deps: Vec<u64>,
-    #[prost(uint64, repeated, tag = "5")]
-    data_deps: Vec<u64>,
-    #[prost(uint64, tag = "7")]
-    duration_micros: u64,
-    #[prost(message, repeated, tag = "10")]
-    attributes: Vec<Attribute>,
-}
+stepcast_onnx::messages! {
+    NodeMessage {
+        id: u64 => "1" (uint64);
+        name: Vec<u8> => "2" (bytes = "vec");
+        /// `NodeType`.
+        kind: u64 => "3" (uint64);
+        ctrl_deps: Vec<u64> => "4" (uint64, repeated);
+        data_deps: Vec<u64> => "5" (uint64, repeated);
+        duration_micros: u64 => "7" (uint64);
+        attributes: Vec<Attribute> => "10" (message, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct Attribute {
-    #[prost(bytes = "vec", tag = "1")]
-    name: Vec<u8>,
-    #[prost(int64, optional, tag = "7")]
-    int32: Option<i64>,
-    #[prost(int64, optional, tag = "9")]
-    int64: Option<i64>,
-    #[prost(uint64, optional, tag = "11")]
-    uint32: Option<u64>,
-    #[prost(uint64, optional, tag = "13")]
-    uint64: Option<u64>,
-    #[prost(bool, optional, tag = "27")]
-    boolean: Option<bool>,
-    #[prost(bytes = "vec", optional, tag = "29")]
-    text: Option<Vec<u8>>,
+    Attribute {
+        name: Vec<u8> => "1" (bytes = "vec");
+        int32: Option<i64> => "7" (int64, optional);
+        int64: Option<i64> => "9" (int64, optional);
+        uint32: Option<u64> => "11" (uint64, optional);
+        uint64: Option<u64> => "13" (uint64, optional);
+        boolean: Option<bool> => "27" (bool, optional);
+        text: Option<Vec<u8>> => "29" (bytes = "vec", optional);
+    }
 }
 
 impl Attribute {
@@ -129,7 +115,6 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
     Ok(nodes)
 }
 
-/// The bytes of the next message.
 fn next(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut length = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -183,7 +168,6 @@ pub(super) mod tests {
     /// Number, name, kind, microseconds, what it waits for, and attributes.
     pub(in super::super) type TestNode<'a> = (u64, &'a str, u64, u64, &'a [u64], &'a [(&'a str, u64)]);
 
-    /// A trace of these nodes.
     pub(in super::super) fn trace(nodes: &[TestNode<'_>]) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Version "x" in the message about the trace.

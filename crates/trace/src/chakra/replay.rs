@@ -9,12 +9,10 @@ use super::nodes::{NodeKind, Nodes};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// The schedule of a rank by itself.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Replay {
     /// When each node could start, by index; in microseconds.
     pub(super) start: Vec<f64>,
-    /// When all computing has ended.
     pub(super) end: f64,
     /// Dependencies on missing nodes, nodes where a cycle was opened, and nodes with the number of another.
     pub(super) unknown: usize,

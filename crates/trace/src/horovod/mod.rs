@@ -29,7 +29,6 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
     list && WORDS.iter().any(|word| head.windows(word.len()).any(|bytes| bytes == *word))
 }
 
-/// Imports one timeline.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "Horovod's timelines", "name one of them")?;
     let mut notes = Vec::new();
@@ -140,7 +139,6 @@ fn summary(recorder: &Recorder, steps: &[Step], tensors: usize) -> Summary {
 /// Steps beyond these are not used.
 const MOST_STEPS: usize = 500;
 
-/// One whole step.
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     /// When each gradient was ready and when it had been reduced, in seconds since the last reduction of the step before;
@@ -160,7 +158,6 @@ impl Step {
     }
 }
 
-/// All steps, and the tensors that they reduce.
 #[derive(Debug)]
 struct Steps {
     /// Tensors in order of their mean readiness.

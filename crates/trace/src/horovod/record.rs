@@ -22,12 +22,10 @@ const LATEST: f64 = 1e10;
 /// One reduction of one tensor; in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reduction {
-    /// Index of the tensor.
     pub(super) tensor: usize,
     /// When rank 0 had it; the first rank, if rank 0 is not recorded.
     pub(super) ready: f64,
     pub(super) ended: f64,
-    /// When it was transferred.
     pub(super) wire: Option<(f64, f64)>,
 }
 
@@ -35,7 +33,6 @@ pub(super) struct Reduction {
 pub(super) struct Tensor {
     pub(super) name: String,
     pub(super) bytes: Option<u64>,
-    /// Phases that have begun.
     open: Vec<(String, f64)>,
     asked: Option<f64>,
     own: Option<f64>,
@@ -64,7 +61,6 @@ pub(super) struct Recorder {
     undated: usize,
     unpaired: usize,
     excess: usize,
-    /// Bytes of names.
     named: usize,
 }
 
@@ -110,7 +106,6 @@ impl Recorder {
         }
     }
 
-    /// The tensor whose process an event names.
     fn tensor(&mut self, event: &Object) -> Option<usize> {
         let process = match event.get("pid")? {
             Value::String(text) => text.clone(),
@@ -191,7 +186,6 @@ impl Recorder {
         self.phases.iter()
     }
 
-    /// Ranks that reported readiness.
     pub(super) fn ranks(&self) -> Option<u64> {
         Some(self.ranks.len() as u64).filter(|ranks| *ranks > 0)
     }
@@ -214,7 +208,6 @@ impl Recorder {
     }
 }
 
-/// Whether it sums gradients.
 fn is_reduction(name: &str) -> bool {
     matches!(name, "ALLREDUCE" | "ADASUM")
 }

@@ -12,21 +12,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Category {
-    /// An operator on the host.
     Operator,
     /// A range that the program, or PyTorch itself, has named.
     Annotation,
     /// A call of the device's run-time library.
     Runtime,
-    /// A kernel on the device.
     Kernel,
-    /// A copy by the device.
     Copy,
-    /// Memory that the device fills.
     Fill,
-    /// A named range on the device.
     DeviceAnnotation,
-    /// Anything else.
     #[default]
     Other,
 }
@@ -47,7 +41,6 @@ impl Category {
     }
 }
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Event<'a> {
     pub(super) complete: bool,
@@ -61,7 +54,6 @@ pub(super) struct Event<'a> {
     pub(super) details: Details<'a>,
 }
 
-/// The arguments of an event.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Details<'a> {
     pub(super) correlation: Option<u64>,
@@ -73,7 +65,6 @@ pub(super) struct Details<'a> {
     pub(super) block: Option<u64>,
     /// The shape of an operator's first input.
     pub(super) shape: Option<Shape>,
-    /// The type of its elements.
     pub(super) types: Option<Cow<'a, str>>,
     /// The number that an operator shares with its backward node.
     pub(super) sequence: Option<u64>,
@@ -214,44 +205,14 @@ impl Shape {
 }
 
 /// A key: bytes, because nothing is gained by making sure that they are text.
-struct Key<'a>(Cow<'a, [u8]>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_borrowed_bytes<E>(self, text: &'de [u8]) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-
-            fn visit_bytes<E>(self, text: &[u8]) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text.as_bytes())))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.as_bytes().to_owned())))
-            }
-        }
-        deserializer.deserialize_bytes(Keys)
-    }
-}
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 
 /// A value of any type, as far as one is read: a list of numbers is its sizes, another list stands for its first entry, and what is
 /// neither number nor text nor list for nothing.
 enum Loose<'a> {
     Number(f64),
     Text(Cow<'a, str>),
-    /// A list of whole numbers.
     Sizes(Shape),
     /// A list whose first entry is a list of whole numbers.
     Nested(Shape),
@@ -293,7 +254,6 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// The product of a list of sizes.
     fn product(&self) -> Option<u64> {
         match self {
             Self::Sizes(sizes) if !sizes.sizes().is_empty() => sizes.product(),
@@ -301,7 +261,6 @@ impl<'a> Loose<'a> {
         }
     }
 
-    /// The first list in a list.
     fn first_list(&self) -> Option<Shape> {
         match self {
             Self::Nested(sizes) => Some(*sizes),

@@ -113,7 +113,6 @@ impl Inputs {
         Self { ends }
     }
 
-    /// When the inputs of a collective are there that is launched at this time.
     pub(super) fn ready(&self, launch: Time) -> Time {
         let before = self.ends.partition_point(|(own, _)| *own <= launch);
         before.checked_sub(1).map_or(launch, |last| self.ends[last].1)
@@ -186,7 +185,6 @@ impl Forward {
         }
     }
 
-    /// The node of the graph that computed a gradient.
     fn node(&self, gradient: &Accumulation) -> Option<&Numbered> {
         let before = (gradient.thread, gradient.span.start);
         let node = self.nodes.partition_point(|it| (it.thread, it.start) <= before).checked_sub(1)?;
@@ -209,7 +207,6 @@ impl Forward {
 /// Where sizes come from, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SizeSource {
-    /// Shapes that were recorded.
     Shapes,
     /// Shapes of whole tensors, of which each rank exchanges its part.
     Divided,
@@ -375,7 +372,6 @@ fn by_buckets(gradients: &[Gradient], sent: &[Collective]) -> Option<Sizes> {
     known.then(|| Sizes { elements, element: element_of(sent), source: SizeSource::Buckets, between: None })
 }
 
-/// Kernels of the optimiser by their names: those for one tensor, and those for many.
 fn optimiser_kernels<'a>(
     recording: &'a Recording,
     asked: &'a [&Placed],

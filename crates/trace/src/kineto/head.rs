@@ -34,7 +34,6 @@ pub(super) struct Device {
     pub(super) name: String,
 }
 
-/// A process group of the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     /// Its description, or else its name.

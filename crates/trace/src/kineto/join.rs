@@ -9,7 +9,6 @@ use super::recording::Recording;
 use super::records::{Launch, Operator, Phase, Placed, Range, Role, Span, Time, Work, WorkKind, union};
 use std::collections::{BTreeMap, HashMap};
 
-/// All works of a trace.
 #[derive(Debug)]
 pub(super) struct Joined {
     /// In order of launch.
@@ -181,7 +180,6 @@ pub(super) enum StepBoundary {
 /// Least share of kernels that agree with those one period later in a repetition (a guess).
 const SAME: f64 = 0.95;
 
-/// The steps of a recording, in order.
 pub(super) fn step_windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, StepBoundary) {
     let marked = step_marks(recording);
     if !marked.is_empty() {

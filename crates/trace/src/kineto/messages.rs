@@ -15,7 +15,6 @@ const LEAST_GATHERED: f64 = 0.5;
 /// The messages of one collective in one process group, in all steps together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Traffic {
-    /// Its kind, such as `all-reduce`.
     pub(super) collective: String,
     /// Name of the group; empty if unknown.
     pub(super) group: String,
@@ -28,7 +27,6 @@ pub(super) struct Traffic {
     pub(super) time: Time,
     /// The part of it in which nothing is computed.
     pub(super) exposed: Time,
-    /// Whether it sums gradients over replicas.
     pub(super) sums_gradients: bool,
 }
 
@@ -86,7 +84,6 @@ fn together(parts: &[Collective]) -> Message {
     Message { collective: all.collective.filter(|_| same), ..all }
 }
 
-/// The sums of gradients of a step.
 pub(super) struct GradientSums {
     /// Those over replicas, in order: they are taken out of the step.
     pub(super) sums: Vec<Collective>,

@@ -36,7 +36,6 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 
-/// Records that are kept of a trace.
 const MOST_RECORDS: usize = 1_000_000;
 
 /// Bytes of memory for each of them, with all that is made of it.
@@ -130,7 +129,6 @@ pub fn rank_traces(path: &Path) -> Result<Vec<RankSteps>, Fault> {
     Ok(all.iter().enumerate().map(steps).collect())
 }
 
-/// Every trace at a path.
 fn read_all(path: &Path, reading: &Reading<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), Fault> {
     let mut again: Vec<(String, Part)> = Vec::new();
     source::visit(path, Limits::STREAMED, reading, &mut |mut stream| {
@@ -242,7 +240,6 @@ fn kept_traffic(rank: &Rank) -> Option<String> {
     ))
 }
 
-/// Notes about a rank.
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
     tally(&mut notes, rank.left_out, "step", "ignored: unlike the others");

@@ -15,10 +15,8 @@ const MOST_DIFFERENT: f64 = 0.25;
 /// A step at the beginning that takes this many times as long as usual is left out (a guess).
 const WARMING_UP: Time = 2;
 
-/// One step.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// When the host worked on it.
     pub(super) host: Span,
     pub(super) timeline: Timeline,
     pub(super) gradients: Vec<Gradient>,
@@ -39,7 +37,6 @@ pub(super) struct Bucket {
     pub(super) element: u8,
     /// Ranks that sum; 0 if unknown.
     pub(super) ranks: u32,
-    /// When it ran.
     pub(super) ran: Option<Span>,
 }
 
@@ -51,10 +48,8 @@ pub(super) struct Usage {
     pub(super) time: Time,
 }
 
-/// One rank.
 #[derive(Debug)]
 pub(super) struct Rank {
-    /// The file that it was read from.
     pub(super) place: String,
     pub(super) number: Option<u64>,
     pub(super) world: Option<u64>,
@@ -132,14 +127,12 @@ impl Rank {
         self.steps.iter().map(step).sum::<usize>() + 300 * self.operators.len()
     }
 
-    /// Mean over steps.
     pub(super) fn mean(&self, of: impl Fn(&Step) -> Time) -> f64 {
         self.steps.iter().map(|step| of(step) as f64).sum::<f64>() / self.steps.len() as f64
     }
 }
 
 impl Step {
-    /// Time that collectives run.
     pub(super) fn communication(&self) -> Time {
         union(self.exchanges.iter().map(|it| it.ran).collect()).into_iter().map(Span::length).sum()
     }
@@ -156,13 +149,11 @@ fn device_marks(recording: &Recording) -> Vec<Time> {
     begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// A step, and its works.
 pub(super) type AnalysedStep<'a> = (Step, Vec<&'a Placed>);
 
 /// Start and launch of a work.
 type Mark = (Time, Time);
 
-/// All steps that have works.
 fn analyse_steps<'a>(
     recording: &Recording,
     joined: &'a Joined,
@@ -295,7 +286,6 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Mark]) -> Time {
     median(&gaps).unwrap_or(0)
 }
 
-/// The median.
 pub(super) fn median(times: &[Time]) -> Option<Time> {
     let mut times = times.to_vec();
     times.sort_unstable();

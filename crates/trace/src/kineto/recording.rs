@@ -46,7 +46,6 @@ pub(super) struct Losses {
     pub(super) absurd: u64,
 }
 
-/// One rank.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     pub(super) head: Head,
@@ -85,11 +84,9 @@ pub(super) struct Recording {
 
 /// Bytes of a record in a list that grows, or in a map.
 const BESIDE: usize = 200;
-/// Devices that are told apart.
 const MOST_DEVICES: usize = 1024;
 
 impl Recording {
-    /// An empty one, for `most` records.
     pub(super) fn new(most: usize, memory: Memory) -> Self {
         Self { most, memory, ..Self::default() }
     }
@@ -109,7 +106,6 @@ impl Recording {
         Self { part: Some(part), ..Self::new(most, memory) }
     }
 
-    /// The part that the host worked on in `window`.
     pub(super) fn part(&self, window: Span) -> Part {
         let of = |inside: &dyn Fn(Time) -> bool| {
             self.samples
@@ -123,7 +119,6 @@ impl Recording {
         Part { window, correlations: (first, last) }
     }
 
-    /// The number of records, if some were dropped.
     pub(super) fn overflow(&self) -> Option<usize> {
         (self.records > self.most).then_some(self.records)
     }

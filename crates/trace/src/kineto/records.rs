@@ -22,7 +22,6 @@ impl Span {
         self.start <= time && time < self.end
     }
 
-    /// The overlap of both.
     pub(super) fn common(self, other: Self) -> Option<Self> {
         let (start, end) = (self.start.max(other.start), self.end.min(other.end));
         (start < end).then_some(Self { start, end })
@@ -32,9 +31,7 @@ impl Span {
 /// The kind of a work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkKind {
-    /// A kernel that computes.
     Compute,
-    /// A kernel of a collective.
     Collective,
     /// A copy from device to device.
     Copy,
@@ -144,7 +141,6 @@ pub(super) struct Accumulation {
 pub(super) struct Message {
     /// `all_reduce`.
     pub(super) collective: Option<u32>,
-    /// The process group.
     pub(super) group: Option<u32>,
     /// Ranks of the group; 0 if unknown.
     pub(super) ranks: u32,
@@ -164,7 +160,6 @@ impl Message {
     }
 }
 
-/// The host's record of a collective.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Collective {
     pub(super) span: Span,
@@ -213,7 +208,6 @@ pub(super) fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> {
         .flatten()
 }
 
-/// The name that PyTorch's profiler gives to steps.
 pub(super) const STEP: &str = "ProfilerStep";
 
 /// Bytes of names that are kept; all further names share one number.
@@ -226,7 +220,6 @@ const ENTRY: usize = 64;
 pub(super) enum Fact {
     /// A kernel of NCCL or its like.
     CollectiveKernel,
-    /// A copy from device to device.
     WithinDevice,
     /// A call that waits for the device.
     Waits,
@@ -243,7 +236,6 @@ pub(super) enum Fact {
 pub(super) struct Facts {
     flags: u8,
     pub(super) role: Option<Role>,
-    /// The name of the collective that it is about.
     pub(super) collective: Option<u32>,
 }
 
@@ -253,7 +245,6 @@ impl Facts {
     }
 }
 
-/// All names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     indices: FxHashMap<Box<str>, u32>,
@@ -262,7 +253,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of a name, and its facts.
     pub(super) fn intern(&mut self, name: &str) -> (u32, Facts) {
         if let Some(&index) = self.indices.get(name) {
             return (index, self.listed[index as usize].1);
@@ -271,7 +261,6 @@ impl Names {
         self.add(name, facts)
     }
 
-    /// The number of a name that is not known yet.
     fn add(&mut self, name: &str, facts: Facts) -> (u32, Facts) {
         let kept = if self.bytes < MOST { name } else { "…" };
         self.bytes += kept.len() + ENTRY;

@@ -13,14 +13,12 @@ use super::timeline::ring_rate;
 use crate::overview::{Summary, SummaryTable, SummaryValue};
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// Operators that are listed.
 const MOST_OPERATORS: usize = 10;
 
 fn time(nanoseconds: f64) -> SummaryValue {
     SummaryValue::Time(Seconds::new(nanoseconds / 1e9))
 }
 
-/// The figures of the rank that the profile was made of.
 pub(super) fn summary(rank: &Rank) -> Summary {
     let mut summary = Summary::default();
     if let Some(device) = &rank.device {
@@ -215,7 +213,6 @@ fn operators(rank: &Rank) -> Option<SummaryTable> {
     (!rows.is_empty()).then_some(SummaryTable { key: "operators", title: "Operators", columns, rows })
 }
 
-/// A table of all ranks.
 pub(super) fn ranks_table(ranks: &[Rank], standings: &[Standing], chosen: usize) -> SummaryTable {
     let row = |(index, (rank, standing)): (usize, (&Rank, &Standing))| {
         let number = rank.number.unwrap_or(index as u64);

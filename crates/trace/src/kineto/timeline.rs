@@ -16,7 +16,6 @@ use super::records::{Placed, Span, Time, within};
 use std::collections::BTreeMap;
 use stepcast_core::quantity::BytesPerSec;
 
-/// One step.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
     /// From its mark, the first work that does not run beside the step before, to that of the next step.
@@ -27,7 +26,6 @@ pub(super) struct Timeline {
     pub(super) busy: Time,
     /// It does nothing because the host is late, without communication.
     pub(super) late: Time,
-    /// Time that sums of gradients run.
     pub(super) sums: Time,
     /// When the first work of the backward pass starts.
     pub(super) backward: Option<Time>,
@@ -51,9 +49,7 @@ pub(super) struct Shift {
 
 /// Data that all steps share.
 pub(super) struct Surroundings {
-    /// When sums of gradients run.
     pub(super) sums: Vec<Span>,
-    /// When the host waits for the device.
     pub(super) waiting: Vec<Span>,
     /// Whether the host itself computes: then nothing is launched ahead of time.
     pub(super) on_host: bool,
@@ -139,7 +135,6 @@ impl Timeline {
         self.clock(time, self.shifts.partition_point(|(from, _)| *from <= time))
     }
 
-    /// The same for a work that ends at `time`.
     pub(super) fn clock_at_end(&self, time: Time) -> Time {
         self.clock(time, self.shifts.partition_point(|(from, _)| *from < time))
     }
@@ -168,7 +163,6 @@ impl Timeline {
         self.clock_at_start(self.span.end)
     }
 
-    /// Bytes of its shifts.
     pub(super) fn held(&self) -> usize {
         self.shifts.capacity() * size_of::<(Time, Time)>()
     }

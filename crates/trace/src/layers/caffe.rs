@@ -6,7 +6,6 @@ use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// Bytes of an element.
 const FLOAT: f64 = 4.0;
 
 struct CaffeRow {

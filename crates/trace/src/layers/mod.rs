@@ -22,14 +22,12 @@ use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// A kind of table.
 struct Flavour {
     name: &'static str,
     recognises: fn(&str) -> bool,
     read: fn(Lines<'_, '_>) -> Result<Vec<Layer>, Fault>,
 }
 
-/// Every kind, in the order in which they are tried.
 const FLAVOURS: [Flavour; 4] = [
     Flavour { name: "PipeDream profile", recognises: graph::recognises, read: graph::read },
     Flavour { name: "log of B-Caffe", recognises: caffe::recognises, read: caffe::read },
@@ -47,7 +45,6 @@ fn flavour(head: &[u8]) -> Option<&'static Flavour> {
     FLAVOURS.iter().find(|flavour| (flavour.recognises)(text.trim_start_matches('\u{feff}')))
 }
 
-/// Imports one table.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "tables of layers", "name one of them")?;
     let mut notes = Vec::new();
@@ -114,12 +111,9 @@ fn part(layer: &Layer, what: &str) -> String {
     format!("{}, {what}", layer.name)
 }
 
-/// Most layers of a network.
 const MOST_LAYERS: usize = 200_000;
-/// Bytes of the longest line that is read.
 const LONGEST_LINE: u64 = 64 << 10;
 
-/// One layer.
 #[derive(Debug, Clone, PartialEq)]
 struct Layer {
     name: String,

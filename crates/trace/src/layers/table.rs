@@ -53,7 +53,6 @@ impl Column {
     }
 }
 
-/// The separator of cells.
 fn separator(header: &str) -> char {
     [';', '\t'].into_iter().find(|separator| header.contains(*separator)).unwrap_or(',')
 }

@@ -27,13 +27,11 @@ const DEEPEST: usize = 48;
 /// The outcome of reading a list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Course {
-    /// Objects that were given up.
     pub(crate) spoilt: u64,
     /// Whether the list had an end; objects without a list need none.
     pub(crate) complete: bool,
 }
 
-/// The beginning of a text.
 pub(crate) enum Begin {
     /// An object of this many bytes, which was taken.
     Object(usize),
@@ -43,7 +41,6 @@ pub(crate) enum Begin {
     Broken,
 }
 
-/// The receiver of a file's objects.
 pub(crate) trait Receive {
     /// Receives the text before the list.
     fn head(&mut self, _text: &[u8]) {}
@@ -94,7 +91,6 @@ struct Splitter {
     buffer: Vec<u8>,
     /// The next byte to read.
     at: usize,
-    /// Whether the objects are in a list.
     listed: bool,
     /// The end of the object that was given up, and how many lists are open in it.
     spoilt_until: usize,
@@ -214,11 +210,9 @@ fn list_called(text: &[u8], key: &str) -> Option<(usize, usize)> {
 pub(crate) enum Extent {
     Ends(usize),
     TooDeep(usize),
-    /// Its end is missing.
     Open,
 }
 
-/// Measures the object that begins here.
 pub(crate) fn extent(text: &[u8]) -> Extent {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -250,7 +244,6 @@ fn end_of_string(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// One entry of the list.
 pub(crate) type Object = Map<String, Value>;
 
 /// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
@@ -285,7 +278,6 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// A number, or a text that is one.
 pub(crate) fn number(value: Option<&Value>) -> Option<f64> {
     match value? {
         Value::Number(number) => number.as_f64(),
@@ -306,7 +298,6 @@ pub(crate) fn whole(value: Option<&Value>) -> Option<u64> {
     }
 }
 
-/// A text.
 pub(crate) fn text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str)
 }

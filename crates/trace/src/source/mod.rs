@@ -184,7 +184,6 @@ pub fn unpacked(path: &Path) -> Result<Vec<u8>, Fault> {
     one(path, &reading(), |source| source.read_within(Limits::size(MAX_UNPACKED)))
 }
 
-/// The same, as long as it is wanted.
 pub fn unpacked_while(path: &Path, wanted: &CancelCheck<'_>) -> Result<Vec<u8>, Stopped> {
     let watch = |_: Progress| wanted();
     let reading = Reading { watch: &watch, ..reading() };
@@ -204,7 +203,6 @@ const TAR: (usize, &[u8]) = (257, b"ustar");
 /// Packed bytes that are fetched at once.
 const FETCH: usize = 128 << 10;
 
-/// Whether this is the beginning of an archive.
 pub(crate) fn is_tar(head: &[u8]) -> bool {
     head.get(TAR.0..TAR.0 + TAR.1.len()) == Some(TAR.1)
 }

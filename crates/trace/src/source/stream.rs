@@ -18,7 +18,6 @@ const HEAD: u64 = 64 << 10;
 pub struct Progress {
     /// Bytes read of the file on disk, before unpacking.
     pub read: u64,
-    /// Size of that file.
     pub of: u64,
 }
 
@@ -93,7 +92,6 @@ impl<'a> Source<'a> {
         Ok(bytes)
     }
 
-    /// The fault of a read that failed.
     pub(crate) fn fault(&self, error: &io::Error) -> Fault {
         unreadable(&self.name, error, self.excess.get())
     }
@@ -176,7 +174,6 @@ pub(crate) enum Excess {
 }
 
 impl Excess {
-    /// What to do about it.
     pub(crate) fn remedy(self) -> Remedies {
         match self {
             Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time".into(),

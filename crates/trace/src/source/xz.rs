@@ -22,7 +22,6 @@ fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("xz: {what}"))
 }
 
-/// The check at the end of every block.
 enum Check {
     None,
     Crc32(flate2::Crc),
@@ -285,7 +284,6 @@ fn crc32(bytes: &[u8]) -> [u8; 4] {
     crc.sum().to_le_bytes()
 }
 
-/// A number of seven bits a byte.
 fn number(bytes: &mut &[u8]) -> io::Result<u64> {
     stream_number(&mut || {
         let (first, rest) = bytes.split_first().ok_or_else(|| damaged("a header is too short"))?;

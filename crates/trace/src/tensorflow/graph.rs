@@ -12,7 +12,6 @@ use crate::import::tally;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use stepcast_core::profile::Resource;
 
-/// The joined graphs of all devices.
 #[derive(Debug)]
 pub(super) struct Graph {
     nodes: Vec<Node>,
@@ -23,7 +22,6 @@ struct Node {
     name: String,
     place: Option<Place>,
     kind: GraphNodeKind,
-    /// Its predecessors.
     before: Vec<usize>,
     /// The node and the output that its first data input comes from.
     source: Option<(usize, i32)>,
@@ -52,7 +50,6 @@ pub(super) struct Vertex {
 }
 
 impl Graph {
-    /// Joins the graphs of the devices.
     pub(super) fn new(graphs: &[GraphDef], notes: &mut Vec<String>) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut unknown = 0_usize;
@@ -207,7 +204,6 @@ impl Graph {
         after
     }
 
-    /// Whether it has no nodes.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

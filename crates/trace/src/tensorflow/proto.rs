@@ -3,115 +3,76 @@
 //! `RunMetadata` holds what one `session.run` did: the records of every device, and the graphs as they were cut
 //! into one partition per device.
 
-use prost::Message;
 use prost::encoding::decode_varint;
 use std::collections::BTreeMap;
 
-/// The records of one step.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct RunMetadata {
-    #[prost(message, optional, tag = "1")]
-    pub(super) step_stats: Option<StepStats>,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) partition_graphs: Vec<GraphDef>,
-}
+stepcast_onnx::messages! {
+    /// The records of one step.
+    RunMetadata {
+        step_stats: Option<StepStats> => "1" (message, optional);
+        partition_graphs: Vec<GraphDef> => "3" (message, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct StepStats {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) devices: Vec<DeviceStepStats>,
-}
+    StepStats {
+        devices: Vec<DeviceStepStats> => "1" (message, repeated);
+    }
 
-/// Records of one device. A device may come twice: once with its operations, once with what it received.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct DeviceStepStats {
-    #[prost(string, tag = "1")]
-    pub(super) device: String,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) records: Vec<NodeExecStats>,
-}
+    /// Records of one device. A device may come twice: once with its operations, once with what it received.
+    DeviceStepStats {
+        device: String => "1" (string);
+        records: Vec<NodeExecStats> => "2" (message, repeated);
+    }
 
-/// One operation, or one received tensor. Those have no nanoseconds.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct NodeExecStats {
-    /// The node, or "RecvTensor".
-    #[prost(string, tag = "1")]
-    pub(super) node_name: String,
-    #[prost(int64, tag = "2")]
-    pub(super) all_start_micros: i64,
-    #[prost(int64, tag = "4")]
-    pub(super) op_end_rel_micros: i64,
-    #[prost(int64, tag = "5")]
-    pub(super) all_end_rel_micros: i64,
-    #[prost(message, repeated, tag = "7")]
-    pub(super) output: Vec<NodeOutput>,
-    /// Of a received tensor: "[sizeB] [rate] tensor from device to device".
-    #[prost(string, tag = "8")]
-    pub(super) timeline_label: String,
-    #[prost(int64, tag = "13")]
-    pub(super) all_start_nanos: i64,
-    #[prost(int64, tag = "16")]
-    pub(super) all_end_rel_nanos: i64,
-}
+    /// One operation, or one received tensor. Those have no nanoseconds.
+    NodeExecStats {
+        /// The node, or "RecvTensor".
+        node_name: String => "1" (string);
+        all_start_micros: i64 => "2" (int64);
+        op_end_rel_micros: i64 => "4" (int64);
+        all_end_rel_micros: i64 => "5" (int64);
+        output: Vec<NodeOutput> => "7" (message, repeated);
+        /// Of a received tensor: "[sizeB] [rate] tensor from device to device".
+        timeline_label: String => "8" (string);
+        all_start_nanos: i64 => "13" (int64);
+        all_end_rel_nanos: i64 => "16" (int64);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct NodeOutput {
-    #[prost(int32, tag = "1")]
-    pub(super) slot: i32,
-    #[prost(message, optional, tag = "3")]
-    pub(super) tensor: Option<TensorDescription>,
-}
+    NodeOutput {
+        slot: i32 => "1" (int32);
+        tensor: Option<TensorDescription> => "3" (message, optional);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TensorDescription {
-    #[prost(int32, tag = "1")]
-    pub(super) dtype: i32,
-    #[prost(message, optional, tag = "2")]
-    pub(super) shape: Option<Shape>,
-    #[prost(message, optional, tag = "4")]
-    pub(super) allocation: Option<AllocationDescription>,
-}
+    TensorDescription {
+        dtype: i32 => "1" (int32);
+        shape: Option<Shape> => "2" (message, optional);
+        allocation: Option<AllocationDescription> => "4" (message, optional);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Shape {
-    #[prost(message, repeated, tag = "2")]
-    pub(super) dimensions: Vec<Dimension>,
-    #[prost(bool, tag = "3")]
-    pub(super) unknown_rank: bool,
-}
+    Shape {
+        dimensions: Vec<Dimension> => "2" (message, repeated);
+        unknown_rank: bool => "3" (bool);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Dimension {
-    #[prost(int64, tag = "1")]
-    pub(super) size: i64,
-}
+    Dimension {
+        size: i64 => "1" (int64);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AllocationDescription {
-    #[prost(int64, tag = "1")]
-    pub(super) requested_bytes: i64,
-}
+    AllocationDescription {
+        requested_bytes: i64 => "1" (int64);
+    }
 
-/// The graph of one device.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct GraphDef {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) nodes: Vec<NodeDef>,
-}
+    GraphDef {
+        nodes: Vec<NodeDef> => "1" (message, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct NodeDef {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(string, tag = "2")]
-    pub(super) op: String,
-    /// "x", "x:1" for another output than the first, "^x" for a control dependency.
-    #[prost(string, repeated, tag = "3")]
-    pub(super) inputs: Vec<String>,
-    #[prost(string, tag = "4")]
-    pub(super) device: String,
-    #[prost(btree_map = "string, message", tag = "5")]
-    pub(super) attributes: BTreeMap<String, AttrValue>,
+    NodeDef {
+        name: String => "1" (string);
+        op: String => "2" (string);
+        /// "x", "x:1" for another output than the first, "^x" for a control dependency.
+        inputs: Vec<String> => "3" (string, repeated);
+        device: String => "4" (string);
+        attributes: BTreeMap<String, AttrValue> => "5" (btree_map = "string, message");
+    }
 }
 
 impl NodeDef {
@@ -124,10 +85,10 @@ impl NodeDef {
     }
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AttrValue {
-    #[prost(bytes = "vec", tag = "2")]
-    pub(super) bytes: Vec<u8>,
+stepcast_onnx::messages! {
+    AttrValue {
+        bytes: Vec<u8> => "2" (bytes = "vec");
+    }
 }
 
 impl TensorDescription {

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 
-/// One recording.
 #[derive(Debug)]
 pub(super) struct Recording {
     /// The file, or the archive and its member.
@@ -41,7 +40,6 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The only recording in the file at `path`.
 pub(super) fn single(path: &Path, reading: &Reading<'_>) -> Result<Recording, Fault> {
     let mut found = None;
     let mut others = false;

@@ -4,17 +4,14 @@ use super::proto::{NodeExecStats, NodeOutput, StepStats};
 use crate::import::tally;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The subject of a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     /// A node of the graph that ran somewhere.
     Node(Place, String),
-    /// A tensor that was received.
     Tensor(Edge),
 }
 
 impl Key {
-    /// Bytes of its names.
     pub(super) fn length(&self) -> usize {
         match self {
             Self::Node(_, name) => name.len(),
@@ -32,10 +29,8 @@ pub(super) struct Interval {
     pub(super) bytes: u64,
 }
 
-/// The records of one step.
 #[derive(Debug)]
 pub(super) struct RecordedStep {
-    /// The file it came from.
     pub(super) name: String,
     pub(super) records: HashMap<Key, Interval>,
     /// First start and last end of everything that was recorded.
@@ -52,13 +47,10 @@ pub(super) struct JobRecords {
     pub(super) repeated: usize,
     /// Records that end before they start.
     pub(super) reversed: usize,
-    /// Records without a start.
     pub(super) undated: usize,
     /// RecvTensor records whose label could not be read.
     pub(super) unlabelled: usize,
-    /// Devices whose records are not used.
     pub(super) ignored_devices: BTreeSet<String>,
-    /// Processes with operations.
     pub(super) places: BTreeSet<Place>,
 }
 
@@ -149,7 +141,6 @@ impl RecordedStep {
 }
 
 impl JobRecords {
-    /// Says what was odd about the records.
     pub(super) fn report(&self, notes: &mut Vec<String>) {
         tally(notes, self.repeated, "record", "joined with another of the same operation and step");
         tally(notes, self.reversed, "record", "taken as instantaneous: end before start");
@@ -231,7 +222,6 @@ impl Edge {
         Some(Self { tensor: tensor.to_owned(), from: from.to_owned(), to: to.to_owned() })
     }
 
-    /// Bytes of its names.
     pub(super) fn length(&self) -> usize {
         self.tensor.len() + self.from.len() + self.to.len()
     }

@@ -116,12 +116,10 @@ fn estimate(
     (start.min(end), end)
 }
 
-/// When the last of `after` ended.
 fn last_end(times: &[Time], after: &[usize]) -> f64 {
     after.iter().filter_map(|&before| times[before]).map(|(_, end)| end).fold(0.0, f64::max)
 }
 
-/// When the first of `followers` started.
 fn first_start(times: &[Time], followers: &[usize]) -> Option<f64> {
     followers.iter().filter_map(|&follower| times[follower]).map(|(start, _)| start).reduce(f64::min)
 }
@@ -188,7 +186,6 @@ fn relative(step: &RecordedStep, key: &Key) -> Time {
     Some((seconds(*start), seconds(*end)))
 }
 
-/// A topological order.
 fn order(vertices: &[Vertex]) -> Result<Vec<usize>, Fault> {
     let order = topological_order(vertices.len(), |index| vertices[index].after.iter().copied());
     let Some(stuck) =

@@ -9,6 +9,7 @@ use crate::source::Memory;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use serde_with::skip_serializing_none;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{BufReader, Read, Write};
@@ -34,22 +35,18 @@ struct Complete<'a> {
 }
 
 /// Everything but complete events.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Mark<'a> {
     name: &'a str,
     ph: char,
     pid: u32,
     tid: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ts: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cat: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
     /// Where the arrow ends: at the event around the moment, not at the next one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     bp: Option<char>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
 }
 

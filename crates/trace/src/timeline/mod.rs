@@ -19,7 +19,6 @@ use stepcast_core::quantity::Seconds;
 
 pub(crate) use read::{import, recognises};
 
-/// Whether a file of that name is in Perfetto's own format.
 pub fn is_perfetto(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "pftrace" || ending == "perfetto-trace")
 }
@@ -39,42 +38,31 @@ pub const FORMAT: &str = "stepcast-timeline/1";
 /// A group of lanes and levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
-    /// Its name.
     pub name: String,
     /// Names of its lanes, from top to bottom.
     pub lanes: Vec<String>,
-    /// Names of its levels, with their units.
     pub levels: Vec<(String, &'static str)>,
 }
 
 /// The link of an event to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flow {
-    /// Nothing.
     #[default]
     None,
-    /// The flow of this number begins with it.
     Begins(u64),
-    /// The flow of this number ends with it.
     Ends(u64),
 }
 
-/// An event with a duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
-    /// Index of its process.
     pub process: u32,
     /// Index of its lane within the process.
     pub lane: u32,
-    /// Its name.
     pub name: Cow<'a, str>,
     /// What it is one of: events of one kind have one colour.
     pub kind: Option<&'static str>,
-    /// From when.
     pub since: Seconds,
-    /// Until when.
     pub until: Seconds,
-    /// A figure to show with it, and its name.
     pub figure: Option<(&'static str, u64)>,
     /// Its link to a cause or an effect.
     pub flow: Flow,
@@ -83,13 +71,10 @@ pub struct Event<'a> {
 /// A level from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
-    /// Index of its process.
     pub process: u32,
     /// Index of the level within the process.
     pub level: u32,
-    /// From when.
     pub at: Seconds,
-    /// The level.
     pub value: f64,
 }
 
@@ -99,22 +84,17 @@ pub struct Level {
 pub struct About {
     /// [`FORMAT`].
     pub format: String,
-    /// What was trained.
     pub name: String,
-    /// Samples of one step.
     pub batch: u32,
     /// The operations of every step, as in a profile; none if no profile can describe the job.
     pub operations: Vec<Operation>,
 }
 
-/// A timeline.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline<'a> {
-    /// The job.
     pub about: About,
     /// Groups of lanes, from top to bottom.
     pub processes: Vec<Process>,
-    /// Events with a duration.
     pub events: Vec<Event<'a>>,
     /// Levels; in order of time for each.
     pub levels: Vec<Level>,

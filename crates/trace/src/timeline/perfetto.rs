@@ -10,41 +10,27 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::io::{BufRead, Read, Write};
 
-#[derive(Clone, PartialEq, Message)]
-struct Packet {
-    #[prost(uint64, optional, tag = "8")]
-    timestamp: Option<u64>,
-    #[prost(uint32, tag = "10")]
-    sequence: u32,
-    #[prost(message, optional, tag = "11")]
-    event: Option<TrackEvent>,
-    #[prost(message, optional, tag = "12")]
-    interned: Option<Interned>,
-    /// 1: interned names begin anew; 2: they are needed.
-    #[prost(uint32, optional, tag = "13")]
-    flags: Option<u32>,
-    #[prost(message, optional, tag = "60")]
-    track: Option<Track>,
-}
+stepcast_onnx::messages! {
+    Packet {
+        timestamp: Option<u64> => "8" (uint64, optional);
+        sequence: u32 => "10" (uint32);
+        event: Option<TrackEvent> => "11" (message, optional);
+        interned: Option<Interned> => "12" (message, optional);
+        /// 1: interned names begin anew; 2: they are needed.
+        flags: Option<u32> => "13" (uint32, optional);
+        track: Option<Track> => "60" (message, optional);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct TrackEvent {
-    #[prost(message, repeated, tag = "4")]
-    notes: Vec<Note>,
-    #[prost(enumeration = "TrackEventKind", tag = "9")]
-    kind: i32,
-    #[prost(uint64, optional, tag = "10")]
-    name: Option<u64>,
-    #[prost(uint64, tag = "11")]
-    track: u64,
-    #[prost(string, repeated, tag = "22")]
-    categories: Vec<String>,
-    #[prost(double, optional, tag = "44")]
-    level: Option<f64>,
-    #[prost(fixed64, repeated, tag = "47")]
-    flows: Vec<u64>,
-    #[prost(fixed64, repeated, tag = "48")]
-    ending_flows: Vec<u64>,
+    TrackEvent {
+        notes: Vec<Note> => "4" (message, repeated);
+        kind: i32 => "9" (enumeration = "TrackEventKind");
+        name: Option<u64> => "10" (uint64, optional);
+        track: u64 => "11" (uint64);
+        categories: Vec<String> => "22" (string, repeated);
+        level: Option<f64> => "44" (double, optional);
+        flows: Vec<u64> => "47" (fixed64, repeated);
+        ending_flows: Vec<u64> => "48" (fixed64, repeated);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
@@ -57,67 +43,46 @@ enum TrackEventKind {
     Level = 4,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct Note {
-    #[prost(uint64, optional, tag = "3")]
-    number: Option<u64>,
-    #[prost(string, optional, tag = "6")]
-    text: Option<String>,
-    #[prost(string, tag = "10")]
-    name: String,
-}
+stepcast_onnx::messages! {
+    Note {
+        number: Option<u64> => "3" (uint64, optional);
+        text: Option<String> => "6" (string, optional);
+        name: String => "10" (string);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct Interned {
-    #[prost(message, repeated, tag = "2")]
-    names: Vec<Name>,
-}
+    Interned {
+        names: Vec<Name> => "2" (message, repeated);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct Name {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(string, tag = "2")]
-    name: String,
-}
+    Name {
+        id: u64 => "1" (uint64);
+        name: String => "2" (string);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct Track {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    process: Option<ProcessTrack>,
-    #[prost(uint64, optional, tag = "5")]
-    parent: Option<u64>,
-    #[prost(message, optional, tag = "8")]
-    counter: Option<CounterTrack>,
-    /// 3: by rank.
-    #[prost(int32, optional, tag = "11")]
-    ordering: Option<i32>,
-    #[prost(int32, optional, tag = "12")]
-    rank: Option<i32>,
-}
+    Track {
+        id: u64 => "1" (uint64);
+        name: Option<String> => "2" (string, optional);
+        process: Option<ProcessTrack> => "3" (message, optional);
+        parent: Option<u64> => "5" (uint64, optional);
+        counter: Option<CounterTrack> => "8" (message, optional);
+        /// 3: by rank.
+        ordering: Option<i32> => "11" (int32, optional);
+        rank: Option<i32> => "12" (int32, optional);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct ProcessTrack {
-    #[prost(int32, tag = "1")]
-    pid: i32,
-    #[prost(string, tag = "6")]
-    name: String,
-}
+    ProcessTrack {
+        pid: i32 => "1" (int32);
+        name: String => "6" (string);
+    }
 
-#[derive(Clone, PartialEq, Message)]
-struct CounterTrack {
-    #[prost(string, tag = "6")]
-    unit: String,
+    CounterTrack {
+        unit: String => "6" (string);
+    }
 }
 
 /// A trace is its packets, each as field 1.
 const PACKET: u8 = 1 << 3 | 2;
 
-/// The only sequence of packets.
 const SEQUENCE: u32 = 1;
 
 /// The note that holds what was run.
@@ -147,7 +112,6 @@ impl Tracks {
     }
 }
 
-/// Prints a timeline, packet by packet.
 pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
     let tracks = Tracks::new(timeline);
     let mut packets = Packets { out, scratch: Vec::new() };
@@ -323,7 +287,6 @@ fn about(event: &TrackEvent) -> Option<&str> {
     event.notes.iter().find(|note| note.name == ABOUT)?.text.as_deref()
 }
 
-/// The next packet, if there is one.
 fn next_packet(reader: &mut impl BufRead, memory: &Memory) -> Result<Option<Packet>, String> {
     let failed = |error: io::Error| format!("it cannot be read: {error}");
     if reader.fill_buf().map_err(failed)?.is_empty() {

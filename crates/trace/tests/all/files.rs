@@ -27,7 +27,6 @@ fn unpacked() -> Vec<u8> {
     out
 }
 
-/// A folder with the graphs and `bytes` as `name`.
 struct Folder {
     folder: tempfile::TempDir,
     steps: PathBuf,

@@ -48,7 +48,6 @@ fn near(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{found}, not {expected}");
 }
 
-/// Microseconds, to the nanosecond.
 fn same(time: Seconds, microseconds: f64) {
     near(time.get() * 1e6, microseconds, 1e-3);
 }
@@ -305,7 +304,6 @@ fn broken_files_give_what_they_hold() {
     }
 }
 
-/// Times in quotation marks.
 fn quoted_times(text: &str) -> String {
     let quoted = |line: &str| match line.trim_start().strip_prefix("\"ts\": ") {
         Some(rest) => {

@@ -223,15 +223,3 @@ fn captured_steps_give_the_same_operations() {
         assert_eq!(names(&captured), names(profile), "{name}");
     }
 }
-
-/// A profile, written and read again, is the same.
-#[test]
-fn profiles_survive_a_file() {
-    let folder = tempfile::tempdir().unwrap();
-    for Recording { name, imported: Imported { content: profile, .. }, .. } in &*RECORDINGS {
-        let path = folder.path().join(format!("{name}.json.gz"));
-        stepcast_trace::write_profile(&path, profile).unwrap();
-        println!("{name}: {} bytes", std::fs::metadata(&path).unwrap().len());
-        assert_eq!(stepcast_trace::read_profile(&path).unwrap(), *profile);
-    }
-}

@@ -14,13 +14,9 @@ pub(crate) struct Job {
     pub(crate) layers: u64,
     /// Elements of each weight.
     pub(crate) elements: u64,
-    /// Steps.
     pub(crate) steps: u64,
-    /// A kernel of the forward pass.
     pub(crate) forward: f64,
-    /// A kernel of the backward pass.
     pub(crate) backward: f64,
-    /// The optimiser's kernel.
     pub(crate) update: f64,
     /// From one launch to the next.
     pub(crate) host: f64,
@@ -31,11 +27,9 @@ pub(crate) struct Job {
     pub(crate) activations: Option<f64>,
     /// Whether shapes are recorded, and so what is the batch.
     pub(crate) batch: Option<u64>,
-    /// Whether steps are marked.
     pub(crate) marks: bool,
     /// Whether the host waits for the device at the end of a step.
     pub(crate) waits: bool,
-    /// Rank and ranks.
     pub(crate) rank: Option<(u64, u64)>,
     /// What this rank's clock is ahead.
     pub(crate) clock: f64,
@@ -125,7 +119,6 @@ impl Writer {
 }
 
 impl Job {
-    /// The trace.
     pub(crate) fn trace(&self) -> String {
         let mut out = Writer {
             text: String::from("\n{\n  \"schemaVersion\": 1,\n"),

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use stepcast_core::prior::{Constant, Domain, Priors, SHIFT, constants};
 use stepcast_stats::Cholesky;
 
-/// Most iterations.
 const ITERATIONS: usize = 20;
 /// Iterations on derivatives that are taken once; only the weights of residuals change between them.
 const REWEIGHTED: usize = 8;
@@ -22,7 +21,6 @@ const CONVERGED: f64 = 1e-5;
 /// A fit of the constants of one domain.
 #[derive(Debug, Clone, Copy)]
 pub struct Refit {
-    /// The constants.
     pub(super) domain: Domain,
     /// Standard deviation of a run's logarithm at which residuals start to count linearly.
     pub(super) spread: f64,
@@ -30,18 +28,13 @@ pub struct Refit {
     pub(super) most_of_family: f64,
 }
 
-/// A constant after a fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FittedConstant {
-    /// Its name.
     pub name: String,
-    /// Its value in the catalog.
     pub shipped: f64,
-    /// Its fitted value.
     pub value: f64,
     /// Standard deviation of its logarithm.
     pub fit_error: f64,
-    /// Its unit.
     pub unit: String,
 }
 
@@ -50,7 +43,6 @@ struct Constants {
     domain: Domain,
     shipped: Arc<Priors>,
     named: Vec<(String, Constant)>,
-    /// Spreads of the constants' priors.
     spreads: Vec<f64>,
 }
 

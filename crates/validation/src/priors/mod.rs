@@ -30,45 +30,34 @@ pub(crate) struct Observation {
     pub(crate) is_fitted: bool,
     /// Logarithm of the measured step in seconds.
     pub(crate) measured: f64,
-    /// Its prediction.
     pub(crate) predict: LogStep,
 }
 
-/// How well a family is predicted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FamilyErrors {
-    /// Its name.
     pub family: String,
-    /// Number of runs.
     pub runs: usize,
     /// Mean absolute logarithm of measured over predicted steps, with the shipped constants.
     pub shipped: f64,
-    /// With the constants of the fit.
     pub fitted: f64,
     /// With constants fitted without the runs of its source.
     pub left_out: Option<f64>,
 }
 
-/// The refit of one domain.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DomainRefit {
-    /// What was fitted.
     pub of: &'static str,
-    /// The constants.
     pub constants: Vec<FittedConstant>,
-    /// The errors.
     pub families: Vec<FamilyErrors>,
 }
 
 impl DomainRefit {
-    /// Mean over families of an error.
     pub fn mean(&self, of: impl Fn(&FamilyErrors) -> Option<f64>) -> Option<f64> {
         let errors: Option<Vec<f64>> = self.families.iter().map(of).collect();
         errors.map(|errors| errors.iter().sum::<f64>() / errors.len().max(1) as f64)
     }
 }
 
-/// The refit of what the parts of transformers reach.
 pub(crate) const TRANSFORMER: Refit =
     Refit { domain: Domain::Transformer, spread: 0.05, most_of_family: 60.0 };
 

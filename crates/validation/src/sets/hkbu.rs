@@ -21,7 +21,6 @@ use stepcast_core::strategy::Architecture;
 use stepcast_core::workload::Workload;
 use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 
-/// GPUs of one node.
 const PER_NODE: u32 = 4;
 
 /// Backward operations per forward operation (Liu 2022, eq. 4).
@@ -162,7 +161,6 @@ fn ranking(rows: &[Value], tie: f64) -> Option<Value> {
     }))
 }
 
-/// One published throughput.
 #[derive(Debug, Clone, Deserialize)]
 struct PublishedThroughput {
     model: String,
@@ -174,7 +172,6 @@ struct PublishedThroughput {
     throughput: f64,
 }
 
-/// Training on one GPU.
 struct OneGpu {
     pass: Pass,
     /// Samples a second.
@@ -259,7 +256,6 @@ impl Testbed {
         }
     }
 
-    /// Samples a second.
     fn throughput(&self, row: &PublishedThroughput, one: &OneGpu) -> f64 {
         let update = self.curve(row);
         let schedule = match row.method.as_str() {

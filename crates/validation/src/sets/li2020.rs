@@ -33,7 +33,6 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     Ok(Findings::exact(&checks, figures))
 }
 
-/// Lanes of a worker.
 const LANES: [&str; 4] = ["DOWNLINK", "WORKER", "UPLINK", "PS"];
 
 /// Which resource of the engine carries the links; both must give the same times.

@@ -49,12 +49,10 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     }
 }
 
-/// A network of the zoo.
 fn zoo_model(name: &str) -> Result<Model, ValidationError> {
     zoo::build(name).map_err(|error| ValidationError::Data(error.to_string()))
 }
 
-/// The priors that come with the program.
 pub(crate) fn shipped_priors() -> Result<Arc<Priors>, ValidationError> {
     Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))
 }

@@ -13,7 +13,8 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use stepcast_analytic::oyama2016::{GPU_PARTS, Structure, Threads, UPDATE_PARTS, barrier, trilinear};
 use stepcast_core::quantity::Seconds;
-use stepcast_sim::sprint::{Exchange, Length, Sprint};
+use stepcast_sim::sprint::Length;
+use stepcast_study::simulate::simulated_threads;
 
 /// Images of ILSVRC 2012, the samples of an epoch.
 const SAMPLES: f64 = 1_281_167.0;
@@ -76,7 +77,6 @@ fn threads(coefficients: &Value, nodes: u32, gpus: u32, batch: u32, parameters: 
     }
 }
 
-/// The threads of a configuration of the file.
 fn configured(golden: &Value, case: &Value) -> Threads {
     let [nodes, gpus, batch] = ["N_Node", "N_GPU", "N_Subbatch"].map(|key| case.small(key));
     threads(golden.field("coefficients"), nodes, gpus, batch, case.number("N_Param"))
@@ -261,22 +261,8 @@ fn simulated(coefficients: &Value) -> Result<Vec<Value>, ValidationError> {
             ValidationError::Data(format!("oyama2016, {nodes} nodes, batch {batch}: {error}"))
         };
         let steady = threads.steady().ok_or_else(|| failed("no steady state".to_owned()))?;
-        let own = threads.load_images + threads.deform_images + threads.compute + threads.scale_gradient;
-        let sprint = Sprint {
-            nodes,
-            gpus: threads.gpus,
-            fetch_weights: threads.fetch_weights.get(),
-            compute: own.get(),
-            update_gradient: threads.update_gradient.get(),
-            sum_buffer: threads.sum_buffer.get(),
-            before_exchange: (threads.keep_old_weights + threads.add_momentum).get(),
-            exchange: threads.all_reduce.get(),
-            after_exchange: threads.update_momentum.get(),
-            update_weights: threads.update_weights.get(),
-            jitter: JITTER,
-            how: Exchange::AllReduce,
-        };
-        let seen = sprint.run(1, LENGTH).map_err(|error| failed(error.to_string()))?;
+        let run = simulated_threads(&threads, JITTER).run(1, LENGTH);
+        let seen = run.map_err(|error| failed(error.to_string()))?;
         Ok(json!({
             "nodes": nodes,
             "gpus": threads.gpus,

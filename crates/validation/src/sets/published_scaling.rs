@@ -7,10 +7,10 @@
 use super::zoo_model;
 use crate::coverage::Coverage;
 use crate::priors::Observation;
-use crate::recipe::Recipe;
 use crate::records::{Fields, cases};
 use crate::report::Findings;
 use crate::set::{Run, report_progress};
+use crate::template::Recipe;
 use crate::{Errors, Evidence, Progress, ValidationError};
 use rayon::prelude::*;
 use serde_json::{Value, json};

@@ -14,12 +14,9 @@ use stepcast_study::advise::{Decision, DecisionOption, UncertainFigure, joint};
 /// Fewest and most runs of a model from which one is chosen; of more, some at equal distances are taken.
 const FEWEST: usize = 5;
 const MOST: usize = 12;
-/// Runs that are revealed.
 const REVEALED: usize = 4;
-/// Random orders.
 const SHUFFLES: u64 = 32;
 
-/// A run that can be chosen.
 pub(super) struct ReplayedRun {
     /// Runs of the same model are alternatives.
     pub(super) model: String,

@@ -26,7 +26,6 @@ use stepcast_stats::student_t_95;
 /// Factor within which a prediction from names alone should be.
 const NEAR: f64 = 1.65;
 
-/// A published run.
 #[derive(Debug, Deserialize)]
 struct PublishedStep {
     id: String,
@@ -49,7 +48,6 @@ impl PublishedStep {
         SamplesPerSec::new(self.throughput).time_for(f64::from(self.batch))
     }
 
-    /// The step by given priors.
     fn predict(&self, device: &Device, work: &StepWork, priors: &Priors) -> Seconds {
         let &Self { precision, optimiser, compiled, channels_last, .. } = self;
         let settings = Settings { precision, optimiser, compiled, channels_last };

@@ -57,7 +57,6 @@ fn is_bounded(row: &LeftOutErrors) -> bool {
     row.group != StepGroup::Bf16Small
 }
 
-/// Whether the errors of a group are within the bounds.
 fn keeps(bounds: ErrorBounds, row: &LeftOutErrors) -> bool {
     100.0 * row.mean <= bounds.mean && 100.0 * row.worst <= bounds.worst
 }

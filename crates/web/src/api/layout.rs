@@ -16,7 +16,6 @@ use stepcast_study::predict::layout::{Layout, Role};
 use stepcast_study::simulate;
 use tokio_util::sync::CancellationToken;
 
-/// Most events of a pipeline that is drawn.
 const MOST_EVENTS: u64 = 40_000;
 
 /// Width of plots that stand side by side, or on a small screen.

@@ -12,7 +12,7 @@ use stepcast_report::condition_map;
 use stepcast_report::format::{self, name};
 use stepcast_report::tables::map as tables;
 use stepcast_study::explore::map::{Cell, Extent, Map};
-use stepcast_study::explore::numbers::numbers;
+use stepcast_study::explore::numbers;
 
 /// Most cells; larger maps are for the command line.
 const MOST: usize = 1 << 16;
@@ -94,7 +94,6 @@ pub(super) fn several(text: Option<&str>, key: &'static str) -> Result<Option<Ve
     text.map(|text| numbers(text, "")).transpose().map_err(at(key))
 }
 
-/// The scenario with this many workers and this batch.
 fn on(scenario: &Scenario, workers: u32, batch: u32) -> Scenario {
     let groups = scenario.cluster.groups.iter();
     let groups = groups.map(|group| WorkerGroup { count: workers, batch: Some(batch), ..group.clone() });

@@ -46,7 +46,6 @@ const JSON: &str = "application/json";
 const BINARY: &str = "application/octet-stream";
 const SVG: &str = "image/svg+xml";
 
-/// Makes the schema of a type.
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// An endpoint: how it is served, and what its description says.
@@ -55,13 +54,10 @@ struct Route {
     method: &'static str,
     serve: fn() -> MethodRouter<Arc<Shared>>,
     summary: &'static str,
-    /// Media type and schema of the request.
     body: Option<(&'static str, SchemaOf)>,
-    /// Media type and schema of the answer.
     answer: (&'static str, Option<SchemaOf>),
     /// Schema of the events, for clients that ask for them.
     events: Option<SchemaOf>,
-    /// Other media types of the answer.
     also: &'static [&'static str],
     /// Parameters, and where they stand: the fields of a type.
     parameters: Option<(&'static str, SchemaOf)>,
@@ -180,7 +176,6 @@ const ROUTES: &[Route] = &[
 
 type Serve = fn() -> MethodRouter<Arc<Shared>>;
 
-/// An endpoint that only answers.
 const fn list<Answer: JsonSchema>(path: &'static str, serve: Serve, summary: &'static str) -> Route {
     let answer: (&str, Option<SchemaOf>) = (JSON, Some(SchemaGenerator::subschema_for::<Answer>));
     Route {
@@ -196,7 +191,6 @@ const fn list<Answer: JsonSchema>(path: &'static str, serve: Serve, summary: &'s
     }
 }
 
-/// An endpoint that takes and returns JSON.
 const fn posted<Body: JsonSchema, Answer: JsonSchema>(
     path: &'static str,
     serve: Serve,
@@ -213,7 +207,6 @@ const fn study<S: Study>(path: &'static str, summary: &'static str) -> Route {
 }
 
 impl Route {
-    /// The operation of the OpenAPI description.
     fn described(&self, schemas: &mut SchemaGenerator) -> Value {
         let mut content = |kind: &str, schema: SchemaOf| json!({ kind: { "schema": schema(schemas) } });
         let body = self.body.map(|(kind, schema)| content(kind, schema));
@@ -262,7 +255,6 @@ fn parameters(place: &str, schema: &Schema) -> Value {
         .collect()
 }
 
-/// The OpenAPI description.
 pub(crate) fn specification() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;

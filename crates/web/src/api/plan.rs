@@ -117,7 +117,6 @@ impl PlanRequest {
     }
 }
 
-/// The names in a list with commas.
 fn listed(names: &str) -> Vec<String> {
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

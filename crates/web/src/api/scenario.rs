@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::sync::Arc;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -29,6 +30,7 @@ pub(crate) struct ScenarioRequest {
 }
 
 /// The checked scenario.
+#[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Described {
     /// The text after the edits.
@@ -36,13 +38,10 @@ pub(crate) struct Described {
     /// The text as data.
     written: serde_json::Value,
     /// The scenario with every default filled in; none if it is invalid.
-    #[serde(skip_serializing_if = "Option::is_none")]
     resolved: Option<ScenarioFile>,
     /// The error in the scenario.
-    #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
     /// A summary of the scenario.
-    #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<[String; 2]>,
     /// The methods and whether they apply, in order of preference.
     methods: Vec<Applying>,
@@ -111,7 +110,7 @@ fn described(shared: &Arc<Shared>, body: ScenarioRequest) -> Result<Described, P
 fn applying(method: &'static dyn Method, scenario: &Scenario) -> Applying {
     Applying {
         name: method.name(),
-        summary: method.summary(),
+        summary: method.about().summary,
         quick: method.is_quick(),
         refusal: method.applies(scenario).err().map(|why| format!("{}; {}", why.reason, why.remedy)),
     }

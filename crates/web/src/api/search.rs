@@ -82,7 +82,6 @@ fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
     Ok(shown)
 }
 
-/// The plot of the front so far.
 fn front(entries: &[Entry], called: &str, currency: &str) -> Option<String> {
     let front: Vec<_> = entries.iter().filter_map(Choice::from_entry).collect();
     (!front.is_empty()).then(|| {

@@ -16,7 +16,6 @@ use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 use stepcast_core::text;
 
-/// Numbers that are tried.
 const COUNTS: [u64; 24] =
     [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192];
 
@@ -119,7 +118,6 @@ fn counted(scenario: &Scenario, written: &Value) -> Vec<(String, &'static str, u
     keys
 }
 
-/// Tries edits of a text.
 struct Trial<'a> {
     shared: &'a Arc<Shared>,
     body: &'a ScenarioBody,

@@ -44,7 +44,6 @@ pub(crate) struct SweepReport {
     lines: Vec<u8>,
 }
 
-/// The axes that `vary` names.
 pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
     let axis =
         |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));

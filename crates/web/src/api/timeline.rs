@@ -27,13 +27,11 @@ use tokio_util::sync::CancellationToken;
 /// Most events of a run; longer ones are for the command line and a trace viewer.
 const MOST_EVENTS: u64 = 300_000;
 
-/// Number of cached runs.
 const KEPT: usize = 8;
 
 /// What is drawn out of sight on either side of a window, in windows.
 const BEYOND: f64 = 0.5;
 
-/// Number of workers in a plot by default.
 const WORKERS: usize = 4;
 
 /// The timeline request.
@@ -100,7 +98,6 @@ pub(crate) struct Window {
     kinds: Vec<(usize, String)>,
 }
 
-/// A cached run.
 struct SimulatedRun {
     gantt: Gantt,
     /// The first lane of every group, and the end of the last one.

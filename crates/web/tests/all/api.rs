@@ -9,15 +9,11 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Duration;
-use stepcast_core::scenario::Document;
-use stepcast_study::predict::compare::Comparison;
-use stepcast_study::{Forecast, ForecastOptions, Observer, Request};
 use stepcast_web::{Access, application};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The problem that a request ends in.
 async fn problem(app: &Router, request: axum::http::Request<Body>) -> (u16, Value) {
     let (status, kind, bytes) = ask(app, request).await;
     assert_eq!(kind, "application/problem+json", "{}", String::from_utf8_lossy(&bytes));
@@ -27,21 +23,6 @@ async fn problem(app: &Router, request: axum::http::Request<Body>) -> (u16, Valu
         assert!(problem[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {problem}");
     }
     (status.as_u16(), problem)
-}
-
-fn forecast(text: &str) -> Forecast {
-    let request = Request::from_reader("test", text.as_bytes(), Vec::new()).unwrap();
-    stepcast_study::forecast(&request, &ForecastOptions::default(), &Observer::none()).unwrap()
-}
-
-#[tokio::test]
-async fn answers_are_those_of_the_commands() {
-    let app = app();
-    let predicted = post(&app, "/api/v1/predict", json!({ "scenario": QUICK_START })).await;
-    assert_eq!(predicted, serde_json::to_value(forecast(QUICK_START)).unwrap());
-    let compared = post(&app, "/api/v1/compare", json!({ "scenario": QUICK_START })).await;
-    let scenario = Document::new("test", QUICK_START).scenario(&[]).unwrap();
-    assert_eq!(compared, serde_json::to_value(Comparison::new(&scenario)).unwrap());
 }
 
 #[tokio::test]

@@ -51,7 +51,6 @@ pub(crate) async fn post(app: &Router, path: &str, body: Value) -> Value {
     value
 }
 
-/// The JSON lines of a response.
 pub(crate) fn lines(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()

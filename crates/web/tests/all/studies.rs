@@ -7,7 +7,6 @@ use axum::Router;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-/// The last event of a study.
 async fn shown(app: &Router, name: &str, body: Value) -> Value {
     let (status, kind, bytes) =
         ask(app, asking(&format!("/api/v1/{name}"), "application/x-ndjson", &body)).await;

@@ -28,9 +28,7 @@ const WORKSPACES: Bytes = Bytes::new((2 * 32 * (1_u64 << 20)) as f64);
 /// Everything on which memory depends, beside the stage.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryInputs<'a> {
-    /// The transformer.
     pub shape: &'a Transformer,
-    /// How ranks divide it.
     pub split: Split,
     /// b: sequences of a micro-batch.
     pub micro_batch: u64,
@@ -42,19 +40,13 @@ pub struct MemoryInputs<'a> {
     pub sharding_group: Option<u64>,
     /// Number formats.
     pub states: States,
-    /// What is computed again.
     pub recompute: Recomputation,
-    /// How attention is computed.
     pub attention: Attention,
-    /// Whether dropout keeps masks.
     pub dropout: bool,
-    /// The order of operations.
     pub schedule: ScheduleKind,
-    /// Whose kernels compute a layer.
     pub implementation: Implementation,
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
     pub logit: [f64; 2],
-    /// What is kept in the host's memory.
     pub offload: Offloaded,
     /// Whether sharded weights of the next layer are gathered ahead.
     pub prefetch: bool,
@@ -75,13 +67,9 @@ pub struct RankMemory {
     pub parameters: u64,
     /// Micro-batches in flight; with several chunks, chunks of them.
     pub in_flight: u64,
-    /// Weights.
     pub weights: Bytes,
-    /// Gradients.
     pub gradients: Bytes,
-    /// Optimiser states.
     pub optimiser: Bytes,
-    /// Activations of the layers.
     pub activations: Bytes,
     /// Activations of the layer that is computed again.
     pub recomputed: Bytes,
@@ -96,7 +84,6 @@ pub struct RankMemory {
 }
 
 impl RankMemory {
-    /// All of it.
     pub fn total(&self) -> Bytes {
         self.weights
             + self.gradients
@@ -250,7 +237,6 @@ impl<'a> MemoryInputs<'a> {
         (dense + ends, expert_layer.1 * layers.expert)
     }
 
-    /// The same of what is trained.
     pub fn stage_trained(&self, stage: u64) -> (u64, u64) {
         if self.shape.tuning == Tuning::default() {
             return self.stage_parameters(stage);
@@ -320,9 +306,7 @@ impl<'a> MemoryInputs<'a> {
 /// The dense layers and the layers with experts of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StageLayers {
-    /// Layers with a dense MLP.
     pub dense: u64,
-    /// Layers with experts.
     pub expert: u64,
 }
 
@@ -341,7 +325,6 @@ impl MemoryInputs<'_> {
         self.ranges(stage).map(|halves| halves.map(|range| self.counted(range)))
     }
 
-    /// The same of layers that go backward.
     fn backward_chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
         let frozen = self.shape.tuning.frozen_layers;
         let behind = move |range: Range<u64>| range.start.max(frozen).min(range.end)..range.end;
@@ -353,7 +336,6 @@ impl MemoryInputs<'_> {
         StageLayers { dense: range.end - range.start - expert, expert }
     }
 
-    /// The same as ranges.
     fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {
         let places = self.split.pipeline * self.split.chunks;
         let mut end = 0;

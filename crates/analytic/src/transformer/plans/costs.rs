@@ -61,7 +61,6 @@ impl Passes {
     }
 }
 
-/// What a layout depends on.
 pub(super) fn layout_key(choice: &PlanChoice) -> PlanChoice {
     PlanChoice { tensor: 1, context: 1, expert: 1, ..state_key(&choice.without_sharding()) }
 }
@@ -83,7 +82,6 @@ pub(super) fn layer_key(choice: &PlanChoice) -> PlanChoice {
     }
 }
 
-/// What sharding depends on.
 pub(super) fn state_key(choice: &PlanChoice) -> PlanChoice {
     // Virtual stages go there and back.
     let folded = choice.schedule == ScheduleKind::Zbv;
@@ -98,7 +96,6 @@ pub(super) fn state_key(choice: &PlanChoice) -> PlanChoice {
     }
 }
 
-/// What a send depends on.
 pub(super) fn send_key(choice: &PlanChoice) -> PlanChoice {
     PlanChoice {
         virtual_stages: choice.virtual_stages.min(2),
@@ -122,9 +119,7 @@ pub(super) struct LayerCosts {
     head: Passes,
     /// Whether sharded weights are fetched ahead.
     ahead: bool,
-    /// Whether the backward pass is split.
     split: bool,
-    /// Whether kinds of traffic share links.
     shared: bool,
     /// What computing beside traffic takes longer, as a share of its time.
     interference: f64,

@@ -47,7 +47,6 @@ pub(super) struct Scratch {
     ring: Vec<f64>,
     at: Vec<[usize; 3]>,
     first: Vec<[usize; 2]>,
-    /// End of every stage.
     pub(super) ends: Vec<f64>,
     /// Start of the last pass of every virtual stage that computes gradients of weights.
     pub(super) last: Vec<f64>,
@@ -67,7 +66,6 @@ impl Scratch {
         self.kept.clear();
     }
 
-    /// Keeps the state.
     fn keep(&mut self) {
         self.kept.clear();
         for list in [&self.free, &self.link, &self.forward, &self.backward] {
@@ -96,7 +94,6 @@ struct Period {
     to: usize,
     /// Steps after which the pattern of operations repeats.
     pattern: usize,
-    /// Where the kept state is from.
     kept: Option<usize>,
     /// Patterns until another state is kept.
     reach: usize,

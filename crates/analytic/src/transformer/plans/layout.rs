@@ -17,7 +17,6 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// All its layers.
     pub(super) fn count(&self) -> u64 {
         self.layers.iter().flatten().sum()
     }
@@ -35,13 +34,10 @@ impl Class {
 /// Stages beside each other with the same virtual stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EqualStages {
-    /// The first of them.
     pub(super) first: usize,
-    /// How many.
     pub(super) count: usize,
     /// The classes of their virtual stages, in order.
     pub(super) classes: Vec<usize>,
-    /// Layers of each.
     pub(super) layers: u64,
     /// Sends of each to other stages, for one micro-batch.
     pub(super) sends: u32,
@@ -56,14 +52,11 @@ pub(super) struct Layout {
     pub(super) chunks: usize,
     /// Class of every virtual stage.
     pub(super) class_of: Vec<usize>,
-    /// The classes.
     pub(super) classes: Vec<Class>,
-    /// All stages, in order.
     pub(super) alike: Vec<EqualStages>,
 }
 
 impl Layout {
-    /// The virtual stage of a chunk of a stage.
     pub(super) const fn place(&self, kind: ScheduleKind, stage: usize, chunk: usize) -> usize {
         place_of(kind, self.stages as u32, stage as u32, chunk as u32) as usize
     }

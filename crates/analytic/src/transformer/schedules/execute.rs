@@ -10,7 +10,6 @@ use stepcast_core::strategy::ScheduleKind;
 /// Durations of operations.
 #[derive(Debug, Clone, Copy)]
 pub struct Times<'a> {
-    /// Forward of every virtual stage.
     pub forward: &'a [Seconds],
     /// Backward of every virtual stage; with a split backward, the gradients of inputs.
     pub backward: &'a [Seconds],
@@ -24,9 +23,7 @@ pub struct Times<'a> {
     pub each: &'a [Vec<Seconds>],
     /// What the host takes after every operation to issue its messages.
     pub issue: Seconds,
-    /// One send between stages.
     pub send: Seconds,
-    /// How stages send.
     pub sends: Sends,
     /// How long forward, backward and gradients of weights of every virtual stage keep the link busy over which stages send;
     /// empty if that link is for sends alone.
@@ -54,20 +51,16 @@ impl<'a> Times<'a> {
     }
 }
 
-/// When the operations of all stages start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// Start of every operation, stage by stage, in the stage's order.
     pub start: Vec<Vec<Seconds>>,
-    /// Computing time of every stage.
     pub busy: Vec<Seconds>,
-    /// End of the last operation of every stage.
     pub last_end: Vec<Seconds>,
     /// Start of the last operation of every virtual stage that computes gradients of weights.
     pub last_start: Vec<Seconds>,
     /// What every stage waits for the weights of its first forwards.
     pub waited: Vec<Seconds>,
-    /// End of the last operation of all.
     pub step: Seconds,
 }
 
@@ -87,9 +80,7 @@ impl Timeline {
 /// Orders whose operations wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlock {
-    /// A stage that waits.
     pub stage: usize,
-    /// The operation that cannot start.
     pub operation: Operation,
 }
 

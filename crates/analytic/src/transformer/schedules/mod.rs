@@ -19,7 +19,6 @@ use stepcast_core::strategy::ScheduleKind;
 /// What an operation computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassKind {
-    /// The forward pass of a chunk.
     Forward,
     /// Its backward pass; with a split backward, the gradients of inputs.
     Backward,
@@ -30,11 +29,8 @@ pub enum PassKind {
 /// One operation of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// What it computes.
     pub kind: PassKind,
-    /// Of which micro-batch.
     pub micro_batch: u32,
-    /// Of which of the stage's chunks.
     pub chunk: u32,
 }
 
@@ -44,7 +40,6 @@ impl Operation {
     }
 }
 
-/// The operations of one stage in their order.
 pub type Order = Vec<Operation>;
 
 /// The sizes of a schedule.
@@ -60,7 +55,6 @@ pub struct Sizes {
     pub group: Option<u32>,
 }
 
-/// The orders of all stages.
 pub fn orders(kind: ScheduleKind, sizes: &Sizes) -> Vec<Order> {
     (0..sizes.stages).map(|stage| order(kind, sizes, stage)).collect()
 }
@@ -70,7 +64,6 @@ pub const fn is_split(kind: ScheduleKind) -> bool {
     matches!(kind, ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv)
 }
 
-/// Whether stages have several chunks.
 pub const fn has_chunks(kind: ScheduleKind) -> bool {
     use ScheduleKind::{Interleaved, InterleavedZeroBubble, LoopedBfs, Zbv};
     matches!(kind, Interleaved | InterleavedZeroBubble | LoopedBfs | Zbv)
@@ -84,7 +77,6 @@ pub const fn stage_of(kind: ScheduleKind, stages: u64, place: u64) -> u64 {
     }
 }
 
-/// The virtual stage of a chunk of a stage.
 pub(super) const fn place_of(kind: ScheduleKind, stages: u32, stage: u32, chunk: u32) -> u32 {
     match kind {
         ScheduleKind::Zbv if chunk == 1 => 2 * stages - 1 - stage,
@@ -108,7 +100,6 @@ pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64
     }
 }
 
-/// The same by counting along an order.
 pub fn count_in_flight(order: &[Operation]) -> u64 {
     let last = if order.iter().any(|op| op.kind == PassKind::Weight) {
         PassKind::Weight

@@ -4,7 +4,6 @@ use super::{Operation, Order, PassKind, Sizes};
 use std::collections::VecDeque;
 use stepcast_core::strategy::ScheduleKind;
 
-/// The order of operations of `stage`.
 pub fn order(kind: ScheduleKind, sizes: &Sizes, stage: u32) -> Order {
     match kind {
         ScheduleKind::Gpipe => gpipe(sizes),

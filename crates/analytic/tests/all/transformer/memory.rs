@@ -29,7 +29,6 @@ fn korthikanti(
     }
 }
 
-/// Activations of one layer.
 fn layer(shape: &Transformer, [tensor, micro_batch]: [u64; 2], sp: bool, recompute: Recompute) -> f64 {
     let split = Split { tensor, sequence_parallel: sp, ..Split::WHOLE };
     korthikanti(shape, split, micro_batch, recompute).layer_activations(false, recompute).get()

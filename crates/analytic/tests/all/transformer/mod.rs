@@ -35,26 +35,22 @@ const BASE: &str = r#"
     global-batch = 128
 "#;
 
-/// The base with changes.
 fn scenario<T: AsRef<str>>(changes: &[T]) -> Result<Scenario, Fault> {
     let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change.as_ref()).unwrap()).collect();
     Document::new("test", BASE).scenario(&changes)
 }
 
-/// The cases of a golden file.
 fn cases(text: &str) -> Vec<Value> {
     let golden: Value = serde_json::from_str(text).unwrap();
     golden["cases"].as_array().unwrap().clone()
 }
 
-/// The cases of one kind.
 fn of_kind(text: &str, kind: &str) -> Vec<Value> {
     let cases: Vec<Value> = cases(text).into_iter().filter(|case| case["kind"] == kind).collect();
     assert!(!cases.is_empty(), "there is no {kind}");
     cases
 }
 
-/// A model of the zoo, with the sequence of a case.
 fn shape(case: &Value, sequence: &str) -> Transformer {
     let name = case["model"].as_str().unwrap();
     let shape = zoo::transformer(name).unwrap_or_else(|| panic!("the zoo has no {name}"));

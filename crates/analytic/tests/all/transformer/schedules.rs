@@ -24,7 +24,6 @@ fn seconds(times: &[u32]) -> Vec<Seconds> {
     times.iter().map(|&time| Seconds::new(f64::from(time))).collect()
 }
 
-/// Chunks that a schedule can have.
 fn chunks_of(kind: ScheduleKind, wanted: u32) -> u32 {
     match kind {
         ScheduleKind::Zbv => 2,

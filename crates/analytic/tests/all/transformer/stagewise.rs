@@ -46,7 +46,6 @@ fn divisions(sum: u64, count: u64, least: u64) -> Vec<Vec<u64>> {
     (least..=sum).flat_map(behind).collect()
 }
 
-/// All numbers of recomputed layers.
 fn recomputed(layers: &[u64]) -> Vec<Vec<u64>> {
     layers.iter().fold(vec![Vec::new()], |lists, &most| {
         let longer = |list: Vec<u64>| (0..=most).map(move |next| [list.clone(), vec![next]].concat());
@@ -54,7 +53,6 @@ fn recomputed(layers: &[u64]) -> Vec<Vec<u64>> {
     })
 }
 
-/// The shortest step of all that fit.
 fn by_trying_all(run: &Run<'_>, capacity: Bytes) -> Option<f64> {
     let mut best: Option<f64> = None;
     for layers in divisions(run.shape.layers, run.plan.pipeline, 1) {

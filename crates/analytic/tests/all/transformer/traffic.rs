@@ -26,17 +26,6 @@ fn split(case: &Value) -> Split {
     }
 }
 
-fn collective(word: &str) -> Collective {
-    match word {
-        "all-reduce" => Collective::AllReduce,
-        "all-gather" => Collective::AllGather,
-        "reduce-scatter" => Collective::ReduceScatter,
-        "all-to-all" => Collective::AllToAll,
-        "send" => Collective::Send,
-        other => panic!("{other}"),
-    }
-}
-
 fn phase(word: &str) -> Phase {
     match word {
         "forward" => Phase::Forward,
@@ -48,14 +37,13 @@ fn phase(word: &str) -> Phase {
     }
 }
 
-/// The messages are those of the case, in any order.
 #[track_caller]
 fn same(found: Vec<Message>, case: &Value) {
     let expect = case["expect"].as_array().unwrap();
     assert_eq!(found.len(), expect.len(), "{case}: {found:?}");
     for message in expect {
         let known = found.iter().find(|known| {
-            known.collective == collective(message["collective"].as_str().unwrap())
+            known.collective == word(&message["collective"])
                 && message["phase"].as_str().is_none_or(|word| known.phase == phase(word))
         });
         let known = known.unwrap_or_else(|| panic!("{case}: no {message}"));
@@ -200,7 +188,7 @@ fn vocabularies() {
         for (message, key) in
             [(found.embedding, "embedding_forward"), (found.logits, "logits_backward"), (found.loss, "loss")]
         {
-            assert_eq!(message.collective, collective(expect[key]["collective"].as_str().unwrap()));
+            assert_eq!(message.collective, word(&expect[key]["collective"]));
             assert_eq!(message.bytes, number(&expect[key], "bytes"));
             assert_eq!(message.count, expect[key]["count"].as_u64().unwrap_or(1));
         }
@@ -256,7 +244,7 @@ fn collectives_take_the_golden_times() {
         let (size, per_node) = (number(&case, "ranks"), number(&case, "ranks_per_node"));
         let seats = Seats { size, per_node, nodes: size / per_node, apart: 1 };
         let route = if case["algorithm"] == "flat" { Route::Flat } else { Route::Hierarchical };
-        let of = collective(case["collective"].as_str().unwrap());
+        let of: Collective = word(&case["collective"]);
         let time = links.time(of, seats, Bytes::new(real("bytes")), route);
         near(time.get(), &case["expect_seconds"], &case.to_string());
     }
@@ -333,7 +321,6 @@ fn tokens_are_sent_once_for_each_machine() {
     assert!((limited / between(2.0 * 0.75) - 1.0).abs() < 1e-9, "{limited}");
 }
 
-/// Every group, its nodes listed one by one.
 fn seats_by_listing(group: Group, split: &Split, node: u64) -> Seats {
     let Split { tensor, context, data, pipeline, .. } = *split;
     let rank = |[t, c, d, p]: [u64; 4]| t + tensor * (c + context * (d + data * p));

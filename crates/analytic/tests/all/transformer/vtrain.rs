@@ -63,7 +63,6 @@ impl Table {
     }
 }
 
-/// One row of the file.
 struct Row {
     global_batch: u64,
     micro_batch: u64,
@@ -117,7 +116,6 @@ impl Row {
         timeline.last_end[0].get() + table.all_reduce(data, 2 * self.parameters()) + update
     }
 
-    /// Parameters of the first stage.
     fn parameters(&self) -> u64 {
         let held =
             MemoryInputs { split: self.split, ..MemoryInputs::plain(&self.shape, Implementation::Textbook) };

@@ -22,12 +22,10 @@ pub enum Alignment {
     Bulk,
     /// 4 bytes.
     Word,
-    /// One element.
     Element,
 }
 
 impl Alignment {
-    /// The alignment of a product.
     pub fn of_rows(variant: Variant, shape: Shape) -> Self {
         let element = u64::from(variant.precision.width());
         let Shape { m, n, k } = shape;

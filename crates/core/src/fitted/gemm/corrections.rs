@@ -55,7 +55,6 @@ impl Corrections {
         interpolate(&self.corners(shape), &self.log_ratios)
     }
 
-    /// Whether `shape` lies within the measured range.
     pub fn covers(&self, shape: Shape) -> bool {
         let sizes = sizes(shape);
         (0..3).all(|axis| (self.least[axis]..=self.most[axis]).contains(&sizes[axis]))
@@ -97,7 +96,6 @@ fn sizes(shape: Shape) -> [u32; 3] {
     [shape.m, shape.n, shape.k]
 }
 
-/// Interpolates values given at the nodes.
 pub fn interpolate(corners: &Corners, nodes: &[f64]) -> f64 {
     corners.iter().map(|(node, share)| share * nodes.get(*node).copied().unwrap_or(0.0)).sum()
 }

@@ -27,10 +27,8 @@ use crate::quantity::{Bytes, Seconds};
 
 /// Rows and columns of C that one block computes, as powers of two (assumed).
 const TILE_POWERS: [(u32, u32); 9] = [(5, 5), (6, 5), (5, 6), (6, 6), (7, 6), (6, 7), (7, 7), (8, 7), (7, 8)];
-/// Names of the tiles.
 pub const TILE_NAMES: [&str; TILES] =
     ["32x32", "64x32", "32x64", "64x64", "128x64", "64x128", "128x128", "256x128", "128x256"];
-/// Number of tiles.
 pub const TILES: usize = TILE_POWERS.len();
 /// Parts into which a kernel may split k (assumed).
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
@@ -62,7 +60,6 @@ pub const SPLIT: usize = 7;
 pub const MERGE: usize = 8;
 /// Time of an operation on one multiprocessor, for the first tile; the other tiles follow.
 pub const TILE: usize = 9;
-/// Number of coefficients.
 pub const COUNT: usize = TILE + TILES;
 /// Coefficients of the host, which scale together with its speed.
 const OF_HOST: [usize; 3] = [LAUNCH, SECOND, ALONE];
@@ -146,12 +143,10 @@ impl Product {
         Self { host: ratio, ..self }
     }
 
-    /// Bytes of all three matrices.
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.read + self.written)
     }
 
-    /// The cheapest kernel.
     pub fn kernel(&self, Costs(costs): &Costs) -> Kernel {
         let common = costs[START] + self.written * costs[WRITE];
         let reading = self.read * costs[READ];
@@ -182,19 +177,16 @@ impl Product {
         best
     }
 
-    /// Time of a call with the given kernel.
     pub fn time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
         let own = kernel.time.get();
         let queued = soft_max(self.launch(costs, kernel), own);
         Seconds::new(queued + (costs[ALONE] * self.host + own - queued) * self.first_share)
     }
 
-    /// Time of a kernel without its fixed cost.
     pub fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
         (kernel.time - Seconds::new(costs[START])).max(Seconds::ZERO)
     }
 
-    /// The kernel's share of the call's time.
     pub fn kernel_share(&self, costs: &Costs, kernel: &Kernel) -> f64 {
         let queued = soft_max(self.launch(&costs.0, kernel), kernel.time.get());
         kernel.time * self.slope(kernel.time.get(), queued) / self.time(costs, kernel)

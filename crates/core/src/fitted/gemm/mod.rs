@@ -88,7 +88,6 @@ impl FromStr for Transposition {
 /// Properties other than the sizes that select a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Variant {
-    /// Number format.
     pub precision: Precision,
     /// Storage order of the operands.
     pub transposition: Transposition,

@@ -21,7 +21,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A product on this machine.
     pub fn product(&self, variant: Variant, shape: Shape) -> Product {
         Product::new(shape, variant, self.multiprocessors, self.first_share(shape.flops()))
     }
@@ -67,7 +66,6 @@ pub struct GemmModel {
 /// Fitted model of one family of kernels of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
-    /// Coefficients.
     pub costs: Costs,
     /// None if the costs are assumed.
     pub corrections: Option<Corrections>,

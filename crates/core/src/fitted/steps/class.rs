@@ -35,25 +35,17 @@ pub enum Class {
     Window,
     /// A matrix product with a weight.
     Linear,
-    /// Batch normalisation.
     BatchNorm,
-    /// Layer normalisation.
     LayerNorm,
-    /// Pooling over windows.
     Pool,
-    /// Scaled dot-product attention.
     Attention,
     /// Non-linearities and other element-wise operations.
     Elementwise,
-    /// Sum of tensors.
     Add,
-    /// Dropout.
     Dropout,
-    /// Concatenation.
     Concat,
     /// Table look-up of rows.
     Embedding,
-    /// Pooling over whole images.
     GlobalPool,
     /// A GELU implemented as separate operations, each a pass over memory.
     UnfusedGelu,
@@ -85,7 +77,6 @@ pub enum Feature {
 pub(super) const WIDE: f64 = 4.0;
 
 impl Class {
-    /// The classes with fitted coefficients.
     pub const FITTED: [Self; 10] = [
         Self::Depthwise,
         Self::Stem,
@@ -142,7 +133,6 @@ impl Class {
         }
     }
 
-    /// Whether it is a convolution.
     pub(super) fn convolves(self) -> bool {
         matches!(self, Self::Depthwise | Self::Stem | Self::Pointwise | Self::Square | Self::Window)
     }
@@ -173,7 +163,6 @@ pub struct Nominal {
     pub fp32: FlopsPerSec,
     /// Peak rate in 16 bits, on the tensor cores.
     pub bf16: FlopsPerSec,
-    /// Rate of the memory.
     pub memory: BytesPerSec,
     /// Number of units that each run one block of a kernel at a time.
     pub multiprocessors: u32,
@@ -191,7 +180,6 @@ impl Nominal {
         }
     }
 
-    /// Peak rate in a number format.
     pub fn peak(&self, precision: Precision) -> FlopsPerSec {
         if precision.width() == 2 { self.bf16 } else { self.fp32 }
     }

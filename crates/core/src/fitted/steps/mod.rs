@@ -34,7 +34,6 @@ const UPDATE_START: Seconds = Seconds::new(8e-6);
 pub struct Coefficients {
     /// Number of layers measured while the device was busy; if zero, the coefficients are guesses.
     pub samples: usize,
-    /// Coefficient of each feature.
     pub per: BTreeMap<Feature, f64>,
 }
 
@@ -44,7 +43,6 @@ pub struct Coefficients {
 pub struct PhaseModel {
     /// Ratio of the time of the whole phase to the sum of layers timed one by one.
     pub factor: f64,
-    /// Coefficients by class.
     pub class: BTreeMap<Class, Coefficients>,
 }
 
@@ -60,7 +58,6 @@ pub struct PrecisionModel {
     pub backward: PhaseModel,
 }
 
-/// Fitted model of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StepModel {
@@ -68,7 +65,6 @@ pub struct StepModel {
     pub nominal: Nominal,
     /// Costs of the host.
     pub launch: LaunchCosts,
-    /// Model of the device, by number format.
     pub precision: BTreeMap<Precision, PrecisionModel>,
     /// Matrix products, if they have their own fit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +85,6 @@ pub struct LayerTimes {
 pub struct StepLayers {
     /// Times in the order of the model's layers.
     pub layers: Vec<LayerTimes>,
-    /// Time of the optimiser.
     pub update: Seconds,
 }
 
@@ -205,7 +200,6 @@ pub fn lacks(products: &GemmModel, precision: Precision) -> Option<Variant> {
 }
 
 impl PrecisionModel {
-    /// The model of one phase.
     pub fn phase(&self, phase: Phase) -> &PhaseModel {
         match phase {
             Phase::Forward => &self.forward,

@@ -20,12 +20,9 @@ const ATTENTION_BACKWARD: f64 = 2.5;
 /// not fitted).
 const CAST_PASSES: f64 = 1.5;
 
-/// One layer of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOp {
-    /// Name of the layer.
     pub name: String,
-    /// Class of the layer.
     pub class: Class,
     /// Index in the model; none for the loss.
     pub(super) layer: Option<usize>,
@@ -40,7 +37,6 @@ pub struct StepOp {
     /// Columns of the equivalent matrix product: channels of the output.
     columns: f64,
     weights: f64,
-    /// Channel groups of a convolution.
     groups: u64,
     /// Whether the gradient of its input is needed.
     passes_on: bool,
@@ -152,7 +148,6 @@ impl StepOp {
         self.layer
     }
 
-    /// Forward operations per sample.
     pub fn flops(&self) -> f64 {
         self.flops
     }
@@ -274,11 +269,9 @@ impl StepOp {
 pub struct Setting<'a> {
     /// Samples.
     pub batch: u32,
-    /// Number format.
     pub precision: Precision,
     /// Half of the step.
     pub phase: Phase,
-    /// Nominal rates that define the features.
     pub nominal: &'a Nominal,
     /// Matrix products, if they have their own fit.
     pub products: Option<&'a GemmModel>,

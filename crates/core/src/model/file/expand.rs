@@ -57,7 +57,6 @@ struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// This scope and those around it, from the inside.
     fn chain(&self) -> impl Iterator<Item = &Scope<'a>> {
         std::iter::successors(Some(self), |scope| scope.outer)
     }
@@ -130,7 +129,6 @@ impl<'a> Expansion<'a> {
         Ok(last)
     }
 
-    /// The values of each repetition.
     fn rounds(&self, layer: &LayerFile, scope: &Scope<'_>) -> Result<Vec<Values>, ShapeError> {
         let count = match (&layer.repeat, layer.each.as_ref().and_then(|each| each.iter().next())) {
             (None, None) => return Ok(vec![Values::new()]),

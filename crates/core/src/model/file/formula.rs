@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
     expecting = "expected a whole number, a list, true, false, or a formula such as \"4 * width\""
 )]
 pub enum Value {
-    /// `true` or `false`.
     Truth(bool),
     /// A whole number that is not negative.
     Number(u64),

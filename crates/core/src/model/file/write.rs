@@ -146,7 +146,6 @@ fn padding(padding: Padding) -> Option<Value> {
     }
 }
 
-/// The value, or none if it is the default.
 fn unless<T: PartialEq>(value: T, default: T) -> Option<T> {
     (value != default).then_some(value)
 }

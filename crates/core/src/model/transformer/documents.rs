@@ -151,9 +151,7 @@ fn normal_quantile(share: f64) -> f64 {
 /// Documents in the sequences of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Documents {
-    /// How they share a sequence.
     pub packing: Packing,
-    /// How long they are.
     pub lengths: DocumentLengths,
 }
 

@@ -7,10 +7,8 @@ use super::{Experts, Mla, Mlp, NormKind, Transformer};
 use crate::fault::Fault;
 use serde_json::Value;
 
-/// Reads the shape of one family.
 type Reader = fn(&Config<'_>) -> Result<Transformer, Fault>;
 
-/// The known families and their readers.
 const FAMILIES: &[(&str, Reader)] = &[
     ("gpt2", gpt2),
     ("gpt_neox", gpt_neox),
@@ -82,7 +80,6 @@ impl Config<'_> {
         }
     }
 
-    /// The first of several names for one number.
     fn first(&self, keys: &[&str]) -> Result<u64, Fault> {
         let Some((last, others)) = keys.split_last() else { return Ok(0) };
         for key in others {
@@ -101,7 +98,6 @@ impl Config<'_> {
         self.0.get(key).and_then(Value::as_bool).unwrap_or(usual)
     }
 
-    /// Width of a head: given, or the quotient.
     fn head_width(&self, hidden: u64, heads: u64) -> Result<u64, Fault> {
         match self.given("head_dim")? {
             Some(width) => Ok(width),

@@ -28,7 +28,6 @@ use std::ops::Range;
 /// The shape of a transformer. All widths are numbers of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transformer {
-    /// Layers.
     pub layers: u64,
     /// Width between layers.
     pub hidden: u64,
@@ -36,17 +35,14 @@ pub struct Transformer {
     pub heads: u64,
     /// Key-value heads: as many as query heads, or fewer (grouped queries), or 1 (multi-query).
     pub kv_heads: u64,
-    /// Width of a head.
     pub head_width: u64,
     /// Inner width of the MLP of a dense layer.
     pub mlp_width: u64,
-    /// Kind of the MLP.
     pub mlp: Mlp,
     /// Rows of the embedding and of the output layer.
     pub vocabulary: u64,
     /// Tokens of one sample.
     pub sequence: u64,
-    /// Kind of normalisation.
     pub norm: NormKind,
     /// Whether each half of a layer also normalises its output (Gemma 2).
     pub sandwich: bool,
@@ -80,7 +76,6 @@ pub struct Transformer {
     pub experts: Option<Experts>,
     /// Multi-head latent attention (DeepSeek).
     pub mla: Option<Mla>,
-    /// What of it is trained.
     pub tuning: Tuning,
     /// The documents in its sequences, if these are not whole.
     pub documents: Option<Documents>,
@@ -131,7 +126,6 @@ impl NormKind {
 /// Layers whose MLP is a choice of experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Experts {
-    /// Routed experts in a layer.
     pub count: u64,
     /// Routed experts that a token visits.
     pub active: u64,
@@ -165,7 +159,6 @@ pub struct Mla {
     pub nope: u64,
     /// Part of a head's query and key with rotary positions; its key is shared by all heads.
     pub rope: u64,
-    /// Width of a head's value.
     pub value: u64,
 }
 
@@ -241,12 +234,10 @@ impl Transformer {
         }
     }
 
-    /// Number of layers with experts.
     pub fn expert_layers(&self) -> u64 {
         self.experts_in(&(0..self.layers))
     }
 
-    /// Number of layers with experts in a range.
     pub fn experts_in(&self, range: &Range<u64>) -> u64 {
         self.experts.map_or(0, |experts| {
             let until = |end: u64| end.max(experts.dense_layers) / experts.every.max(1);
@@ -254,12 +245,10 @@ impl Transformer {
         })
     }
 
-    /// Whether the layer at `index` has experts.
     pub fn has_experts(&self, index: u64) -> bool {
         self.experts_in(&(index..index + 1)) > 0
     }
 
-    /// The window of the layer at `index`.
     pub fn window_of(&self, index: u64) -> Option<u64> {
         let global = self.global_every > 0 && (index + 1).is_multiple_of(self.global_every);
         self.window.filter(|_| !global && index.is_multiple_of(self.window_every.max(1)))

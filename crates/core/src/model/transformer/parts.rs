@@ -24,7 +24,6 @@ pub struct Parameters {
 impl Parameters {
     const NONE: Self = Self { tensor: 0, key_value: 0, expert: 0, every: 0 };
 
-    /// All parameters.
     pub const fn total(&self) -> u64 {
         self.tensor + self.key_value + self.expert + self.every
     }
@@ -40,7 +39,6 @@ impl Parameters {
         self.expert / ranks
     }
 
-    /// So many times these parameters.
     #[must_use]
     pub const fn times(self, count: u64) -> Self {
         Self {
@@ -80,13 +78,10 @@ impl std::iter::Sum for Parameters {
 /// One part of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// What it is called.
     pub name: &'static str,
-    /// Its parameters.
     pub parameters: Parameters,
 }
 
-/// The parts of a transformer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
     /// Tokens, positions, token types, and their normalisation.
@@ -102,12 +97,10 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// All parameters.
     pub fn total(&self) -> u64 {
         self.embedding.total() + self.layers() + self.final_norm.total() + self.output.total()
     }
 
-    /// The parameters of all layers.
     pub fn layers(&self) -> u64 {
         let of = |(layer, count): &(Vec<Part>, u64)| {
             layer.iter().map(|part| part.parameters).sum::<Parameters>().total() * count
@@ -117,7 +110,6 @@ impl Parts {
 }
 
 impl Transformer {
-    /// The parts with their parameters.
     pub fn parts(&self) -> Parts {
         Parts {
             embedding: self.embedding_parameters(),
@@ -128,7 +120,6 @@ impl Transformer {
         }
     }
 
-    /// All parameters.
     pub fn parameters(&self) -> u64 {
         self.parts().total()
     }
@@ -183,7 +174,6 @@ impl Transformer {
         parts
     }
 
-    /// Parameters of a layer, with experts or without.
     pub fn layer_parameters(&self, with_experts: bool) -> Parameters {
         self.layer_parts(with_experts).iter().map(|part| part.parameters).sum()
     }
@@ -240,7 +230,6 @@ impl Transformer {
         ]
     }
 
-    /// An MLP with its biases.
     fn mlp_parameters(&self, width: u64) -> Parameters {
         let bias = u64::from(self.bias);
         Parameters {

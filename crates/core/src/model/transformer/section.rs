@@ -126,7 +126,6 @@ macro_rules! plain_keys {
 }
 
 impl TransformerSection {
-    /// The name and the checked shape.
     pub fn resolve(self) -> Result<(String, Transformer), Fault> {
         let base = self.base.as_deref().map(based).transpose()?;
         let name = self.name.clone().or_else(|| self.base.clone());

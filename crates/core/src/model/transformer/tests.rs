@@ -39,7 +39,6 @@ const PUBLISHED: &[(&str, u64)] = &[
     ("mpt-30b", 29_957_200_896),
 ];
 
-/// The shape in a golden file.
 fn golden_shape(model: &Value) -> Transformer {
     let number = |key: &str| model[key].as_u64().unwrap();
     let truth = |key: &str| model[key].as_bool().unwrap();

@@ -8,7 +8,6 @@ use std::process::Command;
 
 const STEPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/measured/steps_h200.jsonl.gz");
 
-/// One profiled step for each model.
 fn steps() -> Option<Vec<Value>> {
     let text = Command::new("gzip").args(["-dc", STEPS]).output().ok().filter(|out| out.status.success());
     let Some(out) = text else {

@@ -29,19 +29,16 @@ document_keys! {
     }
 }
 
-/// Inputs of single methods.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Methods {
     /// Zeng 2023.
     pub zeng2023: Zeng2023,
     /// Oyama 2016.
     pub oyama2016: Oyama2016,
-    /// The event engine.
     pub simulate: Simulate,
 }
 
 impl Methods {
-    /// The section of a file with the same content.
     pub(super) fn section(&self) -> MethodsSection {
         MethodsSection {
             zeng2023: Some(self.zeng2023.section()),

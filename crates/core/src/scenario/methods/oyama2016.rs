@@ -3,9 +3,9 @@
 
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
+use crate::fitted::LinearKernel;
 use crate::fitted::artefact::{self, Artefact, ArtefactKind};
 use crate::fitted::gemm::{GemmModel, Transposition, Variant};
-use crate::fitted::kernel::LinearKernel;
 use crate::keys::{Check, document_keys, keys, positive, section_of};
 use crate::precision::Precision;
 use crate::quantity::{BytesPerSec, Seconds};
@@ -47,7 +47,6 @@ keys! {
 section_of!(Line, LineSection);
 
 impl Line {
-    /// The time for `count` items.
     pub fn time(self, count: f64) -> Seconds {
         self.each * count + self.fixed
     }
@@ -123,7 +122,6 @@ document_keys! {
     }
 }
 
-/// Measured matrix products.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SgemmTable {
     /// The sizes that were measured for m, n and k: two or more, in ascending order.
@@ -139,7 +137,6 @@ pub struct SgemmTable {
 /// Time of a kernel as a function of the number of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct KernelTime {
-    /// The time.
     pub line: Line,
     /// Smallest and largest number of elements in the fit; none if the scenario gives the time.
     pub fitted_to: Option<[f64; 2]>,
@@ -156,38 +153,29 @@ impl KernelTime {
 /// Times of the kernels that compute a gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelTimes {
-    /// The file of the fitted kernels, if any.
     pub fitted: Option<String>,
     /// Unfolds patches of the input into a matrix.
     pub im2col: KernelTime,
     /// The reverse of `im2col`.
     pub col2im: KernelTime,
-    /// Non-linearity.
     pub activation: KernelTime,
     /// Derivative of the non-linearity.
     pub activation_gradient: KernelTime,
-    /// Max-pooling.
     pub pool: KernelTime,
-    /// Gradient of max-pooling.
     pub pool_gradient: KernelTime,
     /// Softmax and loss.
     pub softmax: KernelTime,
-    /// Matrix products.
     pub products: Products,
 }
 
-/// Times of matrix products.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Products {
     /// Interpolated between measured products, as in the paper.
     Table(SgemmTable),
-    /// Predicted by a fitted kernel model.
     Fitted {
-        /// The file that contains the fit.
         path: String,
         /// The fitted model, which includes this precision with either matrix or none transposed.
         model: Arc<GemmModel>,
-        /// Number format of the scenario.
         precision: Precision,
     },
 }
@@ -225,7 +213,6 @@ keys! {
     }
 }
 
-/// Checks every value.
 pub(super) fn resolve(
     mut section: Oyama2016Section,
     precision: Precision,
@@ -375,7 +362,6 @@ fn sgemm(section: SgemmSection) -> Result<SgemmTable, Fault> {
 }
 
 impl Oyama2016 {
-    /// The section of a file with the same content.
     pub(super) fn to_section(&self) -> Oyama2016Section {
         let kernels = self.kernels.as_deref().map(KernelTimes::section);
         Oyama2016Section { kernels, ..self.section() }

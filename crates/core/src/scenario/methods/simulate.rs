@@ -33,9 +33,7 @@ pub enum TransferOrder {
     Tic,
     /// By the duration of those operations (TicTac's timing-aware order).
     Tac,
-    /// The reverse order of the profile.
     Reverse,
-    /// A random order in every step.
     Random,
 }
 

@@ -58,7 +58,6 @@ impl Default for Zeng2023 {
     }
 }
 
-/// Checks every value.
 pub(super) fn resolve(mut section: Zeng2023Section, files: &dyn Files) -> Result<Zeng2023, Fault> {
     let by_activation = section.activation.map(flops_per_weight);
     section.flops_per_weight = section.flops_per_weight.or(by_activation);

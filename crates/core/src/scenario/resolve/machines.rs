@@ -195,7 +195,6 @@ fn measured_once(group: &WorkerGroup) -> Result<(), Fault> {
     }
 }
 
-/// Whether the fit of a device is valid for it in `precision`.
 pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Fault> {
     let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
     let Some(FittedDevice { model, .. }) = &device.fitted else { return Ok(()) };

@@ -141,7 +141,6 @@ choice! {
 /// What is computed again in the backward pass, and in how many layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Recomputation {
-    /// What is computed again.
     pub what: Recompute,
     /// Layers of every virtual stage, from its first, in which it is; all of them if none. The first layers go backward
     /// last, when the others are free (the block method of Megatron-LM).

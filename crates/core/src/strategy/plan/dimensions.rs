@@ -263,7 +263,6 @@ pub struct Dimension {
     pub listed: Option<ListedValue>,
     /// Words for the neutral value, and for others in place of `{}`; none if reports do not compare its values.
     pub words: Option<[&'static str; 2]>,
-    /// The code of the neutral value.
     pub neutral: u64,
     /// What frameworks call it.
     pub settings: &'static [Setting],
@@ -288,24 +287,18 @@ impl Dimension {
 /// Access to a value by its code.
 #[derive(Debug, Clone, Copy)]
 pub struct ListedValue {
-    /// The code of a plan's value.
     pub code: fn(&Plan) -> u64,
-    /// Gives a plan the value of a code.
     pub set: fn(&mut Plan, u64),
-    /// A plan's value as reports write it.
     pub written: fn(&Plan) -> String,
-    /// Checks a plan's value.
     pub check: fn(&Plan) -> Result<(), Fault>,
 }
 
 /// What a framework calls a dimension.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// The framework.
     pub framework: Framework,
     /// A flag, or the path of a key joined by dots.
     pub name: &'static str,
-    /// How a value is written.
     pub form: SettingForm,
     /// Whether it is written even if the plan has its default.
     pub always: bool,
@@ -318,7 +311,6 @@ pub struct Setting {
 /// How a framework writes a value.
 #[derive(Debug, Clone, Copy)]
 pub enum SettingForm {
-    /// The same number.
     Number,
     /// A flag without a value: our names with it and without it.
     Switch([&'static str; 2]),
@@ -326,7 +318,6 @@ pub enum SettingForm {
     Names(&'static [(&'static str, &'static str)]),
     /// An entry of a list: the same.
     Item(&'static [(&'static str, &'static str)]),
-    /// Not at all.
     Absent,
 }
 
@@ -387,14 +378,11 @@ pub trait Coded {
     /// The code of a value that divides or changes nothing.
     const NEUTRAL: u64 = 0;
 
-    /// The number.
     fn code(&self) -> u64;
 
-    /// The value as reports write it.
     fn written(&self) -> String;
 }
 
-/// A value that its code gives back.
 pub(super) trait Decoded: Coded {
     fn from_code(code: u64) -> Self;
 }

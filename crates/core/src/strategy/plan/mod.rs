@@ -44,7 +44,6 @@ const HOST_MEMORY: BytesPerSec = BytesPerSec::new(100e9);
 
 plain!(Vec<u64>, "list of integers");
 
-/// The first of some expressions.
 macro_rules! first {
     ($first:expr $(; $rest:expr)*) => {
         $first
@@ -169,7 +168,6 @@ impl PlanChoice {
         Division { data: self.data, micro_batches: self.micro_batches, global_batch: self.global_batch() }
     }
 
-    /// The same without sharding.
     #[must_use]
     pub const fn without_sharding(&self) -> Self {
         Self { sharding: Sharding::None, sharding_group: None, ..*self }
@@ -233,7 +231,6 @@ impl Plan {
         }
     }
 
-    /// How stages send.
     pub fn stage_sends(&self) -> Sends {
         self.sends.unwrap_or(match self.overlaps().sends {
             true => Sends::Asynchronous,
@@ -264,7 +261,6 @@ impl Plan {
         })
     }
 
-    /// How attention is computed.
     pub fn attention_kind(&self) -> Attention {
         self.attention.unwrap_or(match self.implemented_by() {
             Implementation::Pytorch | Implementation::HuggingFace => Attention::Flash,
@@ -286,7 +282,6 @@ impl Plan {
         self.overlaps_with(self.virtual_stages)
     }
 
-    /// The same with another number of virtual stages.
     pub fn overlaps_with(&self, virtual_stages: u64) -> Overlaps {
         let preset = self.overlap.overlaps(virtual_stages > 1);
         Overlaps {
@@ -314,7 +309,6 @@ impl Plan {
         }
     }
 
-    /// Layers of every virtual stage that are given.
     pub fn given_layers(&self) -> &[u64] {
         self.stage_layers.as_deref().unwrap_or_default()
     }

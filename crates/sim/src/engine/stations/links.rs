@@ -30,7 +30,6 @@ impl Route {
         Self { ports, length: length as u8 }
     }
 
-    /// The ports.
     pub fn ports(&self) -> &[u32] {
         &self.ports[..usize::from(self.length)]
     }
@@ -55,7 +54,6 @@ struct Filling {
     open: Vec<OpenFlow>,
     /// Of flow `i` of `open` on port `k` of its route, at `i · MAX_PORTS + k`: the next flow on that port, in the same terms.
     next_on_port: Vec<u32>,
-    /// Ports that are full in this round.
     full: Vec<u32>,
     rates: Vec<f64>,
 }
@@ -102,7 +100,6 @@ impl Port {
     }
 }
 
-/// What a flow takes of a port.
 fn load(shared: &[bool], port: u32, demand: Demand) -> f64 {
     if shared[port as usize] { demand.total() } else { demand.weight }
 }
@@ -249,7 +246,6 @@ impl Links {
         }
     }
 
-    /// Number of ports.
     pub(crate) fn ports(&self) -> u32 {
         self.capacities.len() as u32
     }

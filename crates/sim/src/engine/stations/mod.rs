@@ -18,13 +18,11 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use tcp::Tcp;
 
-/// All stations that lanes share.
 #[derive(Debug, Clone)]
 pub(super) struct Stations {
     pub(super) pools: Pools,
     pub(super) links: Links,
     pub(super) tcp: Option<Tcp>,
-    /// Lanes that are TCP connections.
     pub(super) tcp_lanes: Vec<u32>,
     pub(super) delays: Delays,
 }
@@ -90,7 +88,6 @@ impl<O: Observer> Engine<'_, O> {
         self.schedule.set_or_remove(Slot::Delays, delays.next());
     }
 
-    /// The operation that ends first has ended.
     pub(in crate::engine) fn delay_ended(&mut self) {
         let delays = &mut self.stations.delays;
         let Some(ended) = delays.under_way.pop() else { return };

@@ -8,7 +8,6 @@ use crate::program::{PoolSpec, Program};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// All pools.
 #[derive(Debug, Clone)]
 pub(in crate::engine) struct Pools {
     pools: Vec<Pool>,
@@ -16,7 +15,6 @@ pub(in crate::engine) struct Pools {
     unsettled: Option<usize>,
     /// By pool: whether it served a chunk when it was last looked at.
     was_busy: Vec<bool>,
-    /// By pool: the coupling it belongs to, and on which side.
     coupled: Vec<Option<(usize, Side)>>,
     /// By coupling and side: pools that are busy.
     busy: Vec<[u32; 2]>,
@@ -71,7 +69,6 @@ impl Pools {
         }
     }
 
-    /// Share of each pool's capacity that was used in `time`.
     pub(in crate::engine) fn used(&self, time: f64) -> Vec<f64> {
         self.pools.iter().map(|pool| share(pool.used, pool.capacity() * time)).collect()
     }

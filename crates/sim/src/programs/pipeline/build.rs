@@ -4,10 +4,8 @@ use super::{Costs, Mark, Pass, Phase, Pipeline, Role, Task, Traffic, Work};
 use crate::graph::{LocalLane, OpId, OpSpec, StepGraph};
 use crate::program::{Program, ProgramError, StepWork};
 
-/// A program, and what its operations are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Built {
-    /// The program.
     pub program: Program,
     /// By operation.
     pub marks: Vec<Mark>,
@@ -23,7 +21,6 @@ fn alone(pipeline: &Pipeline, costs: &Costs) -> Vec<[f64; Phase::COUNT]> {
     costs.passes.iter().map(|passes| passes.each_ref().map(time)).collect()
 }
 
-/// How far a stage is.
 #[derive(Debug, Clone, Default)]
 struct Stage {
     /// Passes that have been added.
@@ -67,7 +64,6 @@ impl Arrivals {
     }
 }
 
-/// All operations of a step.
 pub(super) fn operations(pipeline: &Pipeline) -> Result<Built, ProgramError> {
     let places = pipeline.stage_of.len();
     let micro_batches = pipeline.micro_batches as usize;

@@ -13,12 +13,10 @@ const LANES: usize = 2 + Traffic::COUNT;
 const POOLS: u32 = 3;
 
 impl Pipeline {
-    /// Number of stages.
     pub(super) fn stages(&self) -> usize {
         self.orders.len()
     }
 
-    /// The local lane on which a stage computes.
     pub(super) fn computing(stage: usize) -> LocalLane {
         (stage * LANES) as LocalLane
     }
@@ -30,27 +28,22 @@ impl Pipeline {
         (stage * LANES + 1 + kind as usize) as LocalLane
     }
 
-    /// Whether the pipeline has one stage alone.
     pub(super) fn is_alone(&self) -> bool {
         self.stage_of.len() == 1
     }
 
-    /// The local lane where the replicas of a stage meet.
     pub(super) fn meeting(stage: usize) -> LocalLane {
         (stage * LANES + LANES - 1) as LocalLane
     }
 
-    /// The local lane of waits, behind those of all stages.
     pub(super) fn waiting(&self) -> LocalLane {
         (self.stages() * LANES) as LocalLane
     }
 
-    /// Whether a stage computes on a local lane.
     pub(super) fn is_computing(&self, lane: LocalLane) -> bool {
         usize::from(lane).is_multiple_of(LANES) && lane < self.waiting()
     }
 
-    /// Number of local lanes.
     pub(super) fn local_lanes(&self) -> Result<LocalLane, ProgramError> {
         LocalLane::try_from(self.stages() * LANES + 1)
             .map_err(|_| ProgramError(format!("{} stages are too many to simulate", self.stages())))

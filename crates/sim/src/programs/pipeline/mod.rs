@@ -22,7 +22,6 @@ use crate::program::{LaneSpread, ProgramError};
 /// What a stage computes for a micro-batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The forward pass.
     Forward,
     /// The backward pass; with a split backward, the gradients of inputs.
     Backward,
@@ -31,10 +30,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Number of phases.
     pub const COUNT: usize = 3;
 
-    /// The letter of its passes.
     const fn letter(self) -> char {
         match self {
             Self::Forward => 'F',
@@ -47,31 +44,23 @@ impl Phase {
 /// Kinds of traffic of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
-    /// Of tensor parallelism.
     Tensor,
-    /// Of context parallelism.
     Context,
-    /// Of expert parallelism.
     Expert,
     /// Sharded weights, and gradients that are reduced with every micro-batch.
     Sharded,
-    /// To and from the host's memory.
     Offload,
     /// Activations to the next stage.
     SendForward,
     /// Their gradients to the stage before.
     SendBackward,
-    /// Gradients at the end of a step.
     Gradients,
-    /// Weights for the next step.
     Weights,
 }
 
 impl Traffic {
-    /// Number of kinds.
     pub const COUNT: usize = 9;
 
-    /// All kinds, in order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Tensor,
         Self::Context,
@@ -84,11 +73,9 @@ impl Traffic {
         Self::Weights,
     ];
 
-    /// The kinds that belong to a pass, in order.
     pub const OF_A_PASS: [Self; 5] =
         [Self::Tensor, Self::Context, Self::Expert, Self::Sharded, Self::Offload];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tensor => "tensor",
@@ -106,9 +93,7 @@ impl Traffic {
 /// One pass of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// What is computed.
     pub phase: Phase,
-    /// Of which micro-batch.
     pub micro_batch: u32,
     /// Of which virtual stage.
     pub place: u32,
@@ -117,11 +102,9 @@ pub struct Task {
 /// What a pass does: a series-parallel graph of computing and traffic, in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// Computing.
     Compute(f64),
     /// Computing again what was not kept.
     Recompute(f64),
-    /// Traffic of a kind.
     Traffic(Traffic, f64),
     /// One after the other.
     InTurn(Vec<Work>),
@@ -130,7 +113,6 @@ pub enum Work {
 }
 
 impl Work {
-    /// The same with all times multiplied.
     #[must_use]
     pub fn scaled(&self, by: f64) -> Self {
         let all = |list: &[Self]| list.iter().map(|work| work.scaled(by)).collect();
@@ -160,12 +142,10 @@ impl Work {
     }
 }
 
-/// One pass of a virtual stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
     /// What the device and its links do.
     pub work: Work,
-    /// Seconds of the host to issue it.
     pub host: f64,
 }
 
@@ -178,7 +158,6 @@ impl Default for Pass {
 /// Traffic of a stage once in a step, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Exchange {
-    /// All of it.
     pub time: f64,
     /// Whether all but one of its buckets may travel beside passes.
     pub overlapped: bool,
@@ -205,7 +184,6 @@ pub struct Tail {
     pub gradients: Exchange,
     /// The gradients of a tied embedding, between the first and the last stage.
     pub tied: f64,
-    /// Update of the weights.
     pub update: f64,
     /// Update by the host, with what goes there and comes back.
     pub offload: f64,
@@ -234,7 +212,6 @@ pub struct Costs {
 /// How kinds of traffic that are under way at the same time affect each other and computing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Links {
-    /// Not at all.
     Apart,
     /// Those of one stage divide the rate of a level of the network equally; computing and traffic of a stage take
     /// (1 + `slowdown`) times as long while both are under way.
@@ -244,7 +221,6 @@ pub enum Links {
     },
 }
 
-/// A pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
     /// By virtual stage: the stage that has it.
@@ -253,11 +229,8 @@ pub struct Pipeline {
     pub shares: Vec<f64>,
     /// By stage: its passes in their order.
     pub orders: Vec<Vec<Task>>,
-    /// Number of micro-batches.
     pub micro_batches: u32,
-    /// Times, for each kind of replica.
     pub costs: Vec<Costs>,
-    /// The kind of every replica.
     pub replicas: Vec<usize>,
     /// Whether a stage waits until what it sends has arrived.
     pub blocking: bool,
@@ -276,18 +249,14 @@ pub struct Pipeline {
 /// What an operation of the program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Computing of a pass.
     Pass(Phase),
     /// Computing again, before a backward pass.
     Recompute,
-    /// Traffic.
     Traffic {
-        /// Its kind.
         kind: Traffic,
         /// Whether it travels beside something else, so that the stage may not wait for it.
         overlapped: bool,
     },
-    /// The update of the weights.
     Update,
     /// The host issues a pass.
     Host,
@@ -298,16 +267,12 @@ pub enum Role {
 /// An operation of the program: what it is, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// What it is.
     pub role: Role,
-    /// Its stage.
     pub stage: u32,
-    /// The micro-batch that it belongs to.
     pub micro_batch: Option<u32>,
 }
 
 impl Pipeline {
-    /// The program, and what its operations are.
     pub fn build(&self) -> Result<Built, ProgramError> {
         let mut built = build::operations(self)?;
         self.connect(&mut built.program);

@@ -14,44 +14,36 @@ use stepcast_core::profile::{Profile, Resource};
 pub struct LocalLanes {
     /// Computing lanes: as many operations as ran at once in the recording.
     pub computing: u16,
-    /// Servers.
     pub servers: u16,
 }
 
 impl LocalLanes {
     const PER_SERVER: u16 = 4;
 
-    /// Where the worker parses.
     pub fn parser(self) -> u16 {
         self.computing
     }
 
-    /// Connection from a server.
     pub fn down(self, server: u32) -> u16 {
         self.computing + 1 + server as u16 * Self::PER_SERVER
     }
 
-    /// Connection to a server.
     pub fn up(self, server: u32) -> u16 {
         self.down(server) + 1
     }
 
-    /// Computing of a server for this worker.
     pub fn server(self, server: u32) -> u16 {
         self.down(server) + 2
     }
 
-    /// Where a server parses.
     pub fn server_parser(self, server: u32) -> u16 {
         self.down(server) + 3
     }
 
-    /// How many there are.
     pub fn count(self) -> u16 {
         self.computing + 1 + self.servers * Self::PER_SERVER
     }
 
-    /// Names of all of them, for timelines.
     pub fn names(self) -> Vec<String> {
         let mut names: Vec<String> =
             (0..self.computing).map(|lane| format!("worker, thread {lane}")).collect();
@@ -66,7 +58,6 @@ impl LocalLanes {
 }
 
 impl Replay<'_> {
-    /// The local lanes of every worker.
     pub fn local_lanes(&self) -> LocalLanes {
         let computing = computing_lanes(self.profile).into_iter().max().map_or(1, |lane| lane + 1);
         LocalLanes { computing, servers: self.servers as u16 }
@@ -147,7 +138,6 @@ impl Replay<'_> {
         }
     }
 
-    /// Adds workers of these kinds, connected by TCP.
     pub(super) fn connect_by_tcp(
         &self,
         program: &mut Program,
@@ -172,7 +162,6 @@ impl Replay<'_> {
 /// Pools that workers share.
 #[derive(Debug, Clone, Copy)]
 struct Shared {
-    /// Cores of a common host.
     cores: Option<u32>,
     /// The first of one pool for each server: its software.
     software: Option<u32>,
@@ -213,7 +202,6 @@ impl Ports {
         self.servers.push(ports);
     }
 
-    /// The connection from a server to a worker, or to the server.
     fn between(&self, server: usize, worker: usize, up: bool) -> Station {
         let (server, worker) = (self.servers[server], self.workers[worker]);
         if server == worker {

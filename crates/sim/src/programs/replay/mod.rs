@@ -33,11 +33,9 @@ pub enum ParseLane {
 /// Cost of parsing a transfer: fixed + per byte.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Parsing {
-    /// For each byte.
     pub per_byte: Seconds,
     /// For each transfer.
     pub fixed: Seconds,
-    /// Where receivers parse.
     pub lane: ParseLane,
 }
 
@@ -46,12 +44,7 @@ pub struct Parsing {
 pub enum LinkSharing {
     /// Links are shared at all times, and streams share a connection (Li 2020, section 3). The shares of workers differ by
     /// `unevenness`, their standard deviation against the mean, and change with every step; 0 is exactly fair.
-    Shared {
-        /// Streams in a connection.
-        streams: Streams,
-        /// How unequal shares are.
-        unevenness: f64,
-    },
+    Shared { streams: Streams, unevenness: f64 },
     /// TCP connections find their rates (one server; all ports alike).
     Tcp(TcpSpec),
 }
@@ -70,13 +63,10 @@ pub struct ReplayWorker {
 /// Training with parameter servers: a profile of one worker, and the workers and servers to replay it on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay<'a> {
-    /// Steps to draw from.
     pub profile: &'a Profile,
-    /// The workers.
     pub workers: Vec<ReplayWorker>,
     /// The server that holds each operation's tensor; only those of transfers and server operations count.
     pub server_of: Vec<u32>,
-    /// Number of servers.
     pub servers: u32,
     /// Machines that each of them stands for: those that hold an equal slice of every one of its tensors do the same at
     /// the same time.
@@ -92,22 +82,17 @@ pub struct Replay<'a> {
     pub copies: f64,
     /// Start-up cost of a transfer.
     pub startup: Seconds,
-    /// Cost of parsing a transfer.
     pub parsing: Parsing,
-    /// How transfers share the network.
     pub sharing: LinkSharing,
     /// Bytes that a transfer carries beside its payload.
     pub header: f64,
-    /// Order of downlink transfers.
     pub order: TransferOrder,
-    /// When workers wait for each other.
     pub coordination: Coordination,
     /// Cores that all workers and servers share, where they run on one host.
     pub shared_cores: Option<f64>,
 }
 
 impl Replay<'_> {
-    /// The program.
     pub fn program(&self) -> Result<Program, ProgramError> {
         let lanes = self.local_lanes();
         let graph = self.graph(lanes)?;
@@ -206,7 +191,6 @@ impl Replay<'_> {
         StepGraph::new(&specs, lanes.count())
     }
 
-    /// The work of the recorded step at `index` for workers of this slowness.
     fn work(&self, graph: &StepGraph, index: usize, slowness: f64) -> StepWork {
         let (profile, step) = (self.profile, &self.profile.steps[index]);
         let slices = f64::from(self.slices);
@@ -254,14 +238,12 @@ impl Replay<'_> {
 /// In which order parameters come down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransferOrder {
-    /// As recorded, step by step.
     #[default]
     Recorded,
     /// Parameters first that computing needs first, by the number of operations before their first use (TIC).
     FewestBefore,
     /// The same by the time of those operations (TAC).
     EarliestNeeded,
-    /// The reverse of the recorded order.
     Reverse,
     /// A random one for every recorded step, by this seed.
     Random(u64),

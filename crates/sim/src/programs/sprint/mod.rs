@@ -25,9 +25,7 @@ pub enum Exchange {
 /// Times of the tasks, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sprint {
-    /// Number of nodes.
     pub nodes: u32,
-    /// GPU threads of a node.
     pub gpus: u32,
     /// Copying new weights to the device; holds the node's weights.
     pub fetch_weights: f64,
@@ -54,14 +52,12 @@ pub struct Sprint {
 /// How long a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
-    /// Iterations of the slowest thread.
     pub iterations: u64,
     /// Iterations of every thread that do not count.
     pub warm_up: u64,
 }
 
 impl Sprint {
-    /// Runs the threads and measures them.
     pub fn run(&self, seed: u64, length: Length) -> Result<Figures, ProgramError> {
         let program = self.program(seed)?;
         let mut watch = Watch::new(self, length.warm_up);
@@ -69,13 +65,11 @@ impl Sprint {
         watch.figures().ok_or_else(|| ProgramError("no iteration ends after the warm-up".to_owned()))
     }
 
-    /// Threads of all nodes.
     pub fn threads(&self) -> u32 {
         self.nodes * (self.gpus + 1)
     }
 }
 
-/// Kinds of threads.
 const GPU_THREAD: usize = 0;
 const UPDATE_THREAD: usize = 1;
 
@@ -104,7 +98,6 @@ impl Operations {
         Self { gpus }
     }
 
-    /// Summing the buffer of a GPU thread.
     fn sum(self, gpu: u32) -> OpId {
         Self::LOCK_FIRST + 2 * gpu + 1
     }

@@ -4,7 +4,6 @@ use super::Operations;
 use super::{Exchange, Sprint};
 use crate::engine::observe::Observer;
 
-/// Mean figures of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     /// Iteration of a GPU thread, in seconds: T_GPU.
@@ -36,7 +35,6 @@ struct Spent {
     working: f64,
 }
 
-/// Measures a run.
 #[derive(Debug, Clone)]
 pub struct Watch {
     sprint: Sprint,

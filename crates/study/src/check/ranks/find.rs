@@ -14,7 +14,6 @@ const SLOW_LINK: f64 = 1.3;
 /// A step that is longer than the median by this share, and by this many standard deviations, is a pause.
 const PAUSE: f64 = 0.05;
 const PAUSE_DEVIATIONS: f64 = 5.0;
-/// Pauses are noticed from this number of them on.
 const FEWEST_PAUSES: usize = 3;
 /// A loss of time below this share is not worth a word.
 const NOTICED: f64 = 0.01;
@@ -33,7 +32,6 @@ fn spread(values: &[f64]) -> f64 {
     (quantile(&mut sorted, 0.75) - quantile(&mut sorted, 0.25)) / QUARTILES
 }
 
-/// How the times of steps are distributed.
 pub(in crate::check) fn distribution(times: &[f64]) -> StepDistribution {
     let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let mut sorted = times.to_vec();
@@ -57,7 +55,6 @@ struct OwnWork {
     rows: Vec<Vec<f64>>,
     /// How much longer each rank takes than the usual one, as a logarithm.
     excess: Vec<f64>,
-    /// Mean time of a step.
     step: f64,
 }
 
@@ -80,7 +77,6 @@ impl OwnWork {
         mean(&(0..steps).map(longest).collect::<Vec<_>>())
     }
 
-    /// The cause that some ranks are slow together.
     fn cause(&self, kind: SlowKind, name: String, ranks: &[usize]) -> SlowCause {
         let excess = median(&ranks.iter().map(|&rank| self.excess[rank]).collect::<Vec<_>>());
         let without = |rank: usize| if ranks.contains(&rank) { self.excess[rank].max(0.0) } else { 0.0 };
@@ -211,7 +207,6 @@ fn documents(ranks: &[RankSeries], own: &OwnWork) -> Option<SlowCause> {
     })
 }
 
-/// Pearson's correlation.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let (of_a, of_b) = (mean(a), mean(b));
     let both: f64 = a.iter().zip(b).map(|(x, y)| (x - of_a) * (y - of_b)).sum();
@@ -220,7 +215,6 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     both / (scale(a, of_a) * scale(b, of_b)).max(f64::MIN_POSITIVE)
 }
 
-/// Waiting for data, and whose if it is one rank's.
 fn data_loading(ranks: &[RankSeries], step: f64) -> Option<SlowCause> {
     let own: Vec<f64> =
         ranks.iter().map(|rank| mean(&rank.steps.iter().map(|step| step.data).collect::<Vec<_>>())).collect();

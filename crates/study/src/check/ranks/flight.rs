@@ -12,13 +12,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 
-/// A dump.
 #[derive(Deserialize)]
 struct FlightDump {
     entries: Vec<FlightEntry>,
 }
 
-/// A collective of one rank.
 #[derive(Deserialize)]
 struct FlightEntry {
     #[serde(default)]
@@ -70,7 +68,6 @@ pub(super) fn rank_of(path: &Path, otherwise: u64) -> u64 {
 /// The rank, when its host asked for a collective, and how long that took.
 type Arrival = (u64, u64, f64);
 
-/// The recording of dumps with rank, name and text.
 pub(super) fn read(dumps: &[(u64, String, String)]) -> Result<RankRecording, Fault> {
     // By group and number.
     let mut collectives: BTreeMap<(String, u64), Vec<Arrival>> = BTreeMap::new();

@@ -34,7 +34,6 @@ pub struct RankStep {
 }
 
 impl RankStep {
-    /// What the rank itself computes.
     fn own(&self) -> f64 {
         (self.time - self.communication.unwrap_or(0.0) - self.data - self.pause).max(1e-9)
     }

@@ -114,11 +114,9 @@ fn columns(text: &str) -> Option<[Option<usize>; COLUMNS.len()]> {
     places[..3].iter().all(Option::is_some).then_some(places)
 }
 
-/// Tables of ranks, joined.
 #[derive(Default)]
 struct RankTable {
     series: BTreeMap<u64, RankSeries>,
-    /// Times of transfers from one rank to another.
     transfers: BTreeMap<(u64, u64), Vec<f64>>,
 }
 

@@ -76,7 +76,6 @@ impl Figure {
         }
     }
 
-    /// The name of the figure in words.
     fn words(self) -> &'static str {
         match self {
             Self::Deadline => "training time",

@@ -19,12 +19,10 @@ const METHODS: [&str; 3] = ["layerwise", "liu2022", "simulate"];
 /// Most combinations of unordered values that are enumerated.
 const MOST_COMBINATIONS: u128 = 4096;
 
-/// Which value of an axis computes fastest.
 enum FastestValue {
     Largest,
     /// All values compute equally fast.
     Any,
-    /// Every value has to be tried.
     Unknown,
 }
 

@@ -4,7 +4,6 @@
 //! seeded heuristic. Each search reports why it stopped and how far from the optimum its best configuration may be.
 
 mod bound;
-mod exhaustive;
 mod goal;
 mod heuristic;
 mod ideal;
@@ -16,11 +15,11 @@ pub use report::{Entry, SearchReport};
 pub use tracker::Goal;
 
 use crate::cost;
-use crate::explore::sweep::{Agreement, Variants, interval_at, is_quick};
+use crate::explore::sweep::{Agreement, Variants, Walker, blocks, interval_at, is_quick};
 use crate::predict::MethodChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::str::FromStr;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::method::CancelCheck;
@@ -92,7 +91,6 @@ impl Follower<'_, '_> {
     }
 }
 
-/// The outcome of a search.
 struct Ended {
     why: String,
     /// Whether no better configuration can exist.
@@ -172,7 +170,7 @@ pub fn search(
     let mut follower = Follower { wanted, tell };
     let watch = &mut follower;
     let (found, ended) = match how {
-        SearchStrategy::Exhaustive => exhaustive::search(variants, choice, goal, points, watch),
+        SearchStrategy::Exhaustive => exhaustive(variants, choice, goal, points, watch),
         SearchStrategy::Bound if !bound::applies(variants, choice) => {
             let reason = "there are bounds for closed forms of bulk-synchronous parameter servers only";
             let heuristic = Remedy::option(RequestOption::How, "heuristic");
@@ -245,3 +243,36 @@ fn check_constraints(variants: &Variants<'_>, goal: &Goal) -> Result<(), Fault> 
 
 #[cfg(test)]
 mod tests;
+
+/// Tries every configuration, on all cores.
+fn exhaustive(
+    variants: &Variants<'_>,
+    choice: MethodChoice,
+    goal: &Goal,
+    points: u64,
+    watch: &mut Follower<'_, '_>,
+) -> (Tracker, Ended) {
+    let grid = variants.grid();
+    let wanted = watch.wanted;
+    let block = |walker: &mut Walker<'_>, range: Range<u64>| {
+        let mut found = Tracker::new(goal);
+        let mut digits = Vec::new();
+        for index in range {
+            grid.digits(index, &mut digits);
+            let ControlFlow::Continue(answer) = walker.figures(&digits, choice, wanted) else { break };
+            found.see(goal, index, answer);
+        }
+        found
+    };
+    let mut all = Tracker::new(goal);
+    let ended = blocks(variants, is_quick(variants, choice), 0..points, block, |range, found| {
+        all.merge(goal, found);
+        watch.follow(Progress { done: range.end, variants, found: &all })
+    });
+    match ended {
+        ControlFlow::Continue(()) => {
+            (all, Ended { why: "every configuration was tried".to_owned(), complete: true, least: None })
+        }
+        ControlFlow::Break(()) => (all, Ended::interrupted(None)),
+    }
+}

@@ -3,7 +3,6 @@
 use super::goal::{Constraint, Objective, Tally};
 use crate::explore::sweep::{PointFigures, Refused};
 
-/// Number of configurations that are reported.
 pub(super) const SHOWN: usize = 10;
 
 /// The objective and the constraints of a search.
@@ -15,7 +14,6 @@ pub struct Goal {
     pub constraints: Vec<Constraint>,
 }
 
-/// A configuration with its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     pub(super) index: u64,
@@ -35,7 +33,6 @@ pub(super) struct Tracker {
     pub(super) evaluated: u64,
     pub(super) admitted: u64,
     pub(super) refused: u64,
-    /// The first refusal.
     pub(super) refusal: Option<(u64, String)>,
     pub(super) tallies: Vec<Tally>,
 }

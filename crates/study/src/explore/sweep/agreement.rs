@@ -22,7 +22,6 @@ use crate::predict::MethodChoice;
 use crate::predict::methods::MethodSet;
 use stepcast_core::keys::Effect;
 
-/// Most combinations that are looked at.
 const MOST: u128 = 65_536;
 
 /// Points that are tried for a combination whose values are inconsistent with the first values of the other axes.
@@ -79,9 +78,7 @@ impl Agreement {
 
 /// The sets of methods that were found at points with any.
 struct Seen {
-    /// In all of the sets.
     all: MethodSet,
-    /// In any of them.
     any: MethodSet,
     /// The preferred methods of the points.
     own: MethodSet,
@@ -123,7 +120,6 @@ fn matters(variants: &Variants<'_>, axis: usize) -> Matters {
     }
 }
 
-/// Looks at the points of a grid.
 struct Look<'a> {
     variants: &'a Variants<'a>,
     walker: Walker<'a>,

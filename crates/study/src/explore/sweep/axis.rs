@@ -28,7 +28,6 @@ pub struct Axis {
     pub key: String,
     /// Its values.
     pub values: Values,
-    /// The original text of the axis.
     text: String,
 }
 
@@ -46,7 +45,6 @@ impl Values {
         self.len() == 0
     }
 
-    /// The number at position `place` of a range.
     pub(crate) fn number(&self, place: u64) -> Option<u64> {
         match self {
             Self::Listed(_) => None,
@@ -94,7 +92,6 @@ impl Axis {
         }
     }
 
-    /// The components of the key.
     pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
         self.key.split('.')
     }

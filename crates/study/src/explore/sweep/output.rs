@@ -117,7 +117,6 @@ impl Output {
 
 /// What a file holds of a sweep.
 enum Begun {
-    /// Not even a header.
     Nothing,
     /// Complete rows, and the offset at which they end.
     Rows(u64, u64),

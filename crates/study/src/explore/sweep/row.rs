@@ -5,7 +5,7 @@ use crate::predict::MethodChoice;
 use crate::predict::training;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Method, Stopped};
@@ -15,6 +15,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
 /// Figures of one point.
+#[skip_serializing_none]
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct PointFigures {
@@ -33,7 +34,7 @@ pub struct PointFigures {
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// 90 % interval of the throughput; none for simulations, for large sweeps, and where no measured runs tell its error.
-    #[serde(rename = "interval_samples_per_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "interval_samples_per_s")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub interval: Option<[SamplesPerSec; 2]>,
     /// Part of it in which gradients are computed.
@@ -41,7 +42,7 @@ pub struct PointFigures {
     #[serde_as(as = "InBaseUnits")]
     pub compute: Seconds,
     /// From one update to the next, where updates run beside the steps.
-    #[serde(rename = "update_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "update_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub update: Option<Seconds>,
     /// The gradient by its kernels, where these were measured.
@@ -51,22 +52,19 @@ pub struct PointFigures {
     /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
     /// One pass over the data, where a data set is given.
-    #[serde(rename = "epoch_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "epoch_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub epoch: Option<Seconds>,
     /// All passes.
-    #[serde(rename = "training_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "training_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub training: Option<Seconds>,
     /// Cost of all passes, where prices are given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Mean staleness: updates between the weights that a gradient was computed with and the update that it enters;
     /// none if the method does not predict it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub staleness: Option<f64>,
     /// Samples that enter one update, on average; none if the method does not predict it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<f64>,
     /// Kinds of devices among the workers.
     #[serde(skip)]

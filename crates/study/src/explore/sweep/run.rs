@@ -125,7 +125,6 @@ pub(crate) fn interval_at(
     found.ok().flatten().map(|interval| interval.throughput_samples_per_s)
 }
 
-/// Points that are tried, for as long as this.
 const TRIED: (u64, Duration) = (64, Duration::from_millis(500));
 
 /// How long this many points take on the threads of this pool, about; none if that is short for certain. Points all over the

@@ -16,7 +16,6 @@ pub enum Format {
     JsonLines,
 }
 
-/// The columns after those of the axes.
 const COLUMNS: [&str; 19] = [
     "method",
     "workers",
@@ -118,7 +117,6 @@ impl Format {
         }
     }
 
-    /// Whether a row is that of the point `index`.
     pub(super) fn is_row(self, variants: &Variants<'_>, index: u64, row: &[u8]) -> bool {
         let mut digits = Vec::new();
         variants.grid().digits(index, &mut digits);
@@ -136,7 +134,6 @@ impl Format {
     }
 }
 
-/// The cells of one row.
 fn csv_cells(row: &[u8]) -> Option<csv::StringRecord> {
     let mut rows =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(row).into_records();

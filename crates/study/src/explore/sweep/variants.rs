@@ -41,7 +41,7 @@ pub enum VaryError {
     Axis {
         /// The axis in its original notation.
         axis: String,
-        /// The error.
+        /// What is wrong with it.
         fault: Fault,
     },
     /// The document is invalid.
@@ -266,7 +266,6 @@ fn group_counted(axis: &Axis) -> Option<usize> {
     }
 }
 
-/// Attributes an error that a value of an axis caused to that axis.
 fn blamed(error: Fault, axes: &[Axis], digits: &[u64]) -> VaryError {
     let sets =
         |(axis, digit): &(&Axis, &u64)| error.origin() == format!("{}={}", axis.key, axis.value(**digit));
@@ -353,7 +352,6 @@ fn nowhere() -> Fault {
 #[cfg(test)]
 mod tests;
 
-/// One value of one key.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     field: Field,
@@ -378,7 +376,6 @@ impl Setting {
         self.field.effect()
     }
 
-    /// The value, if it is a number.
     pub(crate) fn number(&self) -> Option<f64> {
         self.value.number()
     }
@@ -390,12 +387,10 @@ impl Setting {
             .then(|| Self { field: self.field, value: Value::Count(number.into()) })
     }
 
-    /// Whether the value is this whole number.
     pub(crate) fn is_number(&self, number: u64) -> bool {
         matches!(self.value, Value::Count(count) if count == number)
     }
 
-    /// Writes the value into a scenario.
     pub(crate) fn apply(&self, scenario: &mut Scenario) {
         self.field.set(scenario, &self.value);
     }

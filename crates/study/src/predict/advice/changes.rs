@@ -8,7 +8,6 @@ use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::{Architecture, Plan, Recompute, ScheduleKind, Sharding, Synchronisation};
 
-/// Local steps of the local SGD that is tried.
 const LOCAL_STEPS: u32 = 8;
 
 /// A change and what it makes of a scenario.
@@ -69,7 +68,6 @@ fn strategies(scenario: &Scenario, add: &mut impl FnMut(String, Scenario)) {
     }
 }
 
-/// Fewer machines.
 fn smaller(scenario: &Scenario, add: &mut impl FnMut(String, Scenario)) {
     let cluster = &scenario.cluster;
     let workers = cluster.workers();
@@ -207,7 +205,6 @@ pub(super) fn overflows(then: &Prediction) -> bool {
     then.transformer.as_ref().is_some_and(|report| report.memory.verdict != Verdict::Fits)
 }
 
-/// The cluster with the bandwidth of every link multiplied by `factor`.
 pub(crate) fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
     let mut cluster = cluster.clone();
     cluster.network.bandwidth = cluster.network.bandwidth * factor;

@@ -26,7 +26,6 @@ const SAME_STEP: f64 = 0.1;
 /// Moments closer than this share of a step count as equal.
 const SAME: f64 = 1e-9;
 
-/// Name of the gaps in the path.
 const WAITING: &str = "start-up, waiting";
 
 /// Part of the path.
@@ -143,13 +142,10 @@ struct Walk<'a> {
     recording: &'a Excerpt,
     /// By operation: the operations that it waits for.
     before: Vec<Vec<u32>>,
-    /// By lane: its name.
     names: Vec<&'a str>,
     /// By lane: whether several workers use it.
     shared: Vec<bool>,
-    /// By lane: its chunks.
     on_lane: Vec<Vec<u32>>,
-    /// By operation: its chunks.
     of_op: Vec<Vec<u32>>,
     /// All chunks, by operation, then by worker, then in order.
     owned: Vec<u32>,

@@ -14,6 +14,7 @@ pub use what_if::{Alone, WhatIf};
 use super::budget::BALANCE;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use stepcast_core::method::{CancelCheck, Method};
 use stepcast_core::prediction::{Bottleneck, PartKind, Prediction, Resource};
 use stepcast_core::quantity::{BitsPerSec, Seconds};
@@ -21,19 +22,17 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 
 /// The bottleneck of the step, in words and figures.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Advice {
     /// What limits the step, in words; also whether one worker alone is faster than all of them.
     pub sentence: String,
     /// The fastest worker alone, which the speed-up compares with; none if it is the whole cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<Alone>,
     /// Link rate at which computing takes as long as communicating; none if no rate achieves it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub balanced_bandwidth: Option<BitsPerSec>,
     /// The critical path of one step; none if the scenario cannot be simulated, is too large, or
     /// the method predicts another step than the engine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<CriticalPath>,
     /// Possible changes, the most helpful first.
     pub what_if: Vec<WhatIf>,
@@ -64,7 +63,6 @@ pub(crate) fn explain(
 }
 
 impl Advice {
-    /// Predicts the usual changes.
     pub(crate) fn try_changes(&mut self, scenario: &Scenario, method: &dyn Method, prediction: &Prediction) {
         self.what_if = what_if::tried(scenario, method, prediction, self.alone.as_ref());
     }

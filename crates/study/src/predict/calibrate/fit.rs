@@ -1,17 +1,18 @@
 //! The most likely factors of all groups of priors, given measured runs.
 
-use super::possible;
 use crate::predict::budget;
 use crate::predict::interval::assumed::{Causes, slopes};
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::learned::{Character, Unexplained};
 use stepcast_core::prior::{Priors, REPEATS};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_stats::Cholesky;
 
-/// Most Gauss-Newton steps.
 const MOST_STEPS: usize = 20;
 /// A step changes no factor by more than this, in standard deviations: predictions are not linear further out.
 const LONGEST_STEP: f64 = 1.0;
@@ -19,23 +20,19 @@ const LONGEST_STEP: f64 = 1.0;
 const SHORTEST_STEP: f64 = 1e-4;
 /// Halvings of a step that makes the factors less likely.
 const HALVINGS: usize = 8;
-/// Bisections of the spread of the deviation.
 const BISECTIONS: usize = 24;
 /// The part of a deviation that is a run's own, as a share of the variance of what all runs of a machine and its software
 /// share. Steps of llm-foundry on H100 (18 runs) are e^0.24 longer than predicted together, and differ by e^0.09 from that.
 const OWN: f64 = 0.15;
 
-/// A measured run.
 pub(super) struct Observed {
     pub(super) scenario: Arc<Scenario>,
-    /// The method that predicts it.
     pub(super) method: &'static dyn Method,
     /// A closed form in its place.
     pub(super) twin: &'static dyn Method,
     pub(super) character: Character,
     /// The logarithm of its step, as the closed form should predict it.
     pub(super) log_step: f64,
-    /// The logarithm of its step.
     pub(super) log_measured: f64,
     pub(super) place: String,
 }
@@ -56,14 +53,12 @@ impl Observed {
 pub(super) struct Fit {
     /// Logarithms of the factors of the groups.
     pub(super) shifts: Vec<f64>,
-    /// Slopes of the runs.
     pub(super) runs: Vec<Vec<f64>>,
     /// Deviations of the runs in units of their covariance.
     pub(super) weights: Vec<f64>,
     /// The inverse of the covariance of the runs.
     pub(super) inverse: Vec<f64>,
     pub(super) unexplained: Unexplained,
-    /// Variances of the groups before.
     pub(super) variances: Vec<f64>,
 }
 
@@ -119,7 +114,6 @@ impl Fit {
     }
 }
 
-/// The priors with all groups moved.
 fn corrected(before: &Priors, shifts: &[f64]) -> Arc<Priors> {
     let mut priors = before.clone();
     for (index, shift) in shifts.iter().enumerate().filter(|(_, shift)| **shift != 0.0) {
@@ -141,7 +135,6 @@ fn missing(priors: &Arc<Priors>, observed: &[Observed]) -> Result<Vec<f64>, Faul
 /// Predictions near some factors.
 struct Linear {
     missing: Vec<f64>,
-    /// Slopes of each run.
     slopes: Vec<Vec<f64>>,
 }
 
@@ -211,7 +204,6 @@ impl Model<'_> {
         })
     }
 
-    /// The covariance of the deviations of runs, with their noise.
     fn deviations(&self, noise: &[f64]) -> Vec<f64> {
         self.matrix(|i, j| {
             let [a, b] = [i, j].map(|run| &self.observed[run].character);
@@ -219,7 +211,6 @@ impl Model<'_> {
         })
     }
 
-    /// The covariance of runs.
     fn covariance(&self, at: &Linear, noise: &[f64]) -> Vec<f64> {
         let (size, deviations) = (self.observed.len(), self.deviations(noise));
         self.matrix(|i, j| deviations[i * size + j] + self.shared(&at.slopes[i], &at.slopes[j]))
@@ -229,7 +220,7 @@ impl Model<'_> {
     fn check(&self, at: &Linear) -> Result<(), Fault> {
         for ((run, slopes), missing) in self.observed.iter().zip(&at.slopes).zip(&at.missing) {
             let spread = (self.shared(slopes, slopes) + self.unexplained.total()).sqrt();
-            possible::check_distance(*missing, spread)
+            check_distance(*missing, spread)
                 .map_err(|fault| Fault::in_file(run.place.clone(), fault.reason, fault.remedy))?;
         }
         Ok(())
@@ -284,4 +275,61 @@ impl Model<'_> {
 /// What a machine deviates more than others.
 fn added(variance: f64) -> Unexplained {
     Unexplained { common: variance, own: OWN * variance }
+}
+
+/// Convolutions by Winograd's F(2×2, 3×3) do fewer multiplications than are counted, by this factor. Measured networks stay
+/// below it (VGG-16 on a V100 in FP32: 1.13 to 1.47).
+const FAST_CONVOLUTIONS: f64 = 2.25;
+/// A step takes three forward passes' operations.
+const PASSES: f64 = 3.0;
+/// Measured over forecast beyond which a run is another one, unless the forecast is as uncertain as that.
+const LARGEST_FACTOR: f64 = 20.0;
+/// Standard deviations within which any ratio is possible.
+const DEVIATIONS: f64 = 4.0;
+
+const OTHER: &str = "this run is not the scenario's";
+const REMEDY: &str = "check its unit and its keys: model, devices, workers and batch";
+
+/// Refuses steps in which devices would compute faster than they can.
+pub(super) fn check_rate(
+    scenario: &Scenario,
+    prediction: &Prediction,
+    measured: Seconds,
+) -> Result<(), Fault> {
+    let (share, most) = match &prediction.transformer {
+        Some(split) => (split.mfu.max(split.hfu) * (prediction.iteration / measured), 1.0),
+        None => {
+            let peak = |group: &WorkerGroup| {
+                let peak = group.device.peak(scenario.strategy.precision);
+                let devices = f64::from(group.count) * f64::from(group.gpus);
+                peak.unwrap_or_else(|| group.device.fp32_peak()).get() * devices * group.speed.max(1.0)
+            };
+            let peak: f64 = scenario.cluster.groups.iter().map(peak).sum();
+            let operations = PASSES * scenario.workload.forward.get() * prediction.samples as f64;
+            (operations / measured.get() / peak, FAST_CONVOLUTIONS)
+        }
+    };
+    match share.is_nan() || share <= most {
+        true => Ok(()),
+        false => {
+            let step = measured.human();
+            let reason =
+                format!("a step of {step} takes {share:.3} times the peak rate of the devices: {OTHER}");
+            Err(Fault::new(reason, REMEDY))
+        }
+    }
+}
+
+/// Refuses a step that is longer or shorter than forecast by more than anything assumed may be off; logarithms.
+pub(super) fn check_distance(difference: f64, spread: f64) -> Result<(), Fault> {
+    if difference.abs() <= LARGEST_FACTOR.ln().max(DEVIATIONS * spread) {
+        return Ok(());
+    }
+    let (factor, word) = match difference > 0.0 {
+        true => (difference.exp(), "longer"),
+        false => ((-difference).exp(), "shorter"),
+    };
+    let factor = if factor < 1e4 { format!("{factor:.0}") } else { format!("{factor:.0e}") };
+    let reason = format!("its step is {factor} times {word} than forecast: {OTHER}");
+    Err(Fault::new(reason, REMEDY))
 }

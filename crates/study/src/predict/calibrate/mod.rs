@@ -7,7 +7,6 @@
 //! deviation. One run helps, none is needed.
 
 mod fit;
-mod possible;
 mod runs;
 
 pub use runs::{MeasuredRun, read_runs, with_run};
@@ -17,7 +16,7 @@ use super::budget;
 use super::interval::assumed::closed_form;
 use super::interval::spreads;
 use crate::request::Request;
-use fit::{Fit, Observed};
+use fit::{Fit, Observed, check_rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -127,7 +126,6 @@ pub(crate) fn calibrate_by(
     Ok(Calibration { priors: Arc::new(before.corrected(&groups, learned)), corrections })
 }
 
-/// A run as the fit sees it.
 fn observe(scenario: Arc<Scenario>, choice: MethodChoice, run: &MeasuredRun) -> Result<Observed, Fault> {
     let at = |fault: Fault| Fault::in_file(run.place.clone(), fault.reason, fault.remedy);
     let method = choice.method(&scenario).map_err(at)?;
@@ -141,7 +139,7 @@ fn observe(scenario: Arc<Scenario>, choice: MethodChoice, run: &MeasuredRun) -> 
         false => method.predict(&budget::headline(&scenario)).map_err(at)?,
     };
     let measured = run.measured.step(prediction.samples);
-    possible::check_rate(&scenario, &prediction, measured).map_err(at)?;
+    check_rate(&scenario, &prediction, measured).map_err(at)?;
     let slowness = (measured / prediction.iteration).ln();
     Ok(Observed {
         character: character(&scenario),

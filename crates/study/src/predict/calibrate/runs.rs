@@ -8,7 +8,6 @@ use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Edit, Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
-/// Most runs that are taken in.
 const MOST_RUNS: usize = 500;
 
 /// The column that tells how a row names its scenario, and its value where all keys that differ from their defaults have
@@ -29,14 +28,12 @@ const TABLE: &str =
 pub struct MeasuredRun {
     names: Names,
     pub(super) measured: Measured,
-    /// Its place in the file, for errors.
     pub(super) place: String,
 }
 
 /// What a row says of its scenario.
 #[derive(Debug, Clone, PartialEq)]
 enum Names {
-    /// It is the one that is asked about.
     Asked,
     /// Keys in which it differs from the one that is asked about.
     Changes(Vec<Edit>),
@@ -51,7 +48,6 @@ pub(super) enum Measured {
 }
 
 impl Measured {
-    /// The time of a step of `samples`.
     pub(super) fn step(self, samples: u64) -> Seconds {
         match self {
             Self::Step(time) => time,
@@ -66,7 +62,6 @@ impl MeasuredRun {
         Self { names: Names::Asked, measured: Measured::Step(time), place: "measured steps".to_owned() }
     }
 
-    /// The scenario of the run, where `request` is asked about.
     pub(super) fn scenario(&self, request: &Request) -> Result<Arc<Scenario>, Fault> {
         let at = |fault: Fault| Fault::in_file(self.place.clone(), fault.reason, fault.remedy);
         match &self.names {
@@ -151,7 +146,6 @@ pub fn read_runs(name: &str, text: &str) -> Result<Vec<MeasuredRun>, Fault> {
     Ok(runs)
 }
 
-/// What was measured, as a throughput or as a step.
 fn read_measured(cells: [&str; 2]) -> Result<Measured, String> {
     let (value, text, figure) = match cells {
         ["", ""] => return Err("nothing was measured".to_owned()),
@@ -241,7 +235,6 @@ fn flatten(key: &str, value: &toml::Value, keys: &mut BTreeMap<String, String>) 
     }
 }
 
-/// A table as text.
 struct Table {
     comments: String,
     header: Vec<String>,

@@ -18,7 +18,6 @@ const SPLIT: &str = "[model]\nzoo = \"llama3-8b\"\n[strategy]\narchitecture = \"
 const SERVED: &str = "[model]\nzoo = \"vgg16\"\n[strategy]\narchitecture = \"parameter-server\"\nbatch = 32\n\
                       [[cluster.workers]]\ncount = 4\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster]\nnetwork = \"10gbe\"";
 const ALL_REDUCE: &str = include_str!("../../../../../examples/all-reduce.toml");
-/// Nothing is assumed.
 const STATED: &str = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"stand-alone\"\nbatch = 64\n\
                       [[cluster.workers]]\ncount = 1\nthroughput = \"400 samples/s\"\ndevice = \"tesla-v100-sxm2-16gb\"";
 

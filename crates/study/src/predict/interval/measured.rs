@@ -26,7 +26,6 @@ fn spread(scenario: &Scenario, group: &Group) -> Option<f64> {
     spreads.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
 }
 
-/// Whether the constants of a group were measured.
 pub(super) fn is_measured(scenario: &Scenario, group: &Group) -> bool {
     spread(scenario, group).is_some()
 }

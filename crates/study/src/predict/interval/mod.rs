@@ -76,7 +76,6 @@ pub(crate) struct Intervals<'a> {
 }
 
 impl<'a> Intervals<'a> {
-    /// Intervals for `scenario`, predicted by `method`.
     pub(crate) fn new(scenario: &Scenario, method: &'a dyn Method) -> Self {
         Self { method, varied: inputs::varied(scenario), table: committed() }
     }

@@ -74,7 +74,6 @@ impl Regime {
     }
 }
 
-/// The name of the architecture.
 pub(super) fn architecture(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::ParameterServer => "parameter server",

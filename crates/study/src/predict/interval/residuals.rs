@@ -240,7 +240,6 @@ impl Basis {
 pub struct Pool<'a> {
     level: Level,
     rows: Vec<&'a Residuals>,
-    /// Mean square of each group.
     squares: Vec<f64>,
 }
 
@@ -309,7 +308,6 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Fewest and most workers.
     pub(super) fn workers(&self) -> Option<(f64, f64)> {
         ends(self.rows.iter().map(|row| (f64::from(row.workers_least), f64::from(row.workers_most))))
     }
@@ -321,7 +319,6 @@ impl<'a> Pool<'a> {
         ends(known).map(|(least, most)| (rate(least), rate(most)))
     }
 
-    /// Fewest and most parameters.
     pub(super) fn parameters(&self) -> Option<(f64, f64)> {
         let known = self.rows.iter().filter_map(|row| Some((row.parameters_least?, row.parameters_most?)));
         ends(known.map(|(least, most)| (least as f64, most as f64)))

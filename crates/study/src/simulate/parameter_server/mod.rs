@@ -48,7 +48,6 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     Ok(predicted(&measured))
 }
 
-/// The program of a scenario.
 pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let Prepared { program, lanes, .. } = Prepared::new(scenario)?;
     Ok(NamedProgram { program, lane_names: lanes.names() })
@@ -72,7 +71,6 @@ pub(super) fn timeline(
     })
 }
 
-/// A scenario made ready to run.
 struct Prepared {
     program: Program,
     lanes: LocalLanes,
@@ -80,7 +78,6 @@ struct Prepared {
     operations: Vec<Operation>,
     /// Samples of a step, by worker.
     batches: Vec<f64>,
-    /// Computing of one step, by group.
     compute: Vec<Seconds>,
     warnings: Vec<Warning>,
 }
@@ -276,7 +273,6 @@ fn bottleneck(runs: &[Figures]) -> (Bottleneck, f64) {
     (which, computing)
 }
 
-/// The figures of one run.
 struct Figures {
     steps: u64,
     step_lengths: Vec<f64>,

@@ -69,7 +69,6 @@ pub(super) fn server_port(scenario: &Scenario) -> BytesPerSec {
     payload(scenario, ports::server_port(&scenario.cluster)) * f64::from(slices(scenario))
 }
 
-/// Servers that are simulated.
 pub(in crate::simulate) fn simulated_servers(scenario: &Scenario) -> u32 {
     scenario.cluster.servers.count / slices(scenario)
 }
@@ -124,13 +123,11 @@ fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
     Some(exchanged.iter().map(time).collect())
 }
 
-/// The machine of each server, where servers run on those of workers.
 fn server_machines(scenario: &Scenario, machines: u32) -> Option<Vec<u32>> {
     let servers = 0..scenario.cluster.servers.count;
     is_colocated(scenario).then(|| servers.map(|server| server % machines.max(1)).collect())
 }
 
-/// The profile on the workers and servers of a scenario.
 pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a> {
     let cluster = &scenario.cluster;
     let network = &cluster.network;

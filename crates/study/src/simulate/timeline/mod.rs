@@ -164,7 +164,6 @@ impl Recording {
     }
 }
 
-/// The pushes that an update waits for.
 fn pushes<'a>(operations: &'a [Operation], update: &'a Operation) -> impl Iterator<Item = u32> + 'a {
     let is_push = |op: &u32| {
         operations.get(*op as usize).is_some_and(|operation| operation.resource == Resource::Uplink)

@@ -24,7 +24,6 @@ pub(super) struct StepWork {
     pub(super) passes: Vec<[Pass; Phase::COUNT]>,
     /// By stage.
     pub(super) tails: Vec<Tail>,
-    /// One send between stages.
     pub(super) send: f64,
 }
 
@@ -55,7 +54,6 @@ fn tail(run: &Run<'_>, stage: u64) -> Tail {
     }
 }
 
-/// The passes of a virtual stage.
 fn passes(run: &Run<'_>, stage: &StageWork) -> [Pass; Phase::COUNT] {
     let is_split = schedules::is_split(run.plan.schedule_kind());
     let StageTraffic { unit, units, offload, ends, outside } = stage.traffic;
@@ -179,7 +177,6 @@ impl Units<'_> {
         self.run.overlaps().prefetch
     }
 
-    /// The forward pass.
     fn forward(&self, work: Work) -> Work {
         let n = self.count;
         if self.gather <= 0.0 || n < 1.0 {

@@ -73,7 +73,6 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// The mean over all steps.
     pub(super) fn mean(&self) -> Vec<StageTimes> {
         let scale = 1.0 / self.counted.max(1) as f64;
         let mut mean = vec![StageTimes::default(); self.sum.len()];
@@ -159,7 +158,6 @@ pub(super) fn bubble(stages: &[StageTimes]) -> f64 {
     if last > 0.0 { (waited / (stages.len() as f64 * last)).max(0.0) } else { 0.0 }
 }
 
-/// The stage that ends last.
 pub(super) fn slowest(stages: &[StageTimes]) -> usize {
     let last = |index: &usize| stages[*index].last;
     (0..stages.len()).rev().max_by(|a, b| last(a).total_cmp(&last(b))).unwrap_or(0)

@@ -30,7 +30,6 @@ use stepcast_stats::spread_of_logarithms;
 /// Passes beyond which a simulation is refused: closed forms answer at once.
 const MOST_PASSES: u64 = 200_000;
 
-/// Whether the plan of a scenario can be simulated.
 pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     let (shape, plan) = planned(scenario)?;
     let division = plan.divide(&shape, scenario.cluster.workers())?;
@@ -48,7 +47,6 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     Err(Fault::in_key("strategy.plan", reason, remedy))
 }
 
-/// What runs show.
 struct StepFigures {
     throughput: f64,
     interval: [f64; 2],
@@ -87,7 +85,6 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     Ok(predicted(&measured))
 }
 
-/// One step stands for all.
 fn single(training: &Training, observed: &Stages<'_>, time: f64) -> StepFigures {
     let throughput = training.samples as f64 / time;
     StepFigures {

@@ -21,7 +21,6 @@ const EVENTS_OF_A_PASS: u64 = 4;
 /// A pipeline, and how many replicas each of those that are simulated stands for.
 pub(super) struct Training {
     pub(super) pipeline: Pipeline,
-    /// Samples of a step.
     pub(super) samples: u64,
     /// Replicas that one stands for; more than 1 only where steps vary and there are too many for the budget.
     pub(super) stands_for: u64,
@@ -61,7 +60,6 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     Ok(Training { pipeline, samples: run.division.global_batch, stands_for })
 }
 
-/// The kind of every replica that is simulated, and how many each of them stands for.
 fn simulated(count: &[u64], jitter: f64, affordable: u64) -> (Vec<usize>, u64) {
     if jitter <= 0.0 {
         return ((0..count.len()).collect(), 1);
@@ -99,7 +97,6 @@ fn costs(scenario: &Scenario, replicas: &Replicas, stage_of: &[u32]) -> Result<V
     Ok(replicas.kinds.iter().map(of_kind).collect())
 }
 
-/// Whether each kind of traffic crosses nodes.
 fn between(run: &Run<'_>) -> [bool; Traffic::COUNT] {
     Traffic::ALL.map(|kind| {
         let seats = match kind {
@@ -137,12 +134,10 @@ fn joint(run: &Run<'_>) -> [bool; Traffic::COUNT] {
 /// Neighbouring worker groups: the first and the last.
 pub(super) type Span = (usize, usize);
 
-/// The devices of all replicas.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Replicas {
     /// By kind of replica: its devices, by stage.
     pub(super) kinds: Vec<Vec<Span>>,
-    /// By kind: how many replicas there are of it.
     pub(super) count: Vec<u64>,
     /// By stage: the devices of all replicas.
     pub(super) together: Vec<Span>,

@@ -129,7 +129,6 @@ fn predicted(scenario: &Scenario) -> Result<Prediction, TestCaseError> {
     method(scenario)?.predict(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))
 }
 
-/// None of these is slower by the same method.
 fn none_slower(scenario: &Scenario, changes: Vec<(&str, Scenario)>) -> Result<(), TestCaseError> {
     let method = method(scenario)?;
     let now = predicted(scenario)?.iteration.get();

@@ -17,11 +17,8 @@ use stepcast_study::predict::interval;
 /// What must hold of a scenario and of its answers. The factor is by how much something is changed.
 type Check = fn(&Scenario, f64) -> Result<(), TestCaseError>;
 
-/// A relation.
 struct Relation {
-    /// What holds.
     name: &'static str,
-    /// What it has caught.
     caught: &'static str,
     check: Check,
 }
@@ -42,12 +39,10 @@ fn hold(scenarios: &BoxedStrategy<Scenario>, relations: &[Relation]) {
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
 }
 
-/// The relation holds, or this is why not.
 fn holds(is_so: bool, why: impl FnOnce() -> String) -> Result<(), TestCaseError> {
     if is_so { Ok(()) } else { Err(TestCaseError::fail(why())) }
 }
 
-/// The same with a change.
 fn changed(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
     change(&mut changed);

@@ -166,7 +166,6 @@ fn simulated(scenario: &Scenario) -> Result<Prediction, TestCaseError> {
     Simulate.predict(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))
 }
 
-/// None of these is slower, if it is a plan.
 fn none_slower(scenario: &Scenario, changes: Vec<(&str, Scenario)>) -> Result<(), TestCaseError> {
     let now = closed(scenario)?.iteration.get();
     for (what, changed) in changes {

@@ -12,7 +12,6 @@ pub(super) fn server(task: u32) -> String {
 /// When the first step starts, in microseconds.
 const ORIGIN: i64 = 1_700_000_000_000_000;
 
-/// A node of a graph.
 pub(super) fn node(name: &str, op: &str, device: &str, inputs: &[&str]) -> NodeDef {
     NodeDef {
         name: name.to_owned(),
@@ -23,7 +22,6 @@ pub(super) fn node(name: &str, op: &str, device: &str, inputs: &[&str]) -> NodeD
     }
 }
 
-/// A `_Send` or `_Recv` node.
 pub(super) fn edge(op: &str, tensor: &str, from: &str, to: &str, inputs: &[&str]) -> NodeDef {
     let device = if op == "_Send" { from } else { to };
     let mut node = node(&format!("{tensor}{op}"), op, device, inputs);
@@ -70,7 +68,6 @@ impl StepBuilder {
         self.push(device, record)
     }
 
-    /// A tensor that was received.
     pub(super) fn got(self, tensor: &str, from: &str, to: &str, start: i64, end: i64, bytes: i64) -> Self {
         let allocation = Some(AllocationDescription { requested_bytes: bytes });
         let tensor_description = TensorDescription { allocation, ..TensorDescription::default() };

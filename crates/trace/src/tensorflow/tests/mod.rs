@@ -41,7 +41,6 @@ fn operation<'a>(profile: &'a Profile, name: &str) -> &'a Operation {
     &profile.operations[index(profile, name)]
 }
 
-/// Names of what an operation waits for.
 fn after<'a>(profile: &'a Profile, name: &str) -> Vec<&'a str> {
     let mut names: Vec<&str> = operation(profile, name)
         .after

@@ -5,7 +5,6 @@ use super::{Event, Events};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use stepcast_core::profile::Resource;
 
-/// An operation or a transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Vertex {
     pub(super) name: String,
@@ -28,7 +27,6 @@ enum Source {
     },
 }
 
-/// An operation on its place.
 type Key = (Place, String);
 
 /// Start and end of operations of one step in seconds since it began; several records of one are joined.
@@ -101,7 +99,6 @@ pub(super) fn vertices(events: &Events, worker: Place, dropped: &mut usize) -> V
     join(found, dropped)
 }
 
-/// Replaces names by indices.
 fn join(found: Vec<(f64, Vertex, Vec<Key>)>, dropped: &mut usize) -> Vec<Vertex> {
     let mut operations: HashMap<Key, usize> = HashMap::new();
     let mut transfers: HashMap<(Key, Place), usize> = HashMap::new();

@@ -33,7 +33,6 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
     has(b"\"traceEvents\"") && has(b" Compute\"") && (has(b"/job:") || has(b"/device:"))
 }
 
-/// Imports the timelines of one worker's steps.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let mut notes = Vec::new();
     let mut steps: Vec<(String, Events)> = Vec::new();
@@ -147,7 +146,6 @@ const MOST: usize = 1_000_000;
 /// Microseconds beyond which a time is a mistake: the year 2286.
 const LATEST: f64 = 1e16;
 
-/// One operation of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
     pub(super) name: String,
@@ -163,7 +161,6 @@ pub(super) struct Events {
     pub(super) events: Vec<Event>,
     /// Bytes of an operation's first output.
     pub(super) sizes: HashMap<String, u64>,
-    /// The place of each lane that is used.
     lanes: HashMap<String, Place>,
     pub(super) ignored: BTreeSet<String>,
     pub(super) odd: usize,

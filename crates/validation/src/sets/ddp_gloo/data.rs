@@ -20,7 +20,6 @@ pub(super) struct Place {
     pub(super) cores: u32,
 }
 
-/// One worker alone.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct WorkerProfile {
     #[serde(flatten)]
@@ -43,7 +42,6 @@ pub(super) struct Gradient {
     pub(super) ready: f64,
 }
 
-/// One measured job.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Job {
     #[serde(flatten)]
@@ -58,7 +56,6 @@ pub(super) struct Job {
     pub(super) iterations: Vec<f64>,
 }
 
-/// A micro-benchmark.
 #[derive(Debug, Deserialize)]
 struct TimedAllReduce {
     #[serde(flatten)]
@@ -76,7 +73,6 @@ enum Line {
 }
 
 impl Line {
-    /// What is wrong with it.
     fn check(&self) -> Result<(), String> {
         let (place, times, size) = match self {
             Self::AllReduce(row) => (&row.place, vec![&row.times], row.bytes),
@@ -121,7 +117,6 @@ pub(super) fn rate(text: &str) -> Option<BitsPerSec> {
     digits.parse().ok().filter(|rate: &f64| *rate > 0.0).map(|rate| BitsPerSec::new(rate * factor))
 }
 
-/// The contents of the file.
 #[derive(Debug, Default)]
 pub(super) struct Data {
     pub(super) profiles: Vec<WorkerProfile>,

@@ -24,7 +24,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Threads of gloo's process group: messages under way at once.
 const GLOO_THREADS: u32 = 2;
 
-/// One job with its inputs.
 #[derive(Debug, Clone)]
 pub(super) struct PreparedJob {
     pub(super) job: Job,
@@ -71,12 +70,10 @@ impl PreparedJob {
         (self.pass.gradients().get() / 4.0) as u64
     }
 
-    /// Measured time of a step.
     pub(super) fn measured(&self) -> Seconds {
         Seconds::new(mean(&self.job.iterations))
     }
 
-    /// Predicted time of a step.
     pub(super) fn predict(&self, parameters: &Parameters) -> Seconds {
         let slowness = parameters.slowness * self.slowest / self.host.sqrt();
         let pass = self.pass.scaled(slowness, Seconds::ZERO);
@@ -127,7 +124,6 @@ fn bucketed(profile: &WorkerProfile, cap: f64, curve: &Curve) -> Option<Pass> {
 }
 
 impl Place {
-    /// Nominal rate of a port.
     fn port(&self) -> Option<BytesPerSec> {
         rate(&self.rate).map(|rate| rate.to_bytes_per_sec())
     }
@@ -137,7 +133,6 @@ impl Place {
         2.0 * f64::from(self.ranks - 1) / f64::from(self.ranks)
     }
 
-    /// Steps of a ring.
     fn steps(&self) -> f64 {
         2.0 * f64::from(self.ranks.max(2) - 1)
     }

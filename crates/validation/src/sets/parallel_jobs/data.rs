@@ -50,7 +50,6 @@ pub(super) struct Profile {
     noisy: bool,
 }
 
-/// What every job has.
 #[derive(Debug, Deserialize)]
 pub(super) struct Job {
     #[serde(flatten)]
@@ -83,7 +82,6 @@ pub(super) struct Span(
     pub(super) f64,
 );
 
-/// A pipeline job.
 #[derive(Debug, Deserialize)]
 pub(super) struct PipelineJob {
     #[serde(flatten)]
@@ -101,7 +99,6 @@ pub(super) struct PipelineJob {
     pub(super) timeline: Vec<Span>,
 }
 
-/// A tensor-parallel job.
 #[derive(Debug, Deserialize)]
 pub(super) struct TensorJob {
     #[serde(flatten)]
@@ -115,7 +112,6 @@ pub(super) struct TensorJob {
     pub(super) norm_bytes: f64,
 }
 
-/// A job with sharded states.
 #[derive(Debug, Deserialize)]
 pub(super) struct ShardedJob {
     #[serde(flatten)]
@@ -168,7 +164,6 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Reads a file, compressed or not.
     pub(super) fn read(path: &Path) -> Result<Self, Fault> {
         let mut data = Self::default();
         let mut timed: BTreeMap<(Place, usize, u64), BTreeMap<u64, Vec<f64>>> = BTreeMap::new();

@@ -95,7 +95,6 @@ impl<'a> Run<'a> {
         Ok(timeline.last_end.iter().map(|end| end.get()).collect())
     }
 
-    /// The letter of an operation in the recording.
     fn letter(&self, kind: PassKind) -> &'static str {
         match kind {
             PassKind::Forward => "F",

@@ -17,7 +17,6 @@ const USUAL_SECONDS: f64 = 75.0;
 /// A profile that was imported already: read in place of the recordings.
 const PROFILE: &str = "profile.json.gz";
 
-/// `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 struct ConfigFile {
     name: String,
@@ -30,12 +29,9 @@ struct ConfigFile {
     tmax: Option<f64>,
 }
 
-/// One configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Configuration {
-    /// Its name.
     pub(super) name: String,
-    /// Samples of a step.
     pub(super) batch: u32,
     /// Nominal rate of every link.
     pub(super) rate: BitsPerSec,
@@ -43,7 +39,6 @@ pub(super) struct Configuration {
     pub(super) steps: u64,
     /// Seconds after which runs were stopped at the latest.
     pub(super) seconds: f64,
-    /// Longest queue of a port.
     pub(super) queue: Seconds,
     /// Whether computing is replaced by sleeping, which needs no processor.
     pub(super) sleeps: bool,
@@ -58,10 +53,8 @@ pub(super) struct Recorded {
     pub(super) measured: Vec<Measurement>,
 }
 
-/// One measured run.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Measurement {
-    /// Number of workers.
     #[serde(rename = "W")]
     pub(super) workers: u32,
     /// Throughput over the second half of the run.
@@ -87,7 +80,6 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     Ok(paths)
 }
 
-/// All configurations below a folder, or the folder itself if it is one.
 pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, Fault> {
     let mut candidates = entries(folder)?;
     candidates.push(folder.to_owned());
@@ -130,7 +122,6 @@ fn queue(name: &str) -> Seconds {
 }
 
 impl Configuration {
-    /// A file of this configuration.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

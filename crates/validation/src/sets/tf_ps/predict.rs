@@ -15,7 +15,6 @@ use stepcast_sim::{
 };
 use stepcast_stats::{mean, quantile, spread_of_logarithms};
 
-/// Number of simulations of each measured run.
 pub(super) const RUNS: u64 = 40;
 
 /// Bytes of an HTTP/2 message beside the tensor.

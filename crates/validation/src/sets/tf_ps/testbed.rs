@@ -27,7 +27,6 @@ const USUAL_GOODPUT: f64 = 0.956;
 const USUAL_PARSE_FIXED: f64 = 0.31e-3;
 const USUAL_PARSE_PER_BYTE: f64 = 0.17e-9;
 
-/// Parameters that all configurations share.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Testbed {
@@ -90,7 +89,6 @@ impl Testbed {
         })
     }
 
-    /// The network of a configuration.
     pub(super) fn network(&self, configuration: &Configuration) -> TcpSpec {
         let rate = (configuration.rate * self.goodput).to_bytes_per_sec();
         TcpSpec {

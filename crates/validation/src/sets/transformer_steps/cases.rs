@@ -23,7 +23,6 @@ use stepcast_fit::machine::Decoder;
 /// The device of measured steps and shards.
 const DEVICE: &str = "h200-sxm";
 
-/// A measured figure and its prediction.
 pub(in crate::sets) struct StepCase {
     pub(in crate::sets) family: String,
     pub(in crate::sets) name: String,
@@ -33,12 +32,10 @@ pub(in crate::sets) struct StepCase {
     /// Seconds.
     pub(in crate::sets) measured: f64,
     predict: LogStep,
-    /// Its scenario, if it is a whole step.
     pub(in crate::sets) step: Option<Scenario>,
 }
 
 impl StepCase {
-    /// A whole step.
     pub(in crate::sets) fn step(
         family: &str,
         name: String,
@@ -67,7 +64,6 @@ impl StepCase {
     }
 }
 
-/// All figures.
 pub(in crate::sets) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = on_one_gpu()?;
     for row in records::cases("transformer-steps/offloaded.csv")? {
@@ -249,7 +245,6 @@ fn published(row: &Value) -> Result<StepCase, ValidationError> {
     Ok(StepCase { is_fitted: is_fitted(source, row), ..case })
 }
 
-/// What a published run is called.
 pub(in crate::sets) fn published_name(row: &Value) -> String {
     format!(
         "{} of {} layers, {} tokens, {} x {}, {}",

@@ -6,7 +6,7 @@
 
 use super::{Experiment, Machines};
 use crate::ValidationError;
-use crate::recipe::Recipe;
+use crate::template::Recipe;
 use serde_json::{Value, json};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::machine::catalog;
@@ -24,7 +24,6 @@ const LINEARISATIONS: usize = 6;
 /// Neither share is fitted.
 const UNFITTED: TwoShares = TwoShares { compute: 1.0, memory: 1.0 };
 
-/// All fitted coefficients.
 #[derive(Debug, Clone)]
 pub(super) struct Calibration<'a> {
     recipe: &'a Recipe,
@@ -35,7 +34,6 @@ pub(super) struct Calibration<'a> {
     devices: [TwoShares; 3],
     /// Start-up cost of a transfer.
     startup: Seconds,
-    /// Host time per byte.
     host_per_byte: Seconds,
 }
 
@@ -110,7 +108,6 @@ impl<'a> Calibration<'a> {
         Ok(())
     }
 
-    /// The prediction of one step.
     pub(super) fn predict(&self, run: &Experiment) -> Result<Prediction, ValidationError> {
         Ok(Layerwise.predict(&self.scenario(run)?)?)
     }
@@ -144,7 +141,6 @@ impl<'a> Calibration<'a> {
         (self.host_per_byte.get() > 0.0).then(|| BytesPerSec::new(1.0 / self.host_per_byte.get()))
     }
 
-    /// The coefficients as figures of the report.
     pub(super) fn to_value(&self) -> Value {
         let shares =
             |TwoShares { compute, memory }: TwoShares| json!({ "compute": compute, "memory": memory });

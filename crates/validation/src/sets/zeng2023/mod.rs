@@ -24,7 +24,6 @@ use stepcast_study::predict::interval::{Case, Limit, Machines as MachineCount, P
 /// Networks of Tables 2-7.
 const MODELS: [&str; 5] = ["alexnet", "vgg11", "vgg16", "vgg19", "resnet50"];
 
-/// Machines of an experiment.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Machines {
     config: String,
@@ -39,7 +38,6 @@ impl Machines {
         self.devices.split(' ').collect()
     }
 
-    /// Whether there is a single worker.
     fn is_stand_alone(&self) -> bool {
         !self.devices.contains(' ')
     }

@@ -11,7 +11,6 @@ const CUBIC_BETA: f64 = 0.7;
 /// Most that a host queues for one connection beside the window: two buffers of generic segmentation offload.
 const OFFLOAD: f64 = 65_536.0;
 
-/// One connection.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     /// To be sent.

@@ -63,7 +63,6 @@ pub struct TcpSpec {
     pub joining: f64,
     /// Time after which a download is established: it keeps as much queued as its host allows.
     pub established: f64,
-    /// Length of a tick.
     pub tick: f64,
 }
 
@@ -98,7 +97,6 @@ impl TcpSpec {
     }
 }
 
-/// All connections of all workers.
 #[derive(Debug, Clone)]
 pub(crate) struct Tcp {
     spec: TcpSpec,
@@ -180,7 +178,6 @@ impl Tcp {
         connection.backlog <= 0.0 && connection.local + connection.switch < 1.0
     }
 
-    /// One tick that ends at `now`.
     pub(crate) fn tick(&mut self, now: f64, sampler: &mut Sampler) {
         let Self { spec, down, up, tokens, .. } = self;
         let (rate, tick) = (spec.rate, spec.tick);
