@@ -24,7 +24,6 @@ async fn named(Path(name): Path<String>) -> Response {
 }
 
 fn file(name: &str) -> Option<Response> {
-    let contents = PAGE.get_file(name)?.contents();
     let kind = match name.rsplit('.').next()? {
         "html" => "text/html; charset=utf-8",
         "css" => "text/css; charset=utf-8",
@@ -33,5 +32,30 @@ fn file(name: &str) -> Option<Response> {
         _ => return None,
     };
     // A new version of the program may have a new page.
-    Some(([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], contents).into_response())
+    Some(([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], lean(name)?).into_response())
+}
+
+/// The text of an asset without indentation and lines of comments.
+fn lean(name: &str) -> Option<String> {
+    let text = PAGE.get_file(name)?.contents_utf8()?;
+    let is_comment = |line: &&str| line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
+    Some(
+        text.lines()
+            .map(str::trim_start)
+            .filter(|line| !is_comment(line))
+            .fold(String::new(), |all, line| all + line + "\n"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small_and_keeps_its_code() {
+        let names = PAGE.files().map(|file| file.path().to_str().unwrap());
+        let sizes: Vec<usize> = names.map(|name| lean(name).unwrap().len()).collect();
+        assert!(sizes.iter().sum::<usize>() < 160_000, "{sizes:?}");
+        assert!(lean("main.js").unwrap().contains("\nimport "));
+    }
 }
