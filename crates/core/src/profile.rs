@@ -42,18 +42,15 @@ impl Resource {
     }
 }
 
-/// One operation of every step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Operation {
     /// Unique within the profile.
     pub name: String,
-    /// The resource it occupies.
     pub resource: Resource,
     /// Payload of a transfer; zero otherwise.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: u64,
-    /// Indices of the operations it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<u32>,
     /// The server that it belongs to, for transfers and server operations.
@@ -72,7 +69,6 @@ fn is_first(server: &u32) -> bool {
 }
 
 impl Operation {
-    /// Payload as a quantity.
     pub fn size(&self) -> Bytes {
         Bytes::new(self.bytes as f64)
     }
@@ -97,34 +93,26 @@ impl Step {
     }
 }
 
-/// Measured steps of one worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Profile {
     /// [`FORMAT`].
     pub format: String,
-    /// Name of the trained model.
     pub name: String,
-    /// Where the profile comes from.
     pub source: String,
-    /// Samples of one step.
     pub batch: u32,
     /// Rate at which transfers came over the link of the recording, in bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_rate: Option<f64>,
-    /// The operations of every step.
     pub operations: Vec<Operation>,
-    /// The measured steps.
     pub steps: Vec<Step>,
 }
 
 impl Profile {
-    /// Whether it was recorded with parameter servers.
     pub fn has_servers(&self) -> bool {
         self.operations.iter().any(|operation| operation.resource == Resource::Server)
     }
 
-    /// Bytes that one step moves over `resource`.
     pub fn bytes(&self, resource: Resource) -> Bytes {
         self.operations.iter().filter(|op| op.resource == resource).map(Operation::size).sum()
     }
@@ -169,14 +157,12 @@ impl Profile {
         }
     }
 
-    /// Mean length of a step.
     pub fn mean_step(&self) -> Seconds {
         Seconds::new(self.steps.iter().map(|step| step.length).sum::<f64>() / self.steps.len() as f64)
     }
 }
 
 impl Profile {
-    /// Checks names, dependencies, times and sizes.
     pub fn check(&self) -> Result<(), Fault> {
         if self.format != FORMAT {
             let reason = format!("\"{}\" is not a format that this version reads", self.format);

@@ -14,13 +14,11 @@ use stepcast_trace::{Content, Imported, Overview, SummaryFigure, SummaryValue};
 /// Windows that are tried: none, and the paper's.
 const WINDOWS: [f64; 2] = [f64::INFINITY, 28e6];
 
-/// Steps that are looked at.
 const MOST_STEPS: usize = 200;
 
 /// What the streams of a recording tell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamFigures {
-    /// Rate of the connection.
     pub rate: BytesPerSec,
     /// 1/α: rate of parsing; none if it takes no time.
     pub parse_rate: Option<BytesPerSec>,
@@ -141,7 +139,6 @@ pub fn measure_link(imported: &mut Imported) {
     }
 }
 
-/// What was imported, with what its streams tell.
 pub fn overview(imported: &Imported, written: Option<String>) -> Overview {
     let mut overview = Overview::new(imported, written);
     let found = match &imported.content {

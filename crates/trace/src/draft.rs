@@ -15,7 +15,6 @@ pub(crate) struct Draft {
     names: HashMap<String, usize>,
 }
 
-/// Name, source and batch of a profile.
 #[derive(Debug, Clone)]
 pub(crate) struct Label {
     /// For faults; its last part names the profile.
@@ -26,7 +25,6 @@ pub(crate) struct Label {
 }
 
 impl Draft {
-    /// An empty draft of this many steps.
     pub(crate) fn new(steps: usize) -> Self {
         let step = Step { start: Vec::new(), end: Vec::new(), length: 0.0 };
         Self { operations: Vec::new(), steps: vec![step; steps], names: HashMap::new() }

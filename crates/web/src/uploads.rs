@@ -26,7 +26,6 @@ use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// Largest upload in bytes.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
 /// Largest total size in bytes; beyond it the oldest uploads are removed.
@@ -38,7 +37,6 @@ const LARGEST_ARTEFACT: usize = 16 << 20;
 /// Most bytes of uploads that lie on the disk at once, while they are received and imported.
 const MOST_ON_DISK: u64 = 4 * LARGEST;
 
-/// A file that a scenario can name.
 #[derive(Clone)]
 enum UploadedFile {
     Profile(Arc<Profile>),
@@ -52,7 +50,6 @@ struct Upload {
     kept: UploadedFile,
 }
 
-/// All uploads.
 pub(crate) struct Uploads {
     folder: TempDir,
     on_disk: AtomicU64,
@@ -109,7 +106,6 @@ impl Uploads {
         self.on_disk.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Removes the folder and all that lies in it.
     pub(crate) fn remove(&self) {
         // It may be gone already; nothing can be done about one that stays.
         let _ = std::fs::remove_dir_all(self.folder.path());

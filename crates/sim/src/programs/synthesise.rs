@@ -12,16 +12,13 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
 
-/// Number of steps that are made of a model that is not enormous.
 const STEPS: usize = 64;
 
-/// Fewest steps that are made.
 const FEWEST_STEPS: usize = 8;
 
 /// Times of operations that all steps may hold together: 64 MiB.
 const MOST_TIMES: usize = 4 << 20;
 
-/// Name of the operation that brings the batch to the device.
 const COPY: &str = "batch, host to device";
 
 /// The steps of a worker of the group at `index` of `scenario`. Gradients are pushed in the last `hides` of the backward

@@ -72,7 +72,6 @@ fn replay(profile: &Profile, workers: usize, sharing: LinkSharing) -> Replay<'_>
     }
 }
 
-/// Mean length of the steps of all workers.
 fn mean_step(replay: &Replay<'_>, steps: u64) -> f64 {
     let program = replay.program().unwrap();
     let mut observed = Steps::default();

@@ -12,7 +12,6 @@ use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step as Profi
 /// Steps that a profile holds at most: enough to show how they vary.
 pub(super) const MOST_STEPS: usize = 100;
 
-/// Bytes of each gradient, in order.
 fn sizes(rank: &Rank, gradients: usize) -> Vec<u64> {
     match &rank.sizes {
         Some(sizes) => sizes.elements.iter().map(|elements| elements.saturating_mul(sizes.element)).collect(),
@@ -20,7 +19,6 @@ fn sizes(rank: &Rank, gradients: usize) -> Vec<u64> {
     }
 }
 
-/// The profile.
 pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
     let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
     let layout = Layout::new(rank, gradients);
@@ -158,7 +156,6 @@ impl Step {
     }
 }
 
-/// Nanoseconds as seconds.
 pub(super) fn seconds(time: Time) -> f64 {
     time as f64 / 1e9
 }

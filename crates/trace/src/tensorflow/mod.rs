@@ -40,7 +40,6 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
         && head.windows(5).any(|bytes| bytes == b"/job:")
 }
 
-/// Imports the steps of one worker.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let remedy = "put the steps of one worker into one folder or archive";
     let path = source::only(paths, "TensorFlow's recordings", remedy)?;
@@ -84,13 +83,11 @@ fn read(
     profile(found, batch, &file, &steps.display().to_string())
 }
 
-/// The steps that were read.
 #[derive(Default)]
 struct Steps {
     any: bool,
     job: JobRecords,
     recorded: Vec<RecordedStep>,
-    /// The graphs, and the recording that they come from.
     graphs: Option<(String, Vec<GraphDef>)>,
     /// Recordings without records.
     empty: Vec<String>,

@@ -21,7 +21,6 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
         && head.windows(FORMAT.len()).any(|bytes| bytes == FORMAT.as_bytes())
 }
 
-/// Imports one timeline.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "timelines", "name one of them")?;
     let mut notes = Vec::new();
@@ -50,10 +49,8 @@ pub(super) struct Span {
     pub(super) until: u64,
 }
 
-/// Events of the first worker.
 pub(super) struct Events {
     about: About,
-    /// Operations by name.
     index: HashMap<String, u32>,
     steps: Vec<Span>,
     chunks: Vec<(Span, u32)>,
@@ -79,7 +76,6 @@ impl Events {
         Ok(Self { about, index, steps: Vec::new(), chunks: Vec::new(), memory: memory.clone() })
     }
 
-    /// Adds a step.
     pub(super) fn step(&mut self, span: Span) {
         self.memory.hold(EVENT + self.about.operations.len() * MEASURED);
         self.steps.push(span);

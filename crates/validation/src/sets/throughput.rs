@@ -28,7 +28,6 @@ struct PublishedRun {
     fitted: bool,
 }
 
-/// The report of all runs.
 fn findings(run: &Run<'_>, method: &'static str, runs: &[PublishedRun]) -> Result<Findings, ValidationError> {
     let judged: Vec<Case> = runs.iter().filter(|run| !run.fitted).map(|run| run.case.clone()).collect();
     let ratio = |case: &Case| case.predicted.get() / case.measured.get();
@@ -76,7 +75,6 @@ fn case(
     }
 }
 
-/// A set whose cases are scenarios.
 pub(super) fn scenarios(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let recipe = run.recipe()?;
     let cases: Vec<Value> = run.cases(&recipe.cases)?;
@@ -198,7 +196,6 @@ impl OneWorker {
     }
 }
 
-/// Bytes of a network's parameters, and their number.
 fn parameters(model: &str) -> Result<(Bytes, u64), ValidationError> {
     const ELEMENT: f64 = 4.0;
     let parameters = zoo_model(model)?.parameters();

@@ -3,22 +3,22 @@
 mod exchange;
 mod machines;
 mod model;
-mod published;
 mod together;
 
 pub(super) use machines::{Layout, cluster};
 
-use super::{ClusterSection, ModelSource, Scenario, ScenarioFile, uncertain};
+use super::{ClusterSection, ModelSource, Scenario, ScenarioFile, SharingRule, uncertain};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Given, NameOr};
-use crate::machine::{Cluster, NetworkSection, Transport};
+use crate::machine::{Cluster, Network, NetworkSection, ServerSoftware, Transport};
 use crate::precision::Precision;
 use crate::prior::Priors;
 use crate::profile::Profile;
-use crate::quantity::BitsPerSec;
+use crate::quantity::{BitsPerSec, Seconds};
 use crate::strategy::{
-    Architecture, Implementation, OverlapPreset, Strategy, StrategySection, Synchronisation,
+    Architecture, BufferReading, FusionRule, Implementation, OverlapPreset, Strategy, StrategySection,
+    Synchronisation,
 };
 use crate::uncertain::Uncertain;
 use crate::workload::Gradient;
@@ -74,7 +74,7 @@ impl ScenarioFile {
             self.strategy.precision = self.strategy.precision.or(Some(usual_precision(&cluster)));
         }
         if self.as_published {
-            published::read_as_printed(&mut self.strategy);
+            read_as_printed(&mut self.strategy);
         }
         let strategy = strategy(self.strategy, &gradients, files).map_err(below("strategy"))?;
         if workload.parameters == 0 {
@@ -102,7 +102,7 @@ impl ScenarioFile {
             methods,
             priors: Priors::shipped()?,
         };
-        Ok(if scenario.as_published { published::stripped(scenario) } else { scenario })
+        Ok(if scenario.as_published { stripped(scenario) } else { scenario })
     }
 }
 
@@ -176,4 +176,32 @@ fn strategy(
     let exchange = exchange::exchange(all_reduce, fusion, gradients, files)?;
     let plan = section.plan.take().map(|plan| plan.resolve(files)).transpose().map_err(below("plan"))?;
     section.fill(None, files, exchange, plan)
+}
+
+/// The scenario as papers see it: links carry their nominal rates, share them fairly and cost nothing else, servers have no
+/// software, and devices compute what is counted at their peak rates (or the given share of them). Start-ups and rates of hosts stay: they
+/// are inputs of formulas, and no network of the catalog has them.
+fn stripped(mut scenario: Scenario) -> Scenario {
+    nominal(&mut scenario.cluster.network);
+    if let Some(nodes) = &mut scenario.cluster.nodes {
+        nominal(&mut nodes.network);
+    }
+    scenario.cluster.servers.software = Some(ServerSoftware::None);
+    scenario.methods.simulate.transport = SharingRule::Fair;
+    scenario
+}
+
+/// Buffers of gradients wait as eq. 15 of Liu 2022 prints it, unless the scenario says otherwise.
+fn read_as_printed(strategy: &mut StrategySection) {
+    let buffer = strategy.fusion.as_mut().filter(|fusion| fusion.rule == Some(FusionRule::Buffer));
+    if let Some(fusion) = buffer {
+        fusion.reading.get_or_insert(BufferReading::Serial);
+    }
+}
+
+fn nominal(network: &mut Network) {
+    network.transport = Transport::Ideal;
+    network.efficiency = 1.0;
+    network.latency = Seconds::ZERO;
+    network.reached = None;
 }
