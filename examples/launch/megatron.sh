@@ -25,7 +25,6 @@ PARALLEL_ARGS=(
     --use-distributed-optimizer
     --overlap-grad-reduce
     --overlap-param-gather
-    --tp-comm-overlap
 )
 TRAIN_ARGS="--micro-batch-size 1 --global-batch-size $GLOBAL_BATCH --train-iters 100000 --lr 1e-4 --bf16"
 

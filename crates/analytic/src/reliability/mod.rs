@@ -103,6 +103,14 @@ pub fn spares_for(mean: f64, probability: f64) -> u32 {
     (0..=100_000).find(|&spares| enough_spares(mean, spares) >= probability).unwrap_or(100_000)
 }
 
+/// The number of spare machines with which `machines` that work take the least machine time: the least (N + s)/P(s), P being
+/// the share of the time in which s suffice.
+pub fn best_spares(mean: f64, machines: f64) -> u32 {
+    let taken = |spares: u32| (machines + f64::from(spares)) / enough_spares(mean, spares);
+    let all = 0..=spares_for(mean, 0.999_999);
+    all.min_by(|one, other| taken(*one).total_cmp(&taken(*other))).unwrap_or(0)
+}
+
 /// Mean time of a step against that without slow machines: each of `machines` takes `factor` times as long for a `share`
 /// of the time, independently, and all wait for the slowest.
 pub fn held_back(share: f64, factor: f64, machines: f64) -> f64 {

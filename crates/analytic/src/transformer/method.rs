@@ -5,7 +5,9 @@ use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
 use super::placement::{FULL, Links, Torus};
 use super::stages::Run;
+use super::schedules::Deadlock;
 use super::step::{StageStep, Step};
+use super::unequal::TwoKinds;
 use super::{offload, schedules};
 use crate::collectives::reached_rate;
 use stepcast_core::compute;
@@ -42,11 +44,15 @@ impl Method for Transformer {
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         let (shape, plan) = planned(scenario)?;
         let run = run(scenario, &shape, plan)?;
-        let step = run.step().map_err(|stuck| {
+        let stuck = |stuck: Deadlock| {
             let reason = format!("stage {} waits for itself: {:?}", stuck.stage, stuck.operation);
             Fault::in_key("strategy.plan.schedule", reason, "use another schedule")
-        })?;
-        Ok(prediction(scenario, &run, &step))
+        };
+        let mut kinds = Vec::new();
+        for run in run.by_replica() {
+            kinds.push((run, run.step().map_err(stuck)?));
+        }
+        Ok(prediction(scenario, &kinds))
     }
 }
 
@@ -115,8 +121,16 @@ pub fn on_machines<'a>(
     let cluster = &scenario.cluster;
     let unlimited =
         Compute::OneRate { rate: FlopsPerSec::new(f64::INFINITY), memory: BytesPerSec::new(f64::INFINITY) };
-    let devices = (0..cluster.groups.len()).map(|index| computing(scenario, plan, index));
-    let compute = devices.fold(unlimited, Compute::slower);
+    let devices: Vec<Compute> =
+        (0..cluster.groups.len()).map(|index| computing(scenario, plan, index)).collect();
+    let compute = devices.iter().copied().fold(unlimited, Compute::slower);
+    let kinds = match devices[..] {
+        [one, other] if one != other => {
+            let ranks = [&cluster.groups[0], &cluster.groups[1]].map(|group| group.count.into());
+            Some(TwoKinds { ranks, compute: [one, other] })
+        }
+        _ => None,
+    };
     Run {
         shape,
         plan,
@@ -126,6 +140,7 @@ pub fn on_machines<'a>(
         machine: u64::from(cluster.workers_per_node()),
         interference: interference(plan, &compute, scenario),
         compute,
+        kinds,
         fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
@@ -233,11 +248,14 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
     }
 }
 
-fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
+/// The prediction from the step of every kind of replica; the longest is that of all.
+fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
+    let longer = |most: usize, kind: usize| if kinds[kind].1.time > kinds[most].1.time { kind } else { most };
+    let (run, step) = &kinds[(0..kinds.len()).fold(0, longer)];
     let m = run.division.micro_batches as f64;
-    let breakdown = breakdown(step, m);
-    let compute = breakdown[0].time + breakdown[1].time;
-    let of_links: Seconds = breakdown.iter().filter(|part| part.kind.is_link()).map(|part| part.time).sum();
+    let parts = breakdown(step, m);
+    let compute = parts[0].time + parts[1].time;
+    let of_links: Seconds = parts.iter().filter(|part| part.kind.is_link()).map(|part| part.time).sum();
     let samples = run.division.global_batch;
     let throughput = SamplesPerSec::from_time(samples as f64, step.time);
     // One device alone, if it could hold everything, would compute for this long.
@@ -245,14 +263,17 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute + stage.starved()) * m;
     let ranks = workers as f64 / step.stages.len() as f64;
     let alone: f64 = step.stages.iter().map(|stage| (each(stage) + step.host).get() * ranks).sum();
-    let batch = u32::try_from(samples / run.division.data).unwrap_or(u32::MAX);
-    let groups = scenario.cluster.groups.iter().enumerate().map(|(index, group)| GroupReport {
-        group: index,
-        count: group.count,
-        batch,
-        compute,
-        ready: Seconds::ZERO,
-        slack: Some(0.0),
+    let groups = scenario.cluster.groups.iter().enumerate().map(|(index, group)| {
+        let (own, its) = kinds.get(index).unwrap_or(&kinds[0]);
+        let sequences = own.division.micro_batches * own.plan.micro_batch;
+        GroupReport {
+            group: index,
+            count: group.count,
+            batch: u32::try_from(sequences).unwrap_or(u32::MAX),
+            compute: breakdown(its, own.division.micro_batches as f64)[..2].iter().map(|part| part.time).sum(),
+            ready: Seconds::ZERO,
+            slack: Some(step.time / its.time - 1.0),
+        }
     });
     let report = report(scenario, run, step);
     let mut warnings = compute::assumptions(scenario);
@@ -273,7 +294,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
         scaling_factor: alone / step.time.get() / workers as f64,
         bottleneck: if compute >= of_links { Bottleneck::Compute } else { Bottleneck::WorkerLink },
         staleness: None,
-        breakdown,
+        breakdown: parts,
         groups: groups.collect(),
         warnings,
         csf: None,
@@ -331,9 +352,9 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
         .cluster
         .groups
         .iter()
-        .filter_map(|group| group.device.peak(scenario.strategy.precision))
-        .reduce(FlopsPerSec::min)
-        .unwrap_or_else(|| run.compute.rate());
+        .filter_map(|group| Some(group.device.peak(scenario.strategy.precision)? * f64::from(group.count)))
+        .reduce(|one, other| one + other)
+        .map_or_else(|| run.compute.rate(), |all| all / workers as f64);
     let share = |operations| flops::utilisation(operations, step.time, workers, peak);
     let tokens = (run.division.global_batch * shape.sequence) as f64 / step.time.get();
     let held = run.held();

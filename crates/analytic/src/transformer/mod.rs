@@ -9,6 +9,7 @@
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`spent`], [`stages`], [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
+//! - `unequal`: workers of two kinds in one plan;
 //! - [`stagewise`]: layers and recomputation of every stage by itself.
 //!
 //! Counts are whole numbers and exact. Symbols in formulas: s tokens of a sequence, b sequences of a micro-batch, h
@@ -31,6 +32,7 @@ pub mod stagewise;
 pub mod step;
 pub mod tail;
 pub mod traffic;
+mod unequal;
 pub mod units;
 
 pub use kinds::LayerKind;

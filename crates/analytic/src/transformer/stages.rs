@@ -1,5 +1,6 @@
 //! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
 
+use super::unequal::TwoKinds;
 use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
@@ -27,6 +28,8 @@ pub struct Run<'a> {
     pub machine: u64,
     /// How fast the slowest device computes.
     pub compute: Compute,
+    /// Both kinds of devices, if there are two.
+    pub kinds: Option<TwoKinds>,
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,

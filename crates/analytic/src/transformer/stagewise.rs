@@ -117,7 +117,8 @@ fn chunked(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool) -> Option<Stagewise> {
 struct Search<'a> {
     run: &'a Run<'a>,
     fits: &'a dyn Fn(Bytes) -> bool,
-    layers: LayerPasses,
+    /// By kind of stage.
+    kinds: Vec<(Run<'a>, LayerPasses)>,
     /// Whether all layers are of one kind, so that it does not matter which of them a stage has.
     alike: bool,
     send: f64,
@@ -143,7 +144,7 @@ impl<'a> Search<'a> {
         Self {
             run,
             fits,
-            layers: run.layer_passes(),
+            kinds: run.by_kind_of_stage().into_iter().map(|run| (run, run.layer_passes())).collect(),
             alike: shape.window.is_none()
                 && !shape.tuning.frozen_embedding
                 && [0, shape.layers].contains(&shape.expert_layers()),
@@ -227,8 +228,8 @@ impl<'a> Search<'a> {
     }
 
     fn pass(&self, stage: u64, from: u64, count: u64, again: u64) -> [f64; 3] {
-        let Pass { forward, backward, weight } =
-            self.run.place(&self.layers, stage, from..from + count, again);
+        let (run, layers) = &self.kinds[self.run.kind_of_stage(self.stages(), stage)];
+        let Pass { forward, backward, weight } = run.place(layers, stage, from..from + count, again);
         [forward.total().get(), backward.total().get(), weight.total().get()]
     }
 

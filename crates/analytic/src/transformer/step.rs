@@ -191,8 +191,15 @@ impl Run<'_> {
 
     /// A micro-batch on every virtual stage.
     pub fn places(&self) -> Vec<Pass> {
-        let layers = self.layer_passes();
-        self.virtual_stages().map(|(place, own, again)| self.place(&layers, place, own, again)).collect()
+        let kinds: Vec<(Self, LayerPasses)> =
+            self.by_kind_of_stage().into_iter().map(|run| (run, run.layer_passes())).collect();
+        let stages = self.plan.pipeline;
+        let stage_of = |place: u64| schedules::stage_of(self.plan.schedule_kind(), stages, place);
+        let on_its_kind = |(place, own, again): (u64, Range<u64>, u64)| {
+            let (run, layers) = &kinds[self.kind_of_stage(stages, stage_of(place))];
+            run.place(layers, place, own, again)
+        };
+        self.virtual_stages().map(on_its_kind).collect()
     }
 
     pub(super) fn layer_passes(&self) -> LayerPasses {

@@ -1,7 +1,7 @@
 //! Closed forms of interrupted runs against a simulation of their events, and against each other.
 
 use proptest::prelude::*;
-use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, held_back, spares_for, young};
+use stepcast_analytic::reliability::{Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young};
 
 /// Uniform random numbers (xorshift64*, Vigna 2016).
 struct Random(u64);
@@ -83,6 +83,10 @@ proptest! {
         let spares = spares_for(mean, 0.99);
         prop_assert!(enough_spares(mean, spares) >= 0.99);
         prop_assert!(spares == 0 || enough_spares(mean, spares - 1) < 0.99);
+        // One more or one less takes no less machine time.
+        let taken = |spares: u32| (100.0 + f64::from(spares)) / enough_spares(mean, spares);
+        let best = best_spares(mean, 100.0);
+        prop_assert!(taken(best) <= taken(best + 1) && (best == 0 || taken(best) <= taken(best - 1)));
     }
 }
 

@@ -242,6 +242,22 @@ impl Machine {
         workers > if network_given { u64::from(self.gpus) } else { 1 }
     }
 
+    /// The same with the slower links of both, inside and between machines.
+    pub fn joined(&self, other: &Self) -> Result<Self, Fault> {
+        let inside = |machine: &Self| Ok::<_, Fault>(network(&machine.within)?.bandwidth);
+        let between =
+            |machine: &Self| Ok::<_, Fault>(machine.network()?.bandwidth * f64::from(machine.ports));
+        let slower = if between(other)? < between(self)? { other } else { self };
+        let within = if inside(other)? < inside(self)? { other } else { self };
+        Ok(Self {
+            within: within.within.clone(),
+            domain: within.domain,
+            network: slower.network.clone(),
+            ports: slower.ports,
+            ..self.clone()
+        })
+    }
+
     /// Its devices as workers of one node.
     pub fn nodes(&self) -> Result<Nodes, Fault> {
         let network = network(&self.within)?;

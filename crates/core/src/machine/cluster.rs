@@ -154,6 +154,23 @@ keys! {
     }
 }
 
+keys! {
+    /// Machines of another kind that work in the same job.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Beside;
+    /// `[cluster.beside]`: machines of another kind in the same job.
+    section BesideSection, missing |key| Fault::new(format!("the other machines have no `{key}`"), format!("add `{key}`"));
+    keys {
+        /// The machine: a name from `stepcast machines`, with as many devices as `cluster.machine`. Of links, the slower of both
+        /// kinds' count.
+        machine: String => String, required, Check::Any, Resolved;
+        /// How many of them.
+        machines: u32 => u32, default(1_u32), Check::Between(1, 1_000_000, "a number such as 8"), Resolved;
+        /// Rate of all that joins both kinds, each direction, such as a link between zones.
+        link: BitsPerSec => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"400 Gbit/s\""), Resolved;
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     pub groups: Vec<WorkerGroup>,

@@ -9,7 +9,7 @@ mod network;
 pub use catalog::{Assumed, CatalogError, Machine, MachinePrice, Reliability, SpotPrice};
 pub(crate) use cluster::MAX_BATCH;
 pub use cluster::{
-    Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection, WorkerGroup,
+    Beside, BesideSection, Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection, WorkerGroup,
     WorkersSection,
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};

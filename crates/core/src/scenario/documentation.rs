@@ -7,7 +7,7 @@ use super::{
 };
 use crate::fault::{Fault, shown};
 use crate::keys::KeyDoc;
-use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
+use crate::machine::{BesideSection, DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
 use crate::suggest;
@@ -36,6 +36,7 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("cluster", ClusterSection::documentation()),
         section("cluster.workers", WorkersSection::documentation()),
         section("cluster.workers.device", DeviceSection::documentation()),
+        section("cluster.beside", BesideSection::documentation()),
         section("cluster.network", NetworkSection::documentation()),
         section("cluster.servers", ServersSection::documentation()),
         section("cluster.nodes", NodesSection::documentation()),

@@ -29,6 +29,7 @@ impl Scenario {
             cluster: ClusterSection {
                 machine: None,
                 machines: None,
+                beside: None,
                 workers: Some(self.cluster.groups.iter().map(group).collect()),
                 network: Some(Given::write(&self.cluster.network)),
                 servers: Some(self.cluster.servers.section()),

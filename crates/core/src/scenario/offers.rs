@@ -5,7 +5,8 @@ use super::{Failures, FailuresSection, Price, PriceSection, Scenario, resolve};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Check, Given, NameOr, keys, section_of, unordered};
-use crate::machine::catalog;
+use crate::machine::{BesideSection, catalog};
+use crate::quantity::BitsPerSec;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +25,12 @@ keys! {
         network: String => String, optional("that of the machine"), Check::Any, Resolved;
         /// Numbers of machines to try.
         nodes: Vec<u64> => Vec<u64>, optional("`plan.nodes`"), Check::Any, Resolved;
+        /// The name of another offer whose machines work in the same job; of links, the slower of both count.
+        beside: String => String, optional("–"), Check::Any, Resolved;
+        /// How many of those.
+        beside_nodes: u32 => u32, default(1_u32), Check::Between(1, 100_000, "a number such as 8"), Resolved;
+        /// Rate of all that joins both kinds of machines, such as a link between zones.
+        link: BitsPerSec => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"400 Gbit/s\""), Resolved;
         /// Whether the machines may be taken back: `stepcast machines` has the price and the rate of such machines.
         spot: bool => bool, default(false), Check::Any, Resolved;
         /// One worker for one hour.
@@ -89,6 +96,13 @@ impl Offer {
         Some(AssumedPrice { offer: self.label().to_owned(), node_hour, range, date, source })
     }
 
+    /// What one of its workers costs in an hour with its share of the machine, if that is given or assumed.
+    fn hourly(&self, scenario: &Scenario, workers: u32) -> Option<f64> {
+        let node_hour = self.node_hour.or_else(|| self.assumed_price(scenario).map(|price| price.node_hour));
+        let shared = node_hour.map(|hour| hour / f64::from(workers));
+        self.worker_hour.map(|hour| hour + shared.unwrap_or(0.0)).or(shared)
+    }
+
     /// How often a machine is taken back in an hour, if that is given or assumed.
     fn taken_back(&self) -> Result<Option<f64>, Fault> {
         if self.node_rate.is_some() || !self.spot {
@@ -106,9 +120,15 @@ impl Offer {
 impl Scenario {
     /// The scenario on this many machines of an offer, at its prices. Keys of faults are relative to the offer.
     pub fn offered(&self, offer: &Offer, machines: u32) -> Result<Self, Fault> {
+        let other = offer.beside.as_deref().map(|name| self.other_offer(name)).transpose()?;
         let section = ClusterSection {
             machine: Some(offer.machine.clone()),
             machines: Some(machines),
+            beside: other.map(|other| BesideSection {
+                machine: Some(other.machine.clone()),
+                machines: Some(offer.beside_nodes),
+                link: offer.link,
+            }),
             network: offer.network.as_deref().map(NameOr::from),
             ..ClusterSection::default()
         };
@@ -118,10 +138,31 @@ impl Scenario {
             let usual = PriceSection::default().fill(self.price.as_ref(), &NoFiles)?;
             offered.price = Some(Price { worker_hour: offer.worker_hour.unwrap_or(0.0), node_hour, ..usual });
         }
-        if let Some(node_rate) = offer.taken_back()? {
+        let mut node_rate = offer.taken_back()?;
+        if let Some(other) = other {
+            let workers = offered.cluster.workers_per_node();
+            for (group, own) in offered.cluster.groups.iter_mut().zip([offer, other]) {
+                group.price = own.hourly(self, workers);
+            }
+            offered.price = offered.price.map(|price| Price { node_hour: None, ..price });
+            let rates = [node_rate, other.taken_back()?].map(|rate| rate.unwrap_or(0.0));
+            let [own, beside] = [machines, offer.beside_nodes].map(f64::from);
+            node_rate = Some((rates[0] * own + rates[1] * beside) / (own + beside));
+        }
+        if let Some(node_rate) = node_rate {
             let usual = FailuresSection::default().fill(self.failures.as_ref(), &NoFiles)?;
             offered.failures = Some(Failures { node_rate, ..usual });
         }
         Ok(offered)
+    }
+
+    /// The offer of this name.
+    fn other_offer(&self, name: &str) -> Result<&Offer, Fault> {
+        let all = self.planning.iter().flat_map(|bounds| bounds.offers.iter().flatten());
+        let mut found = all.filter(|other| other.beside.is_none());
+        found.find(|other| other.label() == name).ok_or_else(|| {
+            let reason = format!("there is no offer \"{name}\" of one kind of machines");
+            Fault::in_key("beside", reason, "name another of `[[plan.offers]]`")
+        })
     }
 }

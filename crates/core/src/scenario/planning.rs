@@ -4,7 +4,7 @@ use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
 use crate::quantity::{BytesPerSec, Seconds, Watts};
-use crate::strategy::{Coded, Framework, Loss, Offload, Recompute, ScheduleKind, Sharding, plan_dimensions};
+use crate::strategy::{Coded, Framework, Loss, Offload, Recompute, ScheduleKind, Shares, Sharding, plan_dimensions};
 
 plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");
@@ -144,11 +144,13 @@ keys! {
         /// Time between two checkpoints.
         interval: Seconds => Seconds, optional("the best"), Check::Positive("a time such as \"30 min\""), Resolved;
         /// Machines that wait for others to fail.
-        spares: u32 => u32, default(0_u32), Check::Between(0, 100_000, "a number such as 4"), Resolved;
+        spares: u32 => u32, optional("with `repair`, the number with which all machines together take the least machine time; else 0"), Check::Between(0, 100_000, "a number such as 4"), Resolved;
         /// Share of the time in which a machine is slow. All others wait for it.
         slow_share: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.001"), Resolved;
         /// What a step on a slow machine takes, against the others.
         slow_factor: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2"), Resolved;
+        /// How long it is slow each time. It is then replaced if training takes less time with that interruption.
+        slow_time: Seconds => Seconds, optional("for good, and it is not replaced"), Check::Positive("a time such as \"2 h\""), Resolved;
         /// Time until a machine that was interrupted is repaired.
         repair: Seconds => Seconds, optional("it goes on at once"), Check::Positive("a time such as \"1 d\""), Resolved;
     }

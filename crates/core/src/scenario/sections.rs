@@ -5,7 +5,7 @@ use super::methods::MethodsSection;
 use super::planning::{EnergySection, FailuresSection, PlanningSection};
 use super::training::{DataSection, InputSection, PriceSection};
 use crate::keys::{NameOr, document_keys};
-use crate::machine::{NetworkSection, NodesSection, ServersSection, WorkersSection};
+use crate::machine::{BesideSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::ModelFile;
 use crate::model::transformer::{AdaptersSection, FrozenSection, TransformerSection};
 use crate::strategy::StrategySection;
@@ -87,6 +87,8 @@ document_keys! {
         machine: String, "name", "–";
         /// How many of them.
         machines: u32, "integer", "1";
+        /// Machines of another kind in the same job, see below.
+        beside: BesideSection, "table", "none";
         /// The network between all machines: a name from `stepcast networks`, a rate such as `"100 Gbit/s"`, or a table.
         network: NameOr<NetworkSection>, "name, rate or table", "the machine's, or `\"10gbe\"`";
         /// The parameter servers, see below.

@@ -82,6 +82,12 @@ pub fn best(report: &PlanReport) -> Table {
         format!("of {} on the fullest device: {verdict}", split.memory.capacity.human())
     });
     row("memory", best.memory.human(), memory);
+    if let [one, other] = &report.prediction.groups[..]
+        && one.batch != other.batch
+    {
+        let shares = format!("{} and {}", count(one.batch.into()), count(other.batch.into()));
+        row("shares", shares, "sequences of a replica in a step, by kind of machine".to_owned());
+    }
     let (value, more) = confirmed(&report.confirmation);
     row("event engine", value, more);
     launched(report, &mut row);
@@ -195,17 +201,14 @@ pub fn training(training: &Training, report: &PlanReport) -> Table {
         let more = format!("{every}; training stands still for {}", checkpoints.standstill.human());
         row("checkpoints", checkpoints.size.human(), more);
     }
-    if let Some(spares) = training.recommended_spares {
-        let suffice = training.spares_suffice.map_or(String::new(), |share| {
-            format!(
-                "; {} now suffice{} for {}",
-                training.spares,
-                if training.spares == 1 { "s" } else { "" },
-                percent(share)
-            )
-        });
-        let own = if spares == 1 { "suffices" } else { "suffice" };
-        row("spares", several(spares.into(), "machine"), format!("{own} for 99 % of the time{suffice}"));
+    if let Some(replaced) = training.slow_replaced {
+        let more = "are replaced, which takes less time than to wait for them".to_owned();
+        row("slow machines", several(replaced.round() as u64, "machine"), more);
+    }
+    if let (Some(enough), Some(share)) = (training.recommended_spares, training.spares_suffice) {
+        let own = if training.spares == 1 { "suffices" } else { "suffice" };
+        let more = format!("{own} for {} of the time; {} for 99 %", percent(share), count(enough.into()));
+        row("spares", several(training.spares.into(), "machine"), more);
     }
     if let Some(cost) = training.cost {
         let between = |[low, high]: [f64; 2]| format!("{} to {}; ", money(low), money(high));

@@ -14,6 +14,8 @@ pub(super) struct Class {
     pub(super) first: bool,
     /// Whether it has the output layer.
     pub(super) last: bool,
+    /// The kind of its stage's workers.
+    pub(super) kind: usize,
 }
 
 impl Class {
@@ -67,8 +69,10 @@ impl Layout {
         kind: ScheduleKind,
         [pipeline, chunks]: [u64; 2],
         recompute: Recomputation,
+        kind_of_stage: impl Fn(u64) -> usize,
     ) -> Self {
         let places = pipeline * chunks;
+        let stage_at = |place: u64| stage_of(kind, pipeline, place);
         let mut classes: Vec<Class> = Vec::new();
         let mut from = 0;
         let class_of: Vec<usize> = (0..places)
@@ -77,7 +81,7 @@ impl Layout {
                 let (first, to) = (from + recompute.among(each), from + each);
                 let layers = [from..first, first..to].map(|range| kinds::count(shape, &range));
                 from = to;
-                let class = Class { layers, first: place == 0, last: place + 1 == places };
+                let class = Class { layers, first: place == 0, last: place + 1 == places, kind: kind_of_stage(stage_at(place)) };
                 let known = classes.iter().position(|known| *known == class);
                 known.unwrap_or_else(|| {
                     classes.push(class);
@@ -85,7 +89,6 @@ impl Layout {
                 })
             })
             .collect();
-        let stage_at = |place: u64| stage_of(kind, pipeline, place);
         let mut alike: Vec<EqualStages> = Vec::new();
         for stage in 0..pipeline {
             let own: Vec<u64> = (0..places).filter(|&place| stage_at(place) == stage).collect();

@@ -17,6 +17,7 @@ use super::schedules::is_split;
 use super::stages::Run;
 use super::stagewise::{Stagewise, stagewise};
 use super::tail::{EndPass, tie};
+use super::unequal::balanced;
 use costs::{LayerCosts, Passes, StateCosts, layer_key, layout_key, send_key, state_key};
 use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
@@ -69,8 +70,11 @@ struct CostIndices {
 #[derive(Debug)]
 pub struct Table<'a> {
     run: Run<'a>,
+    /// The same on workers of each kind alone, if there are two.
+    kinds: Option<Box<[Table<'a>; 2]>>,
     layouts: Memo<Layout>,
-    layers: Memo<LayerCosts>,
+    /// By kind of stage.
+    layers: Memo<Vec<LayerCosts>>,
     states: Memo<StateCosts>,
     sends: Memo<StageSends>,
     /// Activations of every kind of stage, for the last plan but for its sharding.
@@ -104,6 +108,7 @@ impl<'a> Table<'a> {
     /// An empty table for plans that differ from the run's in what [`PlanChoice`] says, all on the same number of ranks.
     pub fn new(run: Run<'a>) -> Self {
         Self {
+            kinds: run.kinds.map(|_| Box::new([0, 1].map(|kind| Self::new(run.on_kind(kind))))),
             run,
             layouts: Memo::new(),
             layers: Memo::new(),
@@ -126,11 +131,15 @@ impl<'a> Table<'a> {
         let counts = [choice.pipeline, choice.virtual_stages];
         let layout = self
             .layouts
-            .place(layout_key(choice), || Layout::new(run.shape, choice.schedule, counts, choice.recompute));
+            .place(layout_key(choice), || {
+                let kind = |stage| run.kind_of_stage(choice.pipeline, stage);
+                Layout::new(run.shape, choice.schedule, counts, choice.recompute, kind)
+            });
         let own = || choice.plan(run.plan);
         let layers = self.layers.place(layer_key(choice), || {
             let plan = own();
-            LayerCosts::from_run(&Run { plan: &plan, division: choice.division(), ..run })
+            let run = Run { plan: &plan, division: choice.division(), ..run };
+            run.by_kind_of_stage().iter().map(LayerCosts::from_run).collect()
         });
         let states = self.states.place(state_key(choice), || {
             let plan = own();
@@ -193,7 +202,9 @@ impl<'a> Table<'a> {
             .classes
             .iter()
             .zip(sent)
-            .map(|(class, (shards, gradients))| layers.place(class, (*shards, states.level), *gradients));
+            .map(|(class, (shards, gradients))| {
+                layers[class.kind].place(class, (*shards, states.level), *gradients)
+            });
         self.classes.extend(places);
         self.host = 0.0;
         if let ([alone], 1) = (&mut self.classes[..], choice.pipeline) {
@@ -228,6 +239,9 @@ impl<'a> Table<'a> {
     /// gradients to send, or the last micro-batch goes back through the stages before it. If sends block, it makes all
     /// but the last of them meanwhile.
     pub fn bound(&mut self, choice: &PlanChoice) -> Seconds {
+        if let Some(least) = self.shared(choice, |table, choice| Some(table.bound(choice))) {
+            return least;
+        }
         let found = self.find(choice);
         self.time_classes(found, choice);
         let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);
@@ -278,6 +292,10 @@ impl<'a> Table<'a> {
     /// T ≥ A_i + m·c_i. So A_i+1 ≤ (1 − 1/m)·A_i + T/m, and all stages together have at most T·(1 − (1 − 1/m)^p). What stages
     /// wait for sharded weights is taken as it is with equal stages.
     pub fn divided_bound(&mut self, choice: &PlanChoice) -> Seconds {
+        if let Some(kinds) = &mut self.kinds {
+            let [one, other] = kinds.each_mut().map(|table| table.divided_bound(choice));
+            return one.min(other);
+        }
         let choice = PlanChoice { recompute: Recompute::None.into(), ..*choice };
         let found = self.find(&choice);
         self.time_classes(found, &choice);
@@ -303,8 +321,26 @@ impl<'a> Table<'a> {
         stagewise(&Run { plan: &plan, division: choice.division(), ..self.run }, fits, limit)
     }
 
+    /// What `of` says of both kinds of replicas with the best division of the micro-batches between them, the longer of both;
+    /// none where all have as many.
+    fn shared(
+        &mut self,
+        choice: &PlanChoice,
+        of: impl Fn(&mut Self, &PlanChoice) -> Option<Seconds>,
+    ) -> Option<Seconds> {
+        let replicas = self.run.shared_replicas(choice)?;
+        let kinds = self.kinds.as_mut()?;
+        let time = |kind: usize, micro_batches: u64| {
+            Some(of(&mut kinds[kind], &PlanChoice { micro_batches, ..*choice })?.get())
+        };
+        balanced(replicas, choice.micro_batches, time).map(|(_, longer)| Seconds::new(longer))
+    }
+
     /// The time of a step; none if the schedule waits for itself, which none does.
     pub fn step(&mut self, choice: &PlanChoice) -> Option<Seconds> {
+        if let Some(step) = self.shared(choice, Self::step) {
+            return Some(step);
+        }
         let found = self.find(choice);
         self.time_classes(found, choice);
         let overlaps = self.run.plan.overlaps_with(choice.virtual_stages);

@@ -5,7 +5,7 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::keys::{Given, NameOr};
 use crate::machine::{
-    Cluster, Device, FittedDevice, FittedModel, Machine, Network, NetworkSection, Nodes, WorkerGroup,
+    Beside, Cluster, Device, FabricLevel, FittedDevice, FittedModel, Machine, Network, NetworkSection, Nodes, WorkerGroup,
     WorkersSection, catalog,
 };
 use crate::precision::Precision;
@@ -29,7 +29,17 @@ pub(in crate::scenario) fn cluster(
     layout: Layout,
     files: &dyn Files,
 ) -> Result<Cluster, Fault> {
-    let machine = whole(&mut section)?;
+    let mut machine = whole(&mut section)?;
+    let mut slow = None;
+    if let Some(beside) = section.beside.take() {
+        let other = beside.fill(None, files).map_err(below("beside"))?;
+        let own = machine.ok_or_else(|| {
+            let remedy = "add `machine = \"dgx-h100\"` to `[cluster]`";
+            Fault::in_key("beside", "there is no `machine` that others could work beside", remedy)
+        })?;
+        slow = other.link.map(|link| (link, other.machines.min(section.machines.unwrap_or(1))));
+        machine = Some(joined(&mut section, &own, other).map_err(below("beside"))?);
+    }
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
     if sections.is_empty() {
         return Err(Fault::in_key(
@@ -69,7 +79,14 @@ pub(in crate::scenario) fn cluster(
         (None, base) => base,
         (Some(nodes), base) => Some(nodes.fill(base.as_ref(), files).map_err(below("nodes"))?),
     };
-    let network = network(section.network, joined, files).map_err(below("network"))?;
+    let mut network = network(section.network, joined, files).map_err(below("network"))?;
+    if let Some((link, machines)) = slow {
+        let ports = nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
+        let ratio = network.bandwidth.get() * f64::from(ports * machines) / link.get();
+        if ratio > 1.0 {
+            network.oversubscription.get_or_insert_default().push(FabricLevel { machines, ratio });
+        }
+    }
     network.check_levels().map_err(below("network"))?;
     nodes.as_ref().map_or(Ok(()), check_domain).map_err(below("nodes"))?;
     Ok(Cluster {
@@ -154,6 +171,22 @@ fn whole(section: &mut ClusterSection) -> Result<Option<Machine>, Fault> {
         }
     }
     Ok(Some(machine))
+}
+
+/// Adds machines of another kind to those of the section; the links of both are the slower ones.
+fn joined(section: &mut ClusterSection, own: &Machine, other: Beside) -> Result<Machine, Fault> {
+    let machine = catalog::machine(&other.machine).map_err(below("machine"))?;
+    if machine.gpus != own.gpus {
+        let reason = format!("it has {} devices, and {} has {}", machine.gpus, own.name, own.gpus);
+        return Err(Fault::in_key("machine", reason, "use machines with as many devices"));
+    }
+    let group = WorkersSection {
+        count: Some(other.machines.saturating_mul(machine.gpus)),
+        device: Some(NameOr::from(machine.device.as_str())),
+        ..WorkersSection::default()
+    };
+    section.workers.get_or_insert_default().push(group);
+    own.joined(&machine)
 }
 
 fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Fault> {

@@ -271,6 +271,16 @@ choice! {
 }
 
 choice! {
+    /// What replicas on two kinds of workers get of a batch.
+    Shares, "string" {
+        /// As many micro-batches as all others.
+        Equal = "equal",
+        /// As many as make all replicas end together.
+        Proportional = "proportional",
+    }
+}
+
+choice! {
     /// How context-parallel ranks exchange keys and values.
     ContextExchange, "string" {
         /// Sends around a ring.

@@ -104,12 +104,17 @@ macro_rules! plan_dimensions {
             expert_skew: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2");
             /// How tokens reach their experts: `"allgather"`, `"alltoall"` (a copy for each expert) or `"flex"` (a copy for each
             /// machine, as DeepEP and HybridEP send it).
-            dispatcher: Dispatcher => Dispatcher, optional("`\"alltoall\"` with `implementation = \"pytorch\"`, else `\"flex\"`"), Check::Any;
+            dispatcher: Dispatcher => Dispatcher, optional("`\"alltoall\"` with `implementation = \"pytorch\"`, else `\"flex\"`"), Check::Any,
+                launch {
+                    names(Megatron, "--moe-token-dispatcher-type", &[("allgather", "allgather"), ("alltoall", "alltoall"), ("flex", "flex")])
+                };
             /// Most machines that the experts of one token are on, with `"flex"`: 4 of DeepSeek-V3's node-limited routing.
-            expert_nodes: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4");
+            expert_nodes: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
+                launch { number(Megatron, "--moe-router-group-topk") };
             /// Tokens on their way to experts and back beside the computing of another micro-batch (Megatron-LM's
             /// `--overlap-moe-expert-parallel-comm`; with `schedule = "zbv"` DualPipeV).
-            overlap_experts: bool => bool, default(false), Check::Any;
+            overlap_experts: bool => bool, default(false), Check::Any,
+                launch { switch(Megatron, "--overlap-moe-expert-parallel-comm", ["true", "false"]) };
             /// Replicas.
             data: u64 => u64, optional("all workers that the other kinds leave"), Check::Between(1, MOST, "a number such as 8");
             /// What replicas hold only a part of: `"none"`, `"zero-1"`, `"zero-2"`, `"zero-3"`, `"fsdp-keep"` or `"hsdp"`.
@@ -126,6 +131,16 @@ macro_rules! plan_dimensions {
                 launch {
                     number(Megatron, "--micro-batch-size").always(),
                     number(Deepspeed, "train_micro_batch_size_per_gpu").always()
+                };
+            /// Micro-batches of replicas on two kinds of workers: `"equal"`, or `"proportional"` to what makes them end together. That needs
+            /// no pipeline, and `"none"`, `"zero-1"` or groups of `"hsdp"` within a kind.
+            shares: Shares => Shares, optional("`\"equal\"`; `stepcast plan` takes `\"proportional\"`"), Check::Any,
+                listed { Shares, "Shares of the batch to try, where two kinds of workers differ.", words("", "{} shares of the batch") },
+                launch {
+                    refused(Megatron, "unequal shares of the batch"),
+                    refused(Torchtitan, "unequal shares of the batch"),
+                    refused(Deepspeed, "unequal shares of the batch"),
+                    refused(Fsdp, "unequal shares of the batch")
                 };
             /// Sequences of a step.
             global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"),
@@ -188,7 +203,9 @@ macro_rules! plan_dimensions {
             /// layer's and attention's are not in it.
             recipe: Recipe => Recipe, default(Recipe::None), Check::Any,
                 launch {
-                    names(Megatron, "--fp8-format", &[("hybrid", "fp8-delayed"), ("e4m3", "fp8-delayed")]),
+                    names(Megatron, "--fp8-recipe", &[
+                        ("delayed", "fp8-delayed"), ("tensorwise", "fp8"), ("blockwise", "fp8-block"), ("mxfp8", "mxfp8"), ("nvfp4", "nvfp4")
+                    ]),
                     item(Torchtitan, "model.converters", &[("float8", "fp8")]),
                     refused(Deepspeed, "products in 8 bits"),
                     refused(Fsdp, "products in 8 bits")

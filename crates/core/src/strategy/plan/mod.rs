@@ -13,7 +13,8 @@ mod tests;
 pub use check::{Division, has_layers};
 pub use choices::{
     Attention, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload, Offloaded,
-    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
+    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Shares, Sharding,
+    States,
 };
 pub(crate) use dimensions::plan_dimensions;
 pub use dimensions::{Coded, Dimension, ListedValue, Setting, SettingForm};

@@ -240,13 +240,22 @@ impl<'a> List<'a> {
             true => state.issued.into_iter().collect(),
             false => after.clone(),
         };
-        let works: Vec<&Work> = pipeline.costs.iter().map(|costs| &costs.passes[place][phase].work).collect();
+        let is_idle = |kind: usize| {
+            let idle = pipeline.idle.get(kind).copied().unwrap_or(0);
+            (1..=idle).contains(&task.micro_batch)
+        };
+        let passes = || pipeline.costs.iter().map(|costs| &costs.passes[place][phase]).enumerate();
+        let nothing: Vec<Option<Work>> =
+            passes().map(|(kind, pass)| is_idle(kind).then(|| pass.work.scaled(0.0))).collect();
+        let works: Vec<&Work> =
+            passes().map(|(kind, pass)| nothing[kind].as_ref().unwrap_or(&pass.work)).collect();
         let device = self.work(stage, task, &works, after)?;
         let mut ended = device.clone();
         if task.phase == Phase::Forward && task.micro_batch == 0 {
             ended.extend(self.hidden_weights(stage, state, task, &device));
         }
-        let host = self.each(|costs| costs.passes[place][phase].host);
+        let host: Vec<f64> =
+            passes().map(|(kind, pass)| if is_idle(kind) { 0.0 } else { pass.host }).collect();
         if host.iter().any(|time| *time > 0.0) {
             let name = self.name('H', task);
             let issued = self.add(name, pipeline.waiting(), issue_after, mark(Role::Host), &host);

@@ -231,6 +231,8 @@ pub struct Pipeline {
     pub orders: Vec<Vec<Task>>,
     pub micro_batches: u32,
     pub costs: Vec<Costs>,
+    /// Micro-batches behind the first that a kind of replica, alone in its pipeline, does not have; none for all others.
+    pub idle: Vec<u32>,
     pub replicas: Vec<usize>,
     /// Whether a stage waits until what it sends has arrived.
     pub blocking: bool,

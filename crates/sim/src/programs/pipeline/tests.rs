@@ -19,6 +19,7 @@ fn one_f_one_b(stages: u32, micro_batches: u32, [forward, backward]: [f64; 2]) -
         shares: vec![1.0; stages as usize],
         orders: (0..stages).map(order).collect(),
         micro_batches,
+        idle: Vec::new(),
         costs: vec![Costs {
             passes: vec![[pass(forward), pass(backward), Pass::default()]; stages as usize],
             sends: vec![0.0; stages as usize],

@@ -13,7 +13,7 @@ use stepcast_core::method::Method as _;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Offer, Scenario};
-use stepcast_core::strategy::{Dimension, Framework, Plan, PlanChoice, Recompute};
+use stepcast_core::strategy::{Dimension, Framework, Plan, PlanChoice, Recompute, Shares};
 
 /// A smaller gain is not worth stages of their own.
 const WORTH: f64 = 0.0005;
@@ -112,7 +112,12 @@ impl PlanQuestion<'_> {
 
     /// Whether a framework runs a plan, in its own way.
     fn runs_on(&self, framework: Framework, plan: &BestPlan, scenario: &Scenario) -> bool {
-        let base = adopted(framework, &self.base(&plan.setup));
+        let base = self.base(&plan.setup);
+        // None has shares of a batch that differ.
+        if base.shares == Some(Shares::Proportional) && plan.choice.pipeline == 1 {
+            return false;
+        }
+        let base = adopted(framework, &base);
         let node = scenario.cluster.workers_per_node().into();
         Proposal { shape: &self.shape, base: &base, choice: &plan.choice, node }.runs_on(framework)
     }
@@ -179,7 +184,14 @@ impl PlanQuestion<'_> {
         let network = offer.network.as_deref();
         let network = network.map_or(String::new(), |name| format!("network = {}\n", text(name)));
         let machine = text(&offer.machine);
-        Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}\n{plan}", setup.nodes))
+        let all = self.bounds.offers.iter().flatten();
+        let other = all.into_iter().find(|other| Some(other.label()) == offer.beside.as_deref());
+        let beside = other.map_or(String::new(), |other| {
+            let link = offer.link.map_or(String::new(), |link| format!("link = {}\n", text(&link.to_string())));
+            let machine = text(&other.machine);
+            format!("\n[cluster.beside]\nmachine = {machine}\nmachines = {}\n{link}", offer.beside_nodes)
+        });
+        Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}{beside}\n{plan}", setup.nodes))
     }
 
     /// The gain of stages of their own over the best plan with equal ones.

@@ -24,6 +24,29 @@ fn runs_that_never_end_say_what_would_end_them() {
     assert!(with(&["failures.rate=0"]).endless.is_none());
 }
 
+/// Spares and what to do with slow machines are chosen where they are not given.
+#[test]
+fn spares_and_slow_machines_are_chosen() {
+    let narrow = ["plan.pipeline=[1]", "plan.recompute=[\"none\"]", "failures.rate=0.0002", "failures.repair=1 d"];
+    let with = |own: &[&str]| {
+        let report = plan(&scenario(&[&narrow[..], own].concat()), Aim::Time, &mut go).unwrap();
+        report.training.unwrap()
+    };
+    let machine_time = |training: &Training, nodes: f64| training.time.get() * (nodes + f64::from(training.spares));
+    let chosen = with(&["plan.nodes=[8]"]);
+    for spares in 0..6 {
+        let given = with(&["plan.nodes=[8]", &format!("failures.spares={spares}")]);
+        assert!(machine_time(&chosen, 8.0) <= machine_time(&given, 8.0), "{} instead of {spares}", chosen.spares);
+    }
+    let slow = ["plan.nodes=[8]", "failures.slow-share=0.01", "failures.slow-factor=1.5"];
+    let waiting = with(&slow);
+    // An hour lost to a restart is more than half of ten minutes, and less than half of two days.
+    let brief = with(&[&slow[..], &["failures.slow-time=10 min"]].concat());
+    let long = with(&[&slow[..], &["failures.slow-time=2 d"]].concat());
+    assert!(brief.slow_replaced.is_none() && brief.time == waiting.time);
+    assert!(long.slow_replaced.unwrap() > 0.0 && long.slow_machines.is_none() && long.time < waiting.time);
+}
+
 /// Of plans that are nearly as good the simplest is taken; close ones are named with what would tell them apart.
 #[test]
 fn more_kinds_of_parallelism_must_be_worth_it() {

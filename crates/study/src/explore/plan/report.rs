@@ -255,6 +255,9 @@ pub struct Training {
     /// Mean time of a step that waits for slow machines, against one without, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_machines: Option<f64>,
+    /// Slow machines that are replaced, where that takes less time than to wait for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_replaced: Option<f64>,
     /// Mean time between them, if there are any.
     #[serde(rename = "between_interruptions_s", skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<InBaseUnits>")]

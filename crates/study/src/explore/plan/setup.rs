@@ -9,7 +9,8 @@ use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
-    COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
+    COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Shares,
+    Sharding,
 };
 
 /// Most parts of one search.
@@ -116,6 +117,13 @@ impl PlanQuestion<'_> {
             Some(framework) => adopted(framework, &self.base),
             None => self.base.clone(),
         };
+        let together = match self.offer(setup) {
+            Some(offer) => offer.beside.is_some(),
+            None => self.scenario.cluster.groups.len() == 2,
+        };
+        if together && setup.framework.is_none() {
+            plan.shares = plan.shares.or(Some(Shares::Proportional));
+        }
         for ((dimension, listed), code) in listed().zip(lists(&self.bounds)).zip(setup.codes) {
             if let (Some(value), Some(_)) = (dimension.listed, listed) {
                 (value.set)(&mut plan, code);
@@ -127,7 +135,11 @@ impl PlanQuestion<'_> {
     /// "2 machines", "2 × dgx-h100".
     pub(super) fn machines(&self, setup: &Setup) -> String {
         let offer = self.offer(setup);
-        offer.map_or_else(|| machines(setup.nodes), |offer| format!("{} × {}", setup.nodes, offer.label()))
+        let counted = |offer: &Offer| match &offer.beside {
+            None => format!("{} × {}", setup.nodes, offer.label()),
+            Some(other) => format!("{} × {} + {} × {other}", setup.nodes, offer.machine, offer.beside_nodes),
+        };
+        offer.map_or_else(|| machines(setup.nodes), counted)
     }
 
     pub(super) fn check_setups(&self) -> Result<(), Fault> {

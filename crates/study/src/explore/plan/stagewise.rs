@@ -69,7 +69,11 @@ impl Search<'_> {
         let mut limit = uniform.map_or(f64::INFINITY, |best| best.step);
         let mut open: Vec<(f64, PlanChoice)> = match uniform {
             Some(_) if self.setup.framework.is_some() => Vec::new(),
-            Some(_) => self.recomputing(fitting, pool, limit),
+            Some(_) => {
+                let mut open = self.recomputing(fitting, pool, limit);
+                open.extend(self.of_two_kinds(fitting, pool, limit));
+                open
+            }
             None => found.families.smallest().into_iter().map(|choice| (0.0, choice)).collect(),
         };
         open.retain(|(_, choice)| choice.pipeline > 1 && (uniform.is_some() || choice.virtual_stages == 1));
@@ -123,6 +127,23 @@ impl Search<'_> {
             })
         };
         fitting.par_chunks(4096).flat_map_iter(some).collect()
+    }
+
+    /// Plans whose stages are on two kinds of workers, so that layers may be divided by speed.
+    fn of_two_kinds(
+        &self,
+        fitting: &[PlanChoice],
+        pool: &TablePool<'_>,
+        limit: f64,
+    ) -> Vec<(f64, PlanChoice)> {
+        let own = fitting.iter().filter(|choice| {
+            self.run.kinds.is_some()
+                && choice.pipeline > 1
+                && choice.virtual_stages == 1
+                && choice.recompute.what == Recompute::None
+        });
+        let bounded = own.map(|choice| (pool.with(|table| table.divided_bound(choice).get()), *choice));
+        bounded.filter(|(bound, _)| *bound < limit).collect()
     }
 
     fn try_stages(

@@ -1,7 +1,7 @@
 //! From a step to training: days, interruptions, money and energy, for a number of machines.
 
 use super::report::{Checkpoints, EndlessTraining, Energy as EnergyReport, Training};
-use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, held_back, spares_for, young};
+use stepcast_analytic::reliability::{Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young};
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Assumed, Reliability};
 use stepcast_core::model::transformer::Transformer;
@@ -46,6 +46,8 @@ struct TrainingInputs {
     spares: u32,
     /// Time of a step with slow machines, against that without.
     slow: f64,
+    /// Slow machines in a second that are replaced.
+    replaced: Option<f64>,
 }
 
 impl TrainingRates {
@@ -70,9 +72,14 @@ impl TrainingRates {
         let time = |given: Option<Seconds>, assumed: f64| given.map_or(assumed, Seconds::get);
         let hourly = given.and_then(|it| it.rate).unwrap_or(assumed.interruptions.value);
         let by_machines = given.map_or(0.0, |it| it.node_rate) * nodes;
-        let between = |hourly: f64| match hourly * workers + by_machines {
-            rate if rate > 0.0 => 3600.0 / rate,
-            _ => f64::INFINITY,
+        // Slow machines of all, in an hour.
+        let slow_rate = given.and_then(|it| Some(it.slow_share * nodes * 3600.0 / it.slow_time?.get()));
+        let between = |hourly: f64, replaced: bool| {
+            let slow = slow_rate.filter(|_| replaced).unwrap_or(0.0);
+            match hourly * workers + by_machines + slow {
+                rate if rate > 0.0 => 3600.0 / rate,
+                _ => f64::INFINITY,
+            }
         };
         let range = given.and_then(|it| it.rate_range);
         let range = range.or(given.and_then(|it| it.rate).is_none().then_some(assumed.interruptions.range));
@@ -86,8 +93,6 @@ impl TrainingRates {
                 "give the least and the most, with `rate` between them",
             ));
         }
-        let ends = range.map(|ends| ends.map(between));
-        let between = between(hourly);
         let restart = time(given.and_then(|it| it.detection), assumed.detection.value)
             + time(given.and_then(|it| it.restart), assumed.restart.value);
         let storage = given.and_then(|it| it.storage).map_or(assumed.storage.value, BytesPerSec::get);
@@ -99,35 +104,43 @@ impl TrainingRates {
             Some(it) => (it.snapshot.get(), writing),
             None => (writing, 0.0),
         };
-        let interrupted = Interrupted { between, restart, stall, lag };
-        let interval = given.and_then(|it| it.interval).map(Seconds::get).or(interrupted.best_interval());
-        let spares = given.map_or(0, |it| it.spares);
-        let under_repair = given.and_then(|it| it.repair).map(|repair| repair.get() / between);
-        let available = under_repair.map_or(1.0, |mean| enough_spares(mean, spares));
-        let slow = given.map_or(1.0, |it| held_back(it.slow_share, it.slow_factor, nodes));
-        let lost = slow / available;
-        let of = |run: Interrupted| {
-            (interval.map_or(1.0, |interval| run.slowdown(interval)) * lost).min(MOST_SLOWDOWN)
+        let with = |replaced: bool| {
+            let between = |hourly: f64| between(hourly, replaced);
+            let interrupted = Interrupted { between: between(hourly), restart, stall, lag };
+            let interval =
+                given.and_then(|it| it.interval).map(Seconds::get).or(interrupted.best_interval());
+            let under_repair =
+                given.and_then(|it| it.repair).map(|repair| repair.get() / interrupted.between);
+            let chosen = || under_repair.map_or(0, |mean| best_spares(mean, nodes));
+            let spares = given.and_then(|it| it.spares).unwrap_or_else(chosen);
+            let available = under_repair.map_or(1.0, |mean| enough_spares(mean, spares));
+            let held = given.map_or(1.0, |it| held_back(it.slow_share, it.slow_factor, nodes));
+            let slow = if replaced { 1.0 } else { held };
+            let of = |run: Interrupted| {
+                let work = interval.map_or(1.0, |interval| run.slowdown(interval));
+                (work * slow / available).min(MOST_SLOWDOWN)
+            };
+            let range = range.map(|ends| ends.map(|end| Interrupted { between: between(end), ..interrupted }));
+            let range = range.map(|runs| runs.map(|run| (run.between, of(run))));
+            let replaced = slow_rate.filter(|_| replaced).map(|rate| rate / 3600.0);
+            let run =
+                TrainingInputs { interrupted, interval, checkpoint, range, under_repair, available, spares, slow, replaced };
+            (of(interrupted), run)
         };
-        let slowdown = of(interrupted);
-        let range = ends.map(|ends| ends.map(|between| Interrupted { between, ..interrupted }));
-        let range = range.map(|runs| runs.map(|run| (run.between, of(run))));
-        let all = (nodes + f64::from(spares)) / nodes;
+        let (mut slowdown, mut run) = with(false);
+        if slow_rate.is_some() {
+            let other = with(true);
+            if other.0 < slowdown {
+                (slowdown, run) = other;
+            }
+        }
+        let all = (nodes + f64::from(run.spares)) / nodes;
         Ok(Self {
             steps: tokens.map(|tokens| tokens / per_step),
             slowdown,
             evaluated: scenario.with_evaluations(global_batch as f64),
             cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
-            run: TrainingInputs {
-                interrupted,
-                interval,
-                checkpoint,
-                range,
-                under_repair,
-                available,
-                spares,
-                slow,
-            },
+            run,
         })
     }
 
@@ -187,6 +200,7 @@ impl TrainingRates {
             available,
             spares,
             slow,
+            replaced,
         } = &self.run;
         let interruptions = time / interrupted.between;
         let between = Some(interrupted.between).filter(|between| between.is_finite());
@@ -217,6 +231,7 @@ impl TrainingRates {
             time_range: ranged.map(|factors| factors.map(|factor| Seconds::new(time * factor))),
             goodput_range: self.goodput().1,
             slow_machines: Some(*slow).filter(|slow| *slow > 1.0),
+            slow_replaced: replaced.map(|rate| rate * time),
             between_interruptions: between.map(Seconds::new),
             restart: Seconds::new(interrupted.restart),
             checkpoints,

@@ -13,7 +13,7 @@ use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Shardin
 const WITHOUT_EFFECT: &str = "\
     compute_environment debug downcast_bf16 enable_cpu_affinity machine_rank main_ rdzv_backend same_network \
     tpu_ use_cpu gpu_ids commands dynamo_config. num_cpu_threads deployment_group_name mpirun_config. \
-    use_parallelism_config fsdp_config.fsdp_version fsdp_config.fsdp_auto_wrap_policy \
+    use_parallelism_config fsdp_config.fsdp_auto_wrap_policy \
     fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.fsdp_state_dict_type \
     fsdp_config.fsdp_use_orig_params fsdp_config.fsdp_sync_module_states \
     fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.fsdp_min_num_params \
@@ -91,8 +91,9 @@ fn fsdp(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     plan.states = Some(States::Fp32);
     let strategy = keys.word("fsdp_config.fsdp_sharding_strategy");
     let reshard = keys.word("fsdp_config.fsdp_reshard_after_forward");
-    // The first version has names of strategies, or their numbers; the second a switch.
-    let sharding = match strategy.as_deref().or(reshard.as_deref()) {
+    // The first version reads only names of strategies, or their numbers; the second only a switch.
+    let second = keys.number("fsdp_config.fsdp_version")? == Some(2);
+    let sharding = match if second { reshard } else { strategy }.as_deref() {
         Some("FULL_SHARD" | "1" | "true") | None => Sharding::Zero3,
         Some("SHARD_GRAD_OP" | "2" | "false") => Sharding::Zero2,
         Some("NO_SHARD" | "3") => Sharding::None,
@@ -176,7 +177,7 @@ pub(super) fn write(launch: &Launch<'_>) -> String {
     };
     format!(
         "# {}\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_machines: {}\nnum_processes: {}\n\
-         fsdp_config:\n  fsdp_version: 1\n  fsdp_reshard_after_forward: {strategy}\n\
+         fsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: {strategy}\n\
          \x20 fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_backward_prefetch: BACKWARD_PRE\n\
          \x20 fsdp_forward_prefetch: true\n  fsdp_activation_checkpointing: {}\n\
          # in the trainer: per_device_train_batch_size={}, gradient_accumulation_steps={}\n",

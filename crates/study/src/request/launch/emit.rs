@@ -50,12 +50,13 @@ fn written(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Re
 
 fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<String, Fault> {
     let shape = scenario.transformer_of_plan()?;
+    let workers_per_node = applied(scenario, entry)?.cluster.workers_per_node().into();
     let launch = Launch {
         name: scenario.name(),
         shape: &shape,
         plan: &entry.plan.clone().resolve(&NoFiles)?,
-        nodes: entry.nodes,
-        workers_per_node: applied(scenario, entry)?.cluster.workers_per_node().into(),
+        nodes: entry.workers.div_ceil(workers_per_node),
+        workers_per_node,
         data: entry.data,
         micro_batches: entry.micro_batches,
     };

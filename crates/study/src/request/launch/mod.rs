@@ -55,8 +55,8 @@ pub const IGNORE_UNKNOWN: &str = "launch.ignore-unknown";
 /// Beginnings of what changes the time of a step or the memory, and is not understood.
 const WITH_EFFECT: &str = "\
     --recompute-modules --recompute-num-layers --expert-tensor-parallel-size --optimizer-cpu-offload \
-    --cpu-offloading --cuda-graph-impl --enable-cuda-graph --external-cuda-graph --fp4-format --mtp-num-layers \
-    --overlap-moe --num-distributed-optimizer-instances --use-precision-aware-optimizer --main-grads-dtype \
+    --cpu-offloading --cuda-graph-impl --enable-cuda-graph --external-cuda-graph --mtp-num-layers --tp-comm-overlap \
+    --fp8-recipe --num-distributed-optimizer-instances --use-precision-aware-optimizer --main-grads-dtype \
     --main-params-dtype --exp-avg --distribute-saved-activations --fp8-param-gather --window-size model.converters \
     training.enable_cpu_offload activation_checkpoint.mode zero_optimization.offload_param \
     zero_optimization.zero_quantized zero_optimization.zero_hpz fsdp_config.fsdp_offload_params \

@@ -58,6 +58,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
         overlap_context: None,
         stage_layers: None,
         stage_recompute: None,
+        shares: None,
         ..plan.clone()
     };
     let states = |known: &[States]| if known.contains(&plan.states) { plan.states } else { known[0] };

@@ -280,13 +280,13 @@ pub(super) fn shares(run: &Run<'_>, stage_of: &[u32]) -> Vec<f64> {
 }
 
 /// The stage of every virtual stage, and the passes of every stage in the order of its schedule.
-pub(super) fn orders(run: &Run<'_>) -> (Vec<u32>, Vec<Vec<Task>>) {
+pub(super) fn orders(run: &Run<'_>, micro_batches: u64) -> (Vec<u32>, Vec<Vec<Task>>) {
     let kind = run.plan.schedule_kind();
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let (p, v) = (run.plan.pipeline, run.plan.virtual_stages);
     let sizes = Sizes {
         stages: narrow(p),
-        micro_batches: narrow(run.division.micro_batches),
+        micro_batches: narrow(micro_batches),
         chunks: narrow(v),
         group: None,
     };

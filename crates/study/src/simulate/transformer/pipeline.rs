@@ -32,7 +32,9 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     let run = run(scenario, &shape, plan)?;
     let ranks = plan.tensor * plan.context;
     let replicas = Replicas::new(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
-    let (stage_of, orders) = orders(&run);
+    let micro_batches: Vec<u64> = run.by_replica().iter().map(|run| run.division.micro_batches).collect();
+    let most = micro_batches.iter().copied().max().unwrap_or(1);
+    let (stage_of, orders) = orders(&run, most);
     let costs = costs(scenario, &replicas, &stage_of)?;
     let jitter = scenario.methods.simulate.jitter;
     let passes: usize = orders.iter().map(Vec::len).sum();
@@ -44,7 +46,8 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
         shares: shares(&run, &stage_of),
         stage_of,
         orders,
-        micro_batches: narrow(run.division.micro_batches),
+        micro_batches: narrow(most),
+        idle: micro_batches.iter().map(|own| narrow(most - own)).collect(),
         costs,
         replicas: simulated,
         blocking: plan.pipeline > 1 && plan.stage_sends() == Sends::Blocking,
@@ -53,7 +56,7 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
             false => Links::Apart,
         },
         between: between(&run),
-        joint: joint(&run),
+        joint: joint(&run, micro_batches.len() > 1),
         jitter,
         ranks: narrow(ranks * stands_for),
     };
@@ -112,12 +115,13 @@ fn between(run: &Run<'_>) -> [bool; Traffic::COUNT] {
     })
 }
 
-/// Whether all replicas take part in each kind of traffic.
-fn joint(run: &Run<'_>) -> [bool; Traffic::COUNT] {
+/// Whether all replicas take part in each kind of traffic; those with micro-batches of their own meet at the end of a step.
+fn joint(run: &Run<'_>, apart: bool) -> [bool; Traffic::COUNT] {
     let split = run.split();
     Traffic::ALL.map(|kind| match kind {
-        Traffic::Sharded | Traffic::Gradients | Traffic::Weights => true,
-        Traffic::Expert => split.expert > split.tensor * split.context,
+        Traffic::Gradients | Traffic::Weights => true,
+        Traffic::Sharded => !apart,
+        Traffic::Expert => !apart && split.expert > split.tensor * split.context,
         Traffic::Tensor
         | Traffic::Context
         | Traffic::Offload

@@ -12,7 +12,7 @@ use serde_json::Value;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{ExpertsSection, MlaSection, Mlp, NormKind, TransformerSection};
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{OverlapPreset, Recompute, Sharding, States};
+use stepcast_core::strategy::{Dispatcher, OverlapPreset, Recipe, Recompute, Sharding, States};
 
 /// Flags that say nothing about the time of a step, and those of launchers.
 const WITHOUT_EFFECT: &str = "\
@@ -23,7 +23,7 @@ const WITHOUT_EFFECT: &str = "\
     --eod-mask --eval- --exit- --finetune --full-validation --gres --init-method --initial-loss --job-name \
     --load --log- --loss-scale --lr --manual-gc --master- --max-restarts --mem --merge-file --min- \
     --mmap-bin --mock-data --moe-aux-loss --moe-router- --moe-z-loss --moe-grouped-gemm \
-    --moe-token-dispatcher --moe-permute-fusion --no-async-tensor --no-check- --no-create- \
+    --moe-flex-dispatcher --moe-enable-deepep --moe-deepep --moe-hybridep --moe-permute-fusion --no-async-tensor --no-check- --no-create- \
     --no-gradient-accumulation-fusion --no-load --no-masked-softmax-fusion --no-mmap --no-one-logger \
     --no-persist --no-rope-fusion --no-save --node-rank --non-persistent --norm-epsilon --num-dataset \
     --num-workers --output --override-opt --partition --per-split-data --profile --qos --rdzv- --rerun- \
@@ -31,7 +31,7 @@ const WITHOUT_EFFECT: &str = "\
     --test-data --time --timing- --tokenizer- --train-data --transformer-impl --use-checkpoint \
     --use-cpu-init --use-dist-ckpt --use-flash-attn --use-legacy --use-mcore --use-mp-args --use-rope \
     --use-torch-fsdp2-reshard --valid-data --vocab-file --wandb --weight-decay --error --exclusive --account \
-    --cpus-per-task --ntasks --num-gpus --use-pytorch-profiler --extra-vocab-size --iterations-to-skip --ft-";
+    --cpus-per-task --ntasks --num-gpus --use-pytorch-profiler --tp-comm- --extra-vocab-size --iterations-to-skip --ft-";
 
 /// Rows of the vocabulary are padded to a multiple of this for each tensor-parallel rank.
 const PADDED: u64 = 128;
@@ -66,6 +66,10 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
     formats(&mut keys, &mut launched)?;
     launched.sequence = keys.number("--seq-length")?;
     model(&mut keys, &mut launched)?;
+    // Products in pieces beside their traffic.
+    if keys.switch("--tp-comm-overlap") && launched.plan.tensor.is_some_and(|ranks| ranks > 1) {
+        launched.unknown.push("--tp-comm-overlap".to_owned());
+    }
     stages::read(&mut keys, &mut launched)?;
     launched.replica_batch = launched.plan.micro_batch;
     launched.steps = keys.number("--train-iters")?;
@@ -177,6 +181,13 @@ fn formats(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     };
     launched.plan.states = Some(states);
     launched.precision = Some(precision);
+    let (eight, four) = (keys.word("--fp8-format").is_some(), keys.word("--fp4-format").is_some());
+    keys.word("--fp4-recipe");
+    launched.plan.recipe = match (eight, four) {
+        (_, true) => Some(Recipe::Nvfp4),
+        (true, false) => launched.plan.recipe.or(Some(Recipe::Fp8Delayed)),
+        (false, false) => None,
+    };
     // Both are usual there.
     let [hidden, attention] = ["--hidden-dropout", "--attention-dropout"].map(|flag| keys.real(flag));
     let dropout = hidden?.unwrap_or(0.1) > 0.0 || attention?.unwrap_or(0.1) > 0.0;
@@ -209,6 +220,13 @@ fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     if experts.is_some() && expert_tensor > 1 {
         launched.unknown.push(format!("--expert-tensor-parallel-size {expert_tensor}"));
     }
+    let among = experts.is_some() && launched.plan.expert.is_some_and(|ranks| ranks > 1);
+    launched.plan.dispatcher = match launched.plan.dispatcher {
+        _ if !among => None,
+        // What a plan has without a word.
+        Some(Dispatcher::Flex) => None,
+        given => Some(given.unwrap_or(Dispatcher::AllGather)),
+    };
     let mla = latent(keys)?;
     let (Some(layers), Some(hidden), Some(heads)) = (layers, hidden, heads) else { return Ok(()) };
     let padding = padding.saturating_mul(launched.plan.tensor.unwrap_or(1)).max(1);

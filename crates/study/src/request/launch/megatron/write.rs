@@ -10,7 +10,7 @@ use super::super::settings::Settings;
 use super::{PADDED, stages};
 use serde_json::Value;
 use stepcast_core::model::transformer::{Mlp, NormKind, Transformer};
-use stepcast_core::strategy::{Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{Dispatcher, Recipe, Recompute, ScheduleKind, Sharding, States};
 
 /// What Megatron-LM does not run.
 pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
@@ -45,6 +45,14 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
             ("experts with tensor but without sequence parallelism", "plan.sequence-parallel=[true, false]"),
         ),
         (
+            base.overlap_experts
+                && (choice.expert == 1
+                    || base.dispatcher == Some(Dispatcher::AllGather)
+                    || matches!(recompute.what, Recompute::Mlp | Recompute::Layer)
+                    || choice.pipeline > 1 && choice.virtual_stages == 1),
+            ("expert traffic beside another micro-batch here", "strategy.plan.overlap-experts=false"),
+        ),
+        (
             experts && choice.expert > 1 && base.states == States::MegatronFp16,
             ("expert parallelism in fp16", "strategy.plan.states=megatron-bf16"),
         ),
@@ -71,7 +79,15 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings) -> St
             flags.push(flag.to_owned());
         }
     };
-    push(shape.experts.is_some(), "--moe-token-dispatcher-type alltoall");
+    // Without expert parallelism nothing is sent, and Megatron-LM asserts that there is some with `flex`.
+    settings.take(&["dispatcher"]);
+    let dispatcher = if plan.expert > 1 { plan.dispatcher_kind() } else { Dispatcher::AllToAll };
+    push(shape.experts.is_some(), &format!("--moe-token-dispatcher-type {dispatcher}"));
+    push(dispatcher == Dispatcher::Flex, "--moe-flex-dispatcher-backend deepep --moe-router-dtype fp32");
+    if let Some((name, most)) = settings.take(&["expert-nodes"]).pop() {
+        let machines = plan.expert.div_ceil(workers_per_node);
+        push(true, &format!("--moe-router-num-groups {machines} {name} {most}"));
+    }
     push(shape.experts.is_some() && plan.states != States::Fp32, "--moe-grouped-gemm");
     push(shape.experts.is_some() && plan.tensor > 1, "--expert-tensor-parallel-size 1");
     flags.extend(settings.take(&["tensor", "sequence-parallel", "context"]).into_iter().map(flag));
@@ -135,6 +151,12 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings) -> St
         States::MixedFp16 => push(true, "--bf16 --grad-reduce-in-bf16".to_owned()),
         _ => push(true, "--bf16".to_owned()),
     }
+    settings.take(&["recipe"]).into_iter().for_each(|own| {
+        push(true, match plan.recipe {
+            Recipe::Nvfp4 => "--fp4-format e2m1 --fp4-recipe nvfp4".to_owned(),
+            _ => format!("--fp8-format hybrid {}", flag(own)),
+        });
+    });
     flags.extend(settings.rest().map(flag));
     flags.push("--mock-data --train-iters 20 --lr 1e-4".to_owned());
     let title = format!("# {}; made-up data until --data-path gives some.\n", Framework::Megatron.title());

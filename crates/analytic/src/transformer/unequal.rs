@@ -1,0 +1,155 @@
+//! Workers of two kinds in one plan.
+//!
+//! Ranks are numbered tensor fastest, then context, data and pipeline, and worker groups fill them in the order in which
+//! they are listed. So the stages of a pipeline differ by kind; without a pipeline, replicas do.
+//!
+//! n_k replicas of kind k take t_k(m) for m micro-batches each, and a step takes the longer t_k(m_k). Of all micro-batches
+//! Σ n_k·m_k, one kind gains what the other loses, and t_k grows with m: the best division lies where both times cross.
+
+use super::compute::Compute;
+use super::stages::Run;
+use stepcast_core::strategy::{PlanChoice, Shares, Sharding};
+
+/// Two kinds of workers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoKinds {
+    /// Ranks of each; those of the first come first.
+    pub ranks: [u64; 2],
+    /// How fast each of them computes.
+    pub compute: [Compute; 2],
+}
+
+impl TwoKinds {
+    /// The kind that `count` ranks from `from` on have; none if they have both.
+    const fn of(&self, from: u64, count: u64) -> Option<usize> {
+        match () {
+            () if from + count <= self.ranks[0] => Some(0),
+            () if from >= self.ranks[0] => Some(1),
+            () => None,
+        }
+    }
+
+    /// Replicas of each kind that may have their own numbers of micro-batches: no ranks of both kinds exchange anything with
+    /// every micro-batch.
+    fn replicas(&self, choice: &PlanChoice) -> Option<[u64; 2]> {
+        let own = choice.tensor * choice.context;
+        let sharded = match (choice.sharding, choice.sharding_group) {
+            (Sharding::None | Sharding::Zero1, _) => own,
+            (Sharding::Hsdp, Some(group)) => group * choice.tensor,
+            _ => return None,
+        };
+        let apart = |among: u64| self.ranks.iter().all(|ranks| ranks.is_multiple_of(among));
+        let divided = choice.pipeline == 1 && [own, sharded, choice.expert].into_iter().all(apart);
+        divided.then(|| self.ranks.map(|ranks| ranks / own))
+    }
+}
+
+/// Micro-batches of replicas of each kind, and the longer of their times; all have `m` on average.
+pub(super) fn balanced(
+    [first, second]: [u64; 2],
+    m: u64,
+    mut time: impl FnMut(usize, u64) -> Option<f64>,
+) -> Option<([u64; 2], f64)> {
+    let divisor = gcd(first, second);
+    let [gained, lost] = [second / divisor, first / divisor];
+    // From the fewest micro-batches of the first kind to the most.
+    let fewest = m - (m - 1) / gained * gained;
+    let most_of_second = m + (m - fewest) / gained * lost;
+    let at = |shift: u64| [fewest + shift * gained, most_of_second - shift * lost];
+    let mut times = |shift: u64| -> Option<[f64; 2]> {
+        let [first, second] = at(shift);
+        Some([time(0, first)?, time(1, second)?])
+    };
+    let (mut low, mut high) = (0, (most_of_second - 1) / lost);
+    while low < high {
+        let middle = low.midpoint(high);
+        let [first, second] = times(middle)?;
+        if first >= second { high = middle } else { low = middle + 1 }
+    }
+    let both = [low.saturating_sub(1), low];
+    let mut best = None;
+    for shift in both {
+        let [first, second] = times(shift)?;
+        let longer = first.max(second);
+        if best.is_none_or(|(_, least)| longer < least) {
+            best = Some((at(shift), longer));
+        }
+    }
+    best
+}
+
+const fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl<'a> Run<'a> {
+    /// The same on workers of one kind alone.
+    #[must_use]
+    pub(super) fn on_kind(&self, kind: usize) -> Self {
+        let compute = self.kinds.map_or(self.compute, |kinds| kinds.compute[kind]);
+        Self { compute, kinds: None, ..*self }
+    }
+
+    /// The kind of a stage's workers, and 2 if it has both: the slower sets its pace.
+    pub(super) fn kind_of_stage(&self, stages: u64, stage: u64) -> usize {
+        let kind = |kinds: TwoKinds| {
+            let each = kinds.ranks.iter().sum::<u64>() / stages;
+            kinds.of(stage * each, each).unwrap_or(2)
+        };
+        self.kinds.map_or(0, kind)
+    }
+
+    /// The run by [kind of stage](Self::kind_of_stage).
+    pub(super) fn by_kind_of_stage(&self) -> Vec<Self> {
+        match self.kinds {
+            None => vec![*self],
+            Some(_) => vec![self.on_kind(0), self.on_kind(1), Self { kinds: None, ..*self }],
+        }
+    }
+
+    /// Replicas of each kind with micro-batches of their own, if the plan says so.
+    pub(super) fn shared_replicas(&self, choice: &PlanChoice) -> Option<[u64; 2]> {
+        let shared = self.plan.shares == Some(Shares::Proportional);
+        self.kinds.filter(|_| shared)?.replicas(choice)
+    }
+
+    /// The run of every kind of replica, with its micro-batches; one run if all have as many.
+    pub fn by_replica(&self) -> Vec<Self> {
+        let replicas = self.shared_replicas(&self.plan.choice(&self.division));
+        let with = |kind: usize, micro_batches: u64| {
+            let mut run = self.on_kind(kind);
+            run.division.micro_batches = micro_batches;
+            run
+        };
+        let time = |kind, m| with(kind, m).step().ok().map(|step| step.time.get());
+        let found = replicas.and_then(|replicas| balanced(replicas, self.division.micro_batches, time));
+        found.map_or_else(|| vec![*self], |(own, _)| vec![with(0, own[0]), with(1, own[1])])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every division is tried.
+        #[test]
+        fn the_balance_is_the_best_division(
+            replicas in [1_u64..9, 1_u64..9],
+            m in 1_u64..40,
+            costs in [(0.0..5.0, 0.01..3.0), (0.0..5.0, 0.01..3.0)],
+        ) {
+            let time = |kind: usize, m: u64| costs[kind].0 + costs[kind].1 * m as f64;
+            let all = m * (replicas[0] + replicas[1]);
+            let others = |first: u64| {
+                let left = all.checked_sub(first * replicas[0]).filter(|left| *left > 0)?;
+                left.is_multiple_of(replicas[1]).then(|| time(0, first).max(time(1, left / replicas[1])))
+            };
+            let least = (1..=all).filter_map(others).fold(f64::INFINITY, f64::min);
+            let (own, longer) = balanced(replicas, m, |kind, m| Some(time(kind, m))).unwrap();
+            prop_assert_eq!(own[0] * replicas[0] + own[1] * replicas[1], all);
+            prop_assert!((longer / least - 1.0).abs() < 1e-12, "{} instead of {}", longer, least);
+        }
+    }
+}
