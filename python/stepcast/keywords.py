@@ -13,6 +13,7 @@ class Keywords(TypedDict, total=False):
     as_published: Any
     asynchronous: Any
     batch: Any
+    beside: Any
     carbon: Any
     channels_last: Any
     cluster: Any
@@ -60,6 +61,7 @@ class Keywords(TypedDict, total=False):
     sizes: Any
     slow_factor: Any
     slow_share: Any
+    slow_time: Any
     snapshot: Any
     spares: Any
     storage: Any
@@ -101,6 +103,7 @@ class ScenarioKeywords(Keywords, total=False):
     sequence_parallel: Any
     sharding: Any
     sharding_group: Any
+    shares: Any
     tensor: Any
     tensor_across_nodes: Any
     tokens: Any

@@ -184,9 +184,7 @@ impl PlanQuestion<'_> {
         let network = offer.network.as_deref();
         let network = network.map_or(String::new(), |name| format!("network = {}\n", text(name)));
         let machine = text(&offer.machine);
-        let all = self.bounds.offers.iter().flatten();
-        let other = all.into_iter().find(|other| Some(other.label()) == offer.beside.as_deref());
-        let beside = other.map_or(String::new(), |other| {
+        let beside = self.beside(offer).map_or(String::new(), |other| {
             let link = offer.link.map_or(String::new(), |link| format!("link = {}\n", text(&link.to_string())));
             let machine = text(&other.machine);
             format!("\n[cluster.beside]\nmachine = {machine}\nmachines = {}\n{link}", offer.beside_nodes)

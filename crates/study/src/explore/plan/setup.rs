@@ -105,6 +105,12 @@ impl PlanQuestion<'_> {
         self.bounds.offers.as_ref()?.get(setup.offer?)
     }
 
+    /// The offer whose machines work beside those of another.
+    pub(super) fn beside(&self, offer: &Offer) -> Option<&Offer> {
+        let name = offer.beside.as_deref()?;
+        self.bounds.offers.iter().flatten().find(|other| other.label() == name)
+    }
+
     /// Prices of offers that nobody gave.
     pub(super) fn assumed_prices(&self) -> Vec<AssumedPrice> {
         let offers = self.bounds.offers.iter().flatten();
@@ -117,9 +123,10 @@ impl PlanQuestion<'_> {
             Some(framework) => adopted(framework, &self.base),
             None => self.base.clone(),
         };
-        let together = match self.offer(setup) {
-            Some(offer) => offer.beside.is_some(),
-            None => self.scenario.cluster.groups.len() == 2,
+        let together = match (self.offer(setup), &self.scenario.cluster.groups[..]) {
+            (Some(offer), _) => self.beside(offer).is_some_and(|other| other.machine != offer.machine),
+            (None, [one, other]) => one.device != other.device || one.speed != other.speed,
+            (None, _) => false,
         };
         if together && setup.framework.is_none() {
             plan.shares = plan.shares.or(Some(Shares::Proportional));
