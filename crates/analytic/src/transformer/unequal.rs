@@ -86,7 +86,8 @@ impl<'a> Run<'a> {
     /// The same on workers of one kind alone.
     #[must_use]
     pub(super) fn on_kind(&self, kind: usize) -> Self {
-        let compute = self.kinds.map_or(self.compute, |kinds| kinds.compute[kind]);
+        let own = |kinds: TwoKinds| kinds.compute[kind].updating_with(&kinds.compute[1 - kind]);
+        let compute = self.kinds.map_or(self.compute, own);
         Self { compute, kinds: None, ..*self }
     }
 
@@ -138,9 +139,9 @@ mod tests {
         fn the_balance_is_the_best_division(
             replicas in [1_u64..9, 1_u64..9],
             m in 1_u64..40,
-            costs in [(0.0..5.0, 0.01..3.0), (0.0..5.0, 0.01..3.0)],
+            costs in [(0.0..5.0_f64, 0.01..3.0_f64), (0.0..5.0_f64, 0.01..3.0_f64)],
         ) {
-            let time = |kind: usize, m: u64| costs[kind].0 + costs[kind].1 * m as f64;
+            let time = |kind: usize, m: u64| -> f64 { costs[kind].0 + costs[kind].1 * m as f64 };
             let all = m * (replicas[0] + replicas[1]);
             let others = |first: u64| {
                 let left = all.checked_sub(first * replicas[0]).filter(|left| *left > 0)?;

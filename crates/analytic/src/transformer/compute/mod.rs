@@ -45,6 +45,20 @@ impl Compute {
         if other.rate() < self.rate() { other } else { self }
     }
 
+    /// The same with the update of the slower of two: replicas that differ wait for each other before it and behind it.
+    #[must_use]
+    pub fn updating_with(self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Parts(own), Self::Parts(other)) => {
+                Self::Parts(Parts { update: own.update.min(other.update), ..own })
+            }
+            (Self::OneRate { rate, memory: own }, Self::OneRate { memory, .. }) => {
+                Self::OneRate { rate, memory: own.min(*memory) }
+            }
+            (own, _) => own,
+        }
+    }
+
     /// Rate of large products.
     pub fn rate(&self) -> FlopsPerSec {
         match self {

@@ -194,7 +194,7 @@ fn proportional_shares_end_together() {
         };
         let [equal, proportional] = ["equal", "proportional"].map(with);
         let [closed, simulated] = steps(&proportional);
-        assert!((simulated / closed - 1.0).abs() < 0.01, "{sharding} {overlap}: {closed} {simulated}");
+        assert!((simulated / closed - 1.0).abs() < 0.03, "{sharding} {overlap}: {closed} {simulated}");
         // Half of the speed of all against that of the slowest: 0.4 of 0.7.
         let [before, _] = steps(&equal);
         let gain = closed / before;
