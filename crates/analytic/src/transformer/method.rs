@@ -4,8 +4,8 @@ use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
 use super::placement::{FULL, Links, Torus};
-use super::stages::Run;
 use super::schedules::Deadlock;
+use super::stages::Run;
 use super::step::{StageStep, Step};
 use super::unequal::TwoKinds;
 use super::{offload, schedules};
@@ -270,7 +270,10 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
             group: index,
             count: group.count,
             batch: u32::try_from(sequences).unwrap_or(u32::MAX),
-            compute: breakdown(its, own.division.micro_batches as f64)[..2].iter().map(|part| part.time).sum(),
+            compute: breakdown(its, own.division.micro_batches as f64)[..2]
+                .iter()
+                .map(|part| part.time)
+                .sum(),
             ready: Seconds::ZERO,
             slack: Some(step.time / its.time - 1.0),
         }

@@ -1,11 +1,11 @@
 //! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
 
-use super::unequal::TwoKinds;
 use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, uncovered};
 use super::traffic::{self, Message, Phase};
+use super::unequal::TwoKinds;
 use super::{LayerKind, Split, compute, schedules};
 use stepcast_core::model::transformer::{Backward, Target, Transformer};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};

@@ -8,7 +8,7 @@
 
 use super::compute::Compute;
 use super::stages::Run;
-use stepcast_core::strategy::{PlanChoice, Shares, Sharding};
+use stepcast_core::strategy::{PlanChoice, Sharding, Shares};
 
 /// Two kinds of workers.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,9 @@
 //! Closed forms of interrupted runs against a simulation of their events, and against each other.
 
 use proptest::prelude::*;
-use stepcast_analytic::reliability::{Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young};
+use stepcast_analytic::reliability::{
+    Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young,
+};
 
 /// Uniform random numbers (xorshift64*, Vigna 2016).
 struct Random(u64);

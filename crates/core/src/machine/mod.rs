@@ -9,8 +9,8 @@ mod network;
 pub use catalog::{Assumed, CatalogError, Machine, MachinePrice, Reliability, SpotPrice};
 pub(crate) use cluster::MAX_BATCH;
 pub use cluster::{
-    Beside, BesideSection, Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection, WorkerGroup,
-    WorkersSection,
+    Beside, BesideSection, Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection,
+    WorkerGroup, WorkersSection,
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;

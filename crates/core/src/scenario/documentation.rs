@@ -7,7 +7,9 @@ use super::{
 };
 use crate::fault::{Fault, shown};
 use crate::keys::KeyDoc;
-use crate::machine::{BesideSection, DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
+use crate::machine::{
+    BesideSection, DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection,
+};
 use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
 use crate::suggest;

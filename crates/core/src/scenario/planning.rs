@@ -4,7 +4,9 @@ use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
 use crate::quantity::{BytesPerSec, Seconds, Watts};
-use crate::strategy::{Coded, Framework, Loss, Offload, Recompute, ScheduleKind, Shares, Sharding, plan_dimensions};
+use crate::strategy::{
+    Coded, Framework, Loss, Offload, Recompute, ScheduleKind, Sharding, Shares, plan_dimensions,
+};
 
 plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");

@@ -81,7 +81,12 @@ impl Layout {
                 let (first, to) = (from + recompute.among(each), from + each);
                 let layers = [from..first, first..to].map(|range| kinds::count(shape, &range));
                 from = to;
-                let class = Class { layers, first: place == 0, last: place + 1 == places, kind: kind_of_stage(stage_at(place)) };
+                let class = Class {
+                    layers,
+                    first: place == 0,
+                    last: place + 1 == places,
+                    kind: kind_of_stage(stage_at(place)),
+                };
                 let known = classes.iter().position(|known| *known == class);
                 known.unwrap_or_else(|| {
                     classes.push(class);

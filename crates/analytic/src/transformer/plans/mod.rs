@@ -129,12 +129,10 @@ impl<'a> Table<'a> {
     fn find(&mut self, choice: &PlanChoice) -> CostIndices {
         let run = self.run;
         let counts = [choice.pipeline, choice.virtual_stages];
-        let layout = self
-            .layouts
-            .place(layout_key(choice), || {
-                let kind = |stage| run.kind_of_stage(choice.pipeline, stage);
-                Layout::new(run.shape, choice.schedule, counts, choice.recompute, kind)
-            });
+        let layout = self.layouts.place(layout_key(choice), || {
+            let kind = |stage| run.kind_of_stage(choice.pipeline, stage);
+            Layout::new(run.shape, choice.schedule, counts, choice.recompute, kind)
+        });
         let own = || choice.plan(run.plan);
         let layers = self.layers.place(layer_key(choice), || {
             let plan = own();
@@ -198,13 +196,9 @@ impl<'a> Table<'a> {
         let states = &self.states.values[found.states];
         self.classes.clear();
         let sent = states.shards.iter().zip(&states.offloaded);
-        let places = layout
-            .classes
-            .iter()
-            .zip(sent)
-            .map(|(class, (shards, gradients))| {
-                layers[class.kind].place(class, (*shards, states.level), *gradients)
-            });
+        let places = layout.classes.iter().zip(sent).map(|(class, (shards, gradients))| {
+            layers[class.kind].place(class, (*shards, states.level), *gradients)
+        });
         self.classes.extend(places);
         self.host = 0.0;
         if let ([alone], 1) = (&mut self.classes[..], choice.pipeline) {

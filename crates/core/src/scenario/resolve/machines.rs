@@ -5,8 +5,8 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::keys::{Given, NameOr};
 use crate::machine::{
-    Beside, Cluster, Device, FabricLevel, FittedDevice, FittedModel, Machine, Network, NetworkSection, Nodes, WorkerGroup,
-    WorkersSection, catalog,
+    Beside, Cluster, Device, FabricLevel, FittedDevice, FittedModel, Machine, Network, NetworkSection, Nodes,
+    WorkerGroup, WorkersSection, catalog,
 };
 use crate::precision::Precision;
 use crate::scenario::MAX_WORKERS;

@@ -13,8 +13,7 @@ mod tests;
 pub use check::{Division, has_layers};
 pub use choices::{
     Attention, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload, Offloaded,
-    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Shares, Sharding,
-    States,
+    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Sharding, Shares, States,
 };
 pub(crate) use dimensions::plan_dimensions;
 pub use dimensions::{Coded, Dimension, ListedValue, Setting, SettingForm};

@@ -185,7 +185,8 @@ impl PlanQuestion<'_> {
         let network = network.map_or(String::new(), |name| format!("network = {}\n", text(name)));
         let machine = text(&offer.machine);
         let beside = self.beside(offer).map_or(String::new(), |other| {
-            let link = offer.link.map_or(String::new(), |link| format!("link = {}\n", text(&link.to_string())));
+            let link =
+                offer.link.map_or(String::new(), |link| format!("link = {}\n", text(&link.to_string())));
             let machine = text(&other.machine);
             format!("\n[cluster.beside]\nmachine = {machine}\nmachines = {}\n{link}", offer.beside_nodes)
         });

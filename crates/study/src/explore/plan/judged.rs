@@ -27,16 +27,22 @@ fn runs_that_never_end_say_what_would_end_them() {
 /// Spares and what to do with slow machines are chosen where they are not given.
 #[test]
 fn spares_and_slow_machines_are_chosen() {
-    let narrow = ["plan.pipeline=[1]", "plan.recompute=[\"none\"]", "failures.rate=0.0002", "failures.repair=1 d"];
+    let narrow =
+        ["plan.pipeline=[1]", "plan.recompute=[\"none\"]", "failures.rate=0.0002", "failures.repair=1 d"];
     let with = |own: &[&str]| {
         let report = plan(&scenario(&[&narrow[..], own].concat()), Aim::Time, &mut go).unwrap();
         report.training.unwrap()
     };
-    let machine_time = |training: &Training, nodes: f64| training.time.get() * (nodes + f64::from(training.spares));
+    let machine_time =
+        |training: &Training, nodes: f64| training.time.get() * (nodes + f64::from(training.spares));
     let chosen = with(&["plan.nodes=[8]"]);
     for spares in 0..6 {
         let given = with(&["plan.nodes=[8]", &format!("failures.spares={spares}")]);
-        assert!(machine_time(&chosen, 8.0) <= machine_time(&given, 8.0), "{} instead of {spares}", chosen.spares);
+        assert!(
+            machine_time(&chosen, 8.0) <= machine_time(&given, 8.0),
+            "{} instead of {spares}",
+            chosen.spares
+        );
     }
     let slow = ["plan.nodes=[8]", "failures.slow-share=0.01", "failures.slow-factor=1.5"];
     let waiting = with(&slow);

@@ -9,8 +9,7 @@ use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
-    COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Shares,
-    Sharding,
+    COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding, Shares,
 };
 
 /// Most parts of one search.

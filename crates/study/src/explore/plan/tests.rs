@@ -382,7 +382,13 @@ fn machines_of_two_kinds_work_in_one_job() {
         "node-hour = 24.0 }, { machine = \"dgx-h100\", name = \"both\", beside = \"dgx-a100-320gb\", beside-nodes = 2, \
          nodes = [1], node-hour = 24.0 }]",
     );
-    let narrow = ["plan.virtual-stages=[1]", "plan.context=[1]", "plan.recompute=[\"none\"]", &mixed];
+    let narrow = [
+        "plan.virtual-stages=[1]",
+        "plan.context=[1]",
+        "plan.recompute=[\"none\"]",
+        "plan.global-batch=96",
+        &mixed,
+    ];
     let asked = scenario(&narrow);
     let found = plan(&asked, Aim::Time, &mut go).unwrap();
     assert_eq!(found.best.machines, "1 × dgx-h100 + 2 × dgx-a100-320gb", "{}", found.best.words);
@@ -396,7 +402,7 @@ fn machines_of_two_kinds_work_in_one_job() {
     let hourly = training.cost.unwrap() / training.time.get() * 3600.0;
     assert!((hourly - 40.0).abs() < 1e-6, "{hourly}");
     let slow = mixed.replace("beside-nodes = 2", "beside-nodes = 2, link = \"1 Gbit/s\"");
-    let apart = plan(&scenario(&[&narrow[..3], &[slow.as_str()]].concat()), Aim::Time, &mut go).unwrap();
+    let apart = plan(&scenario(&[&narrow[..4], &[slow.as_str()]].concat()), Aim::Time, &mut go).unwrap();
     assert!(apart.best.step > found.best.step);
     let everything = PlanQuestion::of(&asked, Aim::Time).unwrap().answer(false, &mut go).unwrap();
     assert_eq!(everything.best.step, found.best.step);

@@ -1,7 +1,9 @@
 //! From a step to training: days, interruptions, money and energy, for a number of machines.
 
 use super::report::{Checkpoints, EndlessTraining, Energy as EnergyReport, Training};
-use stepcast_analytic::reliability::{Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young};
+use stepcast_analytic::reliability::{
+    Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young,
+};
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Assumed, Reliability};
 use stepcast_core::model::transformer::Transformer;
@@ -107,8 +109,7 @@ impl TrainingRates {
         let with = |replaced: bool| {
             let between = |hourly: f64| between(hourly, replaced);
             let interrupted = Interrupted { between: between(hourly), restart, stall, lag };
-            let interval =
-                given.and_then(|it| it.interval).map(Seconds::get).or(interrupted.best_interval());
+            let interval = given.and_then(|it| it.interval).map(Seconds::get).or(interrupted.best_interval());
             let under_repair =
                 given.and_then(|it| it.repair).map(|repair| repair.get() / interrupted.between);
             let chosen = || under_repair.map_or(0, |mean| best_spares(mean, nodes));
@@ -120,11 +121,21 @@ impl TrainingRates {
                 let work = interval.map_or(1.0, |interval| run.slowdown(interval));
                 (work * slow / available).min(MOST_SLOWDOWN)
             };
-            let range = range.map(|ends| ends.map(|end| Interrupted { between: between(end), ..interrupted }));
+            let range =
+                range.map(|ends| ends.map(|end| Interrupted { between: between(end), ..interrupted }));
             let range = range.map(|runs| runs.map(|run| (run.between, of(run))));
             let replaced = slow_rate.filter(|_| replaced).map(|rate| rate / 3600.0);
-            let run =
-                TrainingInputs { interrupted, interval, checkpoint, range, under_repair, available, spares, slow, replaced };
+            let run = TrainingInputs {
+                interrupted,
+                interval,
+                checkpoint,
+                range,
+                under_repair,
+                available,
+                spares,
+                slow,
+                replaced,
+            };
             (of(interrupted), run)
         };
         let (mut slowdown, mut run) = with(false);

@@ -284,12 +284,8 @@ pub(super) fn orders(run: &Run<'_>, micro_batches: u64) -> (Vec<u32>, Vec<Vec<Ta
     let kind = run.plan.schedule_kind();
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let (p, v) = (run.plan.pipeline, run.plan.virtual_stages);
-    let sizes = Sizes {
-        stages: narrow(p),
-        micro_batches: narrow(micro_batches),
-        chunks: narrow(v),
-        group: None,
-    };
+    let sizes =
+        Sizes { stages: narrow(p), micro_batches: narrow(micro_batches), chunks: narrow(v), group: None };
     let stage_of: Vec<u32> = (0..p * v).map(|place| narrow(schedules::stage_of(kind, p, place))).collect();
     let order = |stage: u32| {
         let places: Vec<u32> =

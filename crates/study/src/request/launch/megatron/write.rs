@@ -152,10 +152,13 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings) -> St
         _ => push(true, "--bf16".to_owned()),
     }
     settings.take(&["recipe"]).into_iter().for_each(|own| {
-        push(true, match plan.recipe {
-            Recipe::Nvfp4 => "--fp4-format e2m1 --fp4-recipe nvfp4".to_owned(),
-            _ => format!("--fp8-format hybrid {}", flag(own)),
-        });
+        push(
+            true,
+            match plan.recipe {
+                Recipe::Nvfp4 => "--fp4-format e2m1 --fp4-recipe nvfp4".to_owned(),
+                _ => format!("--fp8-format hybrid {}", flag(own)),
+            },
+        );
     });
     flags.extend(settings.rest().map(flag));
     flags.push("--mock-data --train-iters 20 --lr 1e-4".to_owned());
