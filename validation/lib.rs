@@ -49,6 +49,7 @@ files! {
     "transformer-steps/published.csv.gz"
     "tuning/set.toml"
     "tuning/h200.csv.gz"
+    "tuning/lora.csv.gz"
     "llm-runs/set.toml"
     "llm-runs/runs.csv.gz"
     "oyama2016/set.toml"

@@ -69,7 +69,8 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
     sequence: Option<u64>,
 
-    /// Train adapters of this rank on all matrices of a transformer's layers, which are frozen (LoRA)
+    /// Train adapters of this rank on all matrices of a transformer's layers, which are frozen (LoRA); on one device, unless
+    /// --workers says more
     #[arg(long, value_name = "RANK", help_heading = "Scenario from flags")]
     lora: Option<u64>,
 
@@ -157,6 +158,9 @@ impl ScenarioFlags {
             let number = workers.numbers.last().filter(|_| self.is_model());
             count("cluster.workers.count", number.map(|number| u64::from(*number)));
             count("cluster.nodes.workers", workers.per_machine.map(u64::from));
+        } else if self.lora.is_some() && self.device.is_some() && self.is_model() {
+            // Adapters are trained on one device, unless more are asked for.
+            count("cluster.workers.count", Some(1));
         }
         for text in &self.overrides {
             let flag = format!("--set {text}");

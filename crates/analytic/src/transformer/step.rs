@@ -120,6 +120,8 @@ impl Run<'_> {
             stage_recompute: plan.given_recompute(),
             expert_skew: plan.expert_skew,
             overlap_experts: plan.overlap_experts,
+            compiled: self.fused && plan.implemented_by().is_eager(),
+            graphs: plan.graphs,
         }
     }
 

@@ -34,7 +34,7 @@ Examples:
   stepcast predict                                      the built-in quick start
   stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
   stepcast predict --model llama3-8b --machine dgx-h100
-  stepcast predict --model llama3-8b --lora 16 --device rtx-4090 --workers 1 --sequence 4096 --tokens 50M   fine-tuning with adapters
+  stepcast predict --model llama3-8b --lora 16 --device rtx-4090 --sequence 4096 --tokens 50M   fine-tuning with adapters
   stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
   stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
   stepcast predict --set batch=64 --set network=25gbe   try changes

@@ -1,7 +1,7 @@
-//! Fine-tuning on one H200: adapters and frozen layers, compiled and graphed steps, by names and the shipped constants alone.
-//! Nothing was fitted to these steps. Times are judged as seconds, peaks of memory as bytes.
+//! Fine-tuning on one H200: adapters and frozen layers, compiled and graphed steps, models of Hugging Face, by names and the
+//! shipped constants alone. Nothing was fitted to these steps. Times are judged as seconds, peaks of memory as bytes.
 
-use super::transformer_steps::half_width;
+use super::transformer_steps::{half_width, published_name, published_scenario};
 use crate::coverage::Coverage;
 use crate::families::{Families, Figure, Unit};
 use crate::records::Fields;
@@ -13,30 +13,38 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use stepcast_analytic::transformer::Transformer;
+use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
 use stepcast_core::method::Method as _;
+use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Scenario};
 
 /// What families of peaks are called in front of what was run.
 const MEMORY: &str = "memory, ";
 
+/// Workspaces that cuBLAS keeps for every graph that a process has captured: of the two threads that go forward and backward.
+const WORKSPACES: f64 = 64.0 * 1024.0 * 1024.0;
+
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let rows: Vec<Value> = run.cases("h200.csv.gz")?;
+    let [rows, published] = ["h200.csv.gz", "lora.csv.gz"].map(|file| run.cases(file));
+    let (rows, published): (Vec<Value>, Vec<Value>) = (rows?, published?);
     let cases: Vec<TunedStep> = rows
         .par_iter()
+        .chain(&published)
         .map(|row| {
             check_cancelled(run.observer)?;
-            TunedStep::predict(row)
+            if row.field("adapters").is_null() { TunedStep::predict(row) } else { TunedStep::published(row) }
         })
         .collect::<Result<_, _>>()?;
-    let figures = |family: &str, of: fn(&TunedStep) -> [f64; 2]| {
+    let figures = |family: &str, of: fn(&TunedStep) -> Option<[f64; 2]>| {
         let figure = |case: &TunedStep| {
-            let [predicted, measured] = of(case);
+            let [predicted, measured] = of(case)?;
             let family = format!("{family}{}", case.kind);
-            Figure { family, name: case.name.clone(), predicted, measured }
+            Some(Figure { family, name: case.name.clone(), predicted, measured })
         };
-        cases.iter().map(figure).collect::<Vec<_>>()
+        cases.iter().filter_map(figure).collect::<Vec<_>>()
     };
-    let times = Families { figures: figures("", |case| case.seconds), unit: Unit::Seconds };
+    let times = Families { figures: figures("", |case| Some(case.seconds)), unit: Unit::Seconds };
     let memory = Families { figures: figures(MEMORY, |case| case.bytes), unit: Unit::Bytes };
     let mut by_kind: IndexMap<&str, (Coverage, Vec<f64>)> = IndexMap::new();
     for case in &cases {
@@ -67,12 +75,25 @@ struct TunedStep {
     kind: String,
     name: String,
     seconds: [f64; 2],
-    bytes: [f64; 2],
+    /// Its peak of memory, if that was measured.
+    bytes: Option<[f64; 2]>,
     /// Of the 90 % interval of its time, as a logarithm.
     half_width: f64,
 }
 
 impl TunedStep {
+    /// A run of several devices.
+    fn published(row: &Value) -> Result<Self, ValidationError> {
+        let scenario = published_scenario(row)?;
+        Ok(Self {
+            kind: row.text("kind").to_owned(),
+            name: published_name(row),
+            seconds: [Transformer.predict(&scenario)?.iteration.get(), row.number("seconds")],
+            bytes: None,
+            half_width: half_width(&scenario)?.unwrap_or(0.0),
+        })
+    }
+
     fn predict(row: &Value) -> Result<Self, ValidationError> {
         let scenario = scenario(row)?;
         let prediction = Transformer.predict(&scenario)?;
@@ -97,25 +118,44 @@ impl TunedStep {
             kind: row.text("kind").to_owned(),
             name,
             seconds: [prediction.iteration.get(), row.number("step_ms") / 1e3],
-            bytes: [bytes, row.number("bytes")],
+            bytes: Some([bytes, row.number("bytes") - row.number("graphs_before") * WORKSPACES]),
             half_width: half_width(&scenario)?.unwrap_or(0.0),
         })
     }
 }
 
+/// The `config.json` of a row.
+struct Config<'a>(&'a str);
+
+impl Files for Config<'_> {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
+        Err(Fault::new(format!("there is no profile \"{path}\""), "name a `config.json`"))
+    }
+
+    fn text(&self, _: &str) -> Result<String, Fault> {
+        Ok(self.0.to_owned())
+    }
+}
+
 /// The scenario of names.
 fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
-    let mut text = String::from("[model.transformer]\n");
-    for (key, column) in [
-        ("layers", "layers"),
-        ("hidden", "hidden"),
-        ("heads", "heads"),
-        ("kv-heads", "kv_heads"),
-        ("mlp-width", "mlp_width"),
-        ("vocabulary", "vocabulary"),
-        ("sequence", "sequence"),
-    ] {
-        let _ = writeln!(text, "{key} = {}", row.count(column));
+    let mut text = String::new();
+    let config = row.text("config");
+    if config.is_empty() {
+        text.push_str("[model.transformer]\n");
+        for (key, column) in [
+            ("layers", "layers"),
+            ("hidden", "hidden"),
+            ("heads", "heads"),
+            ("kv-heads", "kv_heads"),
+            ("mlp-width", "mlp_width"),
+            ("vocabulary", "vocabulary"),
+            ("sequence", "sequence"),
+        ] {
+            let _ = writeln!(text, "{key} = {}", row.count(column));
+        }
+    } else {
+        let _ = write!(text, "[model]\nconfig = \"config.json\"\nsequence = {}\n", row.count("sequence"));
     }
     let (kind, precision, micro_batch) = (row.text("kind"), row.text("precision"), row.count("micro_batch"));
     match kind {
@@ -141,5 +181,5 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
         kind == "graphed",
         if row.is("recompute") { "[\"layer\"]" } else { "[]" },
     );
-    Ok(Document::new("measured step", text).scenario(&[])?)
+    Ok(Document::new("measured step", text).scenario_with(&Config(config), &[])?)
 }

@@ -128,6 +128,10 @@ pub struct Parts {
     pass: BytesPerSec,
     /// Rate of memory that an update reaches.
     update: BytesPerSec,
+    /// Rate of products in 32 bits without tensor units.
+    single: FlopsPerSec,
+    /// Whether the device is of Hopper's generation or newer.
+    is_new: bool,
     /// Number format of the layers' products.
     narrow: Operands,
     /// Multiprocessors.
@@ -187,6 +191,8 @@ impl Parts {
             product: peak * (share * throttle),
             flash: flash.map(|share| peak * (share * throttle)),
             cudnn,
+            single: device.fp32_peak() * kernels::SINGLE,
+            is_new,
             stream: device.memory_rate * constants.memory,
             pass: device.memory_rate * pass,
             update: device.memory_rate * (constants.update * speed / stack),
@@ -379,7 +385,7 @@ impl Parts {
                 .and(self.activation(shard, shard.tokens * shard.mlp)),
         };
         let mut all = own.and(Computed { mlp: mlp.forward, ..mlp }).and(self.adapters(shard));
-        if shard.experts.is_some() {
+        if shard.experts.is_some() && !shard.separate {
             all = all.slower(self.constants.stack_experts);
         }
         let between =
@@ -408,7 +414,8 @@ impl Parts {
         let chunks = if shard.loss == Some(Loss::Chunked) { Loss::chunks(shard.shape) } else { 1.0 };
         let logits = Product::new(shard.tokens / chunks, vocabulary, shard.hidden);
         let trained = [true, !shard.shape.tuning.frozen_output];
-        self.paced(self.matrices(&[logits], trained).times(chunks).and(self.loss(shard, vocabulary)))
+        let products = self.matrices(&[logits], trained).times(chunks).slower(self.misaligned(vocabulary));
+        self.paced(products.and(self.loss(shard, vocabulary)))
     }
 
     /// The embedding.

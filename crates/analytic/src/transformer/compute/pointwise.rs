@@ -5,7 +5,7 @@
 //! operands of products.
 
 use super::{Computed, Parts, Shard, Work};
-use stepcast_core::model::transformer::Mlp;
+use stepcast_core::model::transformer::{Mlp, Modules};
 use stepcast_core::strategy::Loss;
 use stepcast_core::strategy::Recipe;
 
@@ -50,18 +50,26 @@ const SEPARATE_NORM: [f64; 2] = [36.0, 80.0];
 const SEPARATE_NORM_WIDE: [f64; 2] = [34.0, 76.0];
 /// Of these, what gradients of the weights move.
 const SEPARATE_WEIGHTS: f64 = 10.0;
-/// Kernels of such a norm beside those of a fused one.
-const SEPARATE_KERNELS: [f64; 2] = [6.0, 11.0];
+/// Time of the host for a small operation against one of a module with its own gradients.
+pub(super) const SMALL: f64 = 0.6;
+/// Kernels of such a norm beside those of a fused one, and the same of Gemma's, whose weights are in 32 bits; counted in steps of
+/// transformers 5.17.
+const SEPARATE_KERNELS: [[f64; 2]; 2] = [[7.0, 16.0], [9.0, 17.0]];
 
 /// Passes of rotary positions for each number of queries and keys, in units of w, forward and backward: halves
 /// exchanged, two factors and a sum; fused, one read and one write.
 const ROTARY: [f64; 2] = [10.0, 2.0];
 
-/// Kernels of rotary positions of queries and keys, forward and backward, unfused and fused.
+/// Kernels of rotary positions of queries and keys, forward and backward, unfused, fused, and by Hugging Face.
 const ROTARY_KERNELS: [[f64; 2]; 2] = [[6.0, 10.0], [2.0, 2.0]];
+const ROTARY_SEPARATE: [f64; 2] = [10.0, 14.0];
 
 /// Passes of the activation for each number of the MLP's width, in units of w, forward and backward.
 const GELU: [f64; 2] = [2.0, 3.0];
+/// The same of GELU from separate operations (0.5 x (1 + tanh(c (x + 0.044715 x³)))) in 16 bits, and under autocast, which
+/// computes its power and all behind it in 32.
+const GELU_SEPARATE: [[f64; 2]; 2] = [[18.0, 28.0], [35.0, 55.0]];
+const GELU_SEPARATE_KERNELS: [f64; 2] = [8.0, 11.0];
 /// The same of a gate and its factor in two kernels, and in one.
 const GATED: [f64; 2] = [5.0, 8.0];
 const GATED_FUSED: [f64; 2] = [3.0, 5.0];
@@ -80,6 +88,9 @@ const LOSS_FUSED: [f64; 2] = [10.0, 8.0];
 /// overwritten by their gradient, in 16 bits.
 const LOSS_CHUNKED: [f64; 2] = [6.0, 0.0];
 
+/// Bytes of a logit that is bounded by a hyperbolic tangent (Gemma 2), in three kernels each way.
+const BOUNDED: [f64; 2] = [12.0, 14.0];
+
 /// Kernels of norm and loss.
 const LOSS_KERNELS: [f64; 2] = [5.0, 6.0];
 
@@ -95,6 +106,11 @@ const REST_KERNELS: [f64; 2] = [4.0, 10.0];
 impl Parts {
     fn work(&self, bytes: f64, kernels: f64) -> Work {
         Work { device: self.passing(bytes), kernels }
+    }
+
+    /// So many small operations beside the bytes that they move.
+    pub(super) fn small(&self, count: f64) -> Work {
+        Work { device: self.starting(count * (1.0 - SMALL)), kernels: count * SMALL }
     }
 
     /// Bytes that a norm moves for each number of `width` bytes, forward and backward.
@@ -124,6 +140,7 @@ impl Parts {
         let mut forward = norms * norm[0] + 2.0 * (cast + 2.0 * r + w);
         let mut backward = norms * norm[1] + 2.0 * (2.0 * cast + 3.0 * r);
         let mut kernels = REST_KERNELS;
+        let mut small = [0.0; 2];
         if self.software.compiled {
             // Each half of a layer: the sum, the norm and the cast in one kernel.
             forward = norms * COMPILED_HALF[0] * (r + w);
@@ -144,15 +161,19 @@ impl Parts {
             kernels[1] += 4.0;
         }
         let rotated = if shard.shape.positions == 0 { query + keys } else { 0.0 };
+        let separate = SEPARATE_KERNELS[usize::from(shard.shape.sandwich)];
         if shard.separate_norms() {
-            kernels = [0, 1].map(|index| kernels[index] + norms * SEPARATE_KERNELS[index]);
+            small = separate.map(|count| norms * count);
         }
         let (mut of_heads, mut of_heads_back) = (0.0, 0.0);
         if shard.shape.qk_norm {
             let norm = self.norm_bytes(shard, w);
             (of_heads, of_heads_back) = (norm[0] * (query + keys), norm[1] * (query + keys));
-            let each = if shard.separate_norms() { SEPARATE_KERNELS } else { [1.0, 2.0] };
-            kernels = [0, 1].map(|index| kernels[index] + 2.0 * each[index]);
+            if shard.separate_norms() {
+                small = [0, 1].map(|index| small[index] + 2.0 * separate[index]);
+            } else {
+                kernels = [kernels[0] + 2.0, kernels[1] + 4.0];
+            }
         }
         if shard.separate {
             // Heads lie beside tokens behind attention; gradients of its three projections and of the MLP's two are added.
@@ -160,34 +181,49 @@ impl Parts {
             backward += 7.0 * w;
             kernels[0] += 1.0;
         }
+        if shard.separate && shard.joined {
+            // Gradients of parts of one product are put together; rotated parts are joined to the others.
+            of_heads_back += 2.0 * w * (query + 2.0 * keys);
+            let put = if shard.shape.positions == 0 { 4.0 * w * (query + keys) } else { 0.0 };
+            (of_heads, of_heads_back) = (of_heads + put, of_heads_back + put);
+        }
         let rotary = usize::from(self.fused());
-        if rotated > 0.0 {
+        if rotated > 0.0 && shard.separate {
+            small = [0, 1].map(|index| small[index] + ROTARY_SEPARATE[index]);
+        } else if rotated > 0.0 {
             let [forward, backward] = ROTARY_KERNELS[rotary];
             kernels = [kernels[0] + forward, kernels[1] + backward];
         }
         let positions = ROTARY[rotary] * w * rotated;
         let biases = if shard.shape.qkv_bias && trained { w * (query + keys) } else { 0.0 };
         let own = shard.own_tokens * shard.hidden;
+        let forward = self.work(own * forward + shard.tokens * (positions + of_heads), kernels[0]);
+        let input =
+            self.work(own * backward + shard.tokens * (positions + biases + of_heads_back), kernels[1]);
         Computed {
-            forward: self.work(own * forward + shard.tokens * (positions + of_heads), kernels[0]),
-            input: self
-                .work(own * backward + shard.tokens * (positions + biases + of_heads_back), kernels[1]),
+            forward: forward.and(self.small(small[0])),
+            input: input.and(self.small(small[1])),
             ..Computed::default()
         }
     }
 
     /// The activation of an MLP of so many numbers.
     pub(super) fn activation(&self, shard: &Shard<'_>, numbers: f64) -> Computed {
+        let mixed = self.software.precision.is_mixed();
+        let small = if shard.separate_activation() { GELU_SEPARATE_KERNELS } else { [0.0; 2] };
         let (passes, kernels) = match shard.shape.mlp {
+            Mlp::Gelu if shard.separate_activation() => (GELU_SEPARATE[usize::from(mixed)], [0.0; 2]),
             Mlp::Gelu => (GELU, [1.0, 1.0]),
             Mlp::Swiglu if self.fused() => (GATED_FUSED, [1.0, 1.0]),
             Mlp::Swiglu => (GATED, [2.0, 3.0]),
         };
         let bias = if shard.shape.bias && shard.shape.trains_matrices() { 1.0 } else { 0.0 };
+        // Gradients of gate and factor of one matrix are put together.
+        let put = if shard.separate && shard.shape.modules == Modules::Phi3 { 4.0 } else { 0.0 };
         let w = self.width() * numbers;
         Computed {
-            forward: self.work(w * passes[0], kernels[0]),
-            input: self.work(w * (passes[1] + bias), kernels[1]),
+            forward: self.work(w * passes[0], kernels[0]).and(self.small(small[0])),
+            input: self.work(w * (passes[1] + bias + put), kernels[1]).and(self.small(small[1])),
             ..Computed::default()
         }
     }
@@ -196,16 +232,21 @@ impl Parts {
     pub(super) fn loss(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
         let r = self.residual_width(shard);
         let usual = if self.fused() { Loss::Compiled } else { Loss::Eager };
+        let bounded = shard.separate && shard.shape.sandwich && !shard.shape.qk_norm;
         let bytes = match shard.loss.unwrap_or(usual) {
+            Loss::Eager if bounded => [LOSS[0] + BOUNDED[0], LOSS[1] + BOUNDED[1]],
+            Loss::Eager if shard.separate && !shard.shape.causal => LOSS_FUSED,
             Loss::Eager => LOSS,
             Loss::Compiled => LOSS_FUSED,
             Loss::Chunked => LOSS_CHUNKED,
         };
         let logits = shard.tokens * vocabulary;
-        let norm = shard.own_tokens * shard.hidden * r;
-        let work = |index: usize| Work {
-            device: self.streaming(bytes[index] * logits) + self.passing(NORM[index] * norm),
-            kernels: LOSS_KERNELS[index],
+        let norm = self.norm_bytes(shard, r);
+        let numbers = shard.own_tokens * shard.hidden;
+        let separate = if shard.separate_norms() { SEPARATE_KERNELS[0] } else { [0.0; 2] };
+        let work = |index: usize| {
+            let device = self.streaming(bytes[index] * logits) + self.passing(norm[index] * numbers);
+            Work { device, kernels: LOSS_KERNELS[index] }.and(self.small(separate[index]))
         };
         Computed { forward: work(0), input: work(1), ..Computed::default() }
     }

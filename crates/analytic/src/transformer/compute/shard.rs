@@ -4,7 +4,7 @@ use super::Product;
 use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
-use stepcast_core::model::transformer::{Backward, Mlp, NormKind, Packing, Target, Transformer};
+use stepcast_core::model::transformer::{Backward, Mlp, Modules, NormKind, Packing, Target, Transformer};
 use stepcast_core::strategy::{Attention, Implementation, Loss, Plan};
 
 /// Experts of a layer on one device.
@@ -79,6 +79,7 @@ impl<'a> Shard<'a> {
         work: Work,
     ) -> Self {
         let LayerKind { with_experts, window, backward } = kind;
+        let hugging_face = plan.implemented_by() == Implementation::HuggingFace;
         let flops = LayerFlops::new(shape, with_experts, window, work);
         let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
         let tensor = split.tensor as f64;
@@ -116,13 +117,16 @@ impl<'a> Shard<'a> {
             keys: pairs,
             attention: plan.attention_kind(),
             loss: plan.loss,
-            dropout: plan.dropout,
+            dropout: plan.dropout || (hugging_face && (shape.modules.drops_out() || !shape.causal)),
             backward,
             repeats: shape.documents.is_some_and(|own| own.packing == Packing::Within)
                 && plan.implemented_by().is_eager()
                 && shape.kv_heads < shape.heads,
-            separate: plan.implemented_by() == Implementation::HuggingFace && !fused,
-            joined: fused || shape.mlp == Mlp::Gelu,
+            separate: hugging_face && !fused,
+            joined: match hugging_face {
+                true => fused || shape.modules.joins_heads(),
+                false => fused || shape.mlp == Mlp::Gelu,
+            },
             experts,
         }
     }
@@ -161,11 +165,18 @@ impl<'a> Shard<'a> {
     pub(super) fn mlp_of(&self, rows: f64, width: f64, count: f64) -> [Product; 3] {
         let product = |columns, depth| Product { rows, columns, depth, count };
         let back = product(self.hidden, width);
-        match (self.shape.mlp, self.joined) {
+        // Routed experts of Hugging Face have their gates beside their factors.
+        let joined = self.joined || (self.separate && count > 1.0);
+        match (self.shape.mlp, joined) {
             (Mlp::Gelu, _) => [product(width, self.hidden), back, Product::NONE],
             (Mlp::Swiglu, true) => [product(2.0 * width, self.hidden), back, Product::NONE],
             (Mlp::Swiglu, false) => [product(width, self.hidden), product(width, self.hidden), back],
         }
+    }
+
+    /// Whether its GELU is made of separate operations.
+    pub(super) fn separate_activation(&self) -> bool {
+        self.separate && self.shape.modules == Modules::Gpt2
     }
 
     /// Whether its norms are separate operations: fused kernels of PyTorch compute layer norms.

@@ -5,9 +5,14 @@
 //! (8f instead of 6f), queries and keys before and after their rotation, and, as rotated queries lie head by head, a
 //! second copy of the attention output. Under autocast, what passes between layers is in 32 bits, and 16-bit copies of
 //! matrices are kept.
+//!
+//! What models of Hugging Face keep was read from allocations of PyTorch 2.11 and transformers 5.17 at the peak of steps of
+//! sixteen models: root mean squares keep their input in 32 bits and their result before the weights; autocast casts the
+//! input of every matrix by itself, and leaves experts in 32 bits; queries and keys are not kept before their rotation, and
+//! attention lies token by token, unless one matrix computes queries, keys and values.
 
 use super::{LayerKind, MemoryInputs};
-use stepcast_core::model::transformer::{Backward, Mlp, NormKind, Packing, Target};
+use stepcast_core::model::transformer::{Backward, Mlp, Modules, NormKind, Packing, Target};
 use stepcast_core::strategy::{Attention, Implementation, Recompute, States};
 
 /// Memory in use while operations come and go, in bytes.
@@ -43,14 +48,21 @@ pub(super) struct Layer {
     /// What is computed again.
     pub(super) recompute: Recompute,
     autocast: bool,
+    /// Whether queries and keys are kept before their rotation, too, which lays them out head by head.
     rotated: bool,
-    /// Whether queries and keys are not kept before their rotation.
-    separate: bool,
+    /// Whether attention lies head by head, so that its output is copied.
+    by_heads: bool,
     gated: bool,
+    /// Tensors of the inner width that are kept beside the input of the last matrix.
+    within: f64,
     /// What passes from layer to layer.
     pub(super) stream: f64,
-    /// The same in 16 bits.
+    /// What the norms of a half keep.
+    norms: f64,
+    /// What passes from layer to layer in 16 bits.
     hidden: f64,
+    /// Copies of it for matrices: of queries, keys and values; of the MLP.
+    casts: [f64; 2],
     queries: f64,
     keys: f64,
     values: f64,
@@ -64,7 +76,8 @@ pub(super) struct Layer {
     beside: f64,
     /// Parameters of the matrices: queries, keys and values; attention output; one of the MLP's.
     matrices: [f64; 3],
-    mlp_matrices: f64,
+    /// Those of the MLP that autocast copies.
+    mlp_copies: f64,
     /// Parameters that are trained, all of them and those outside of the matrices.
     pub(super) trained: f64,
     outside: f64,
@@ -104,6 +117,15 @@ pub(super) fn stream_width(held: &MemoryInputs<'_>) -> f64 {
     if is_autocast(held) { 4.0 } else { 2.0 }
 }
 
+/// Bytes that a norm keeps for a number of its input.
+pub(super) fn norm_width(held: &MemoryInputs<'_>) -> f64 {
+    match (held.implementation, held.shape.norm) {
+        (Implementation::HuggingFace, NormKind::Rms) if held.shape.sandwich || is_autocast(held) => 8.0,
+        (Implementation::HuggingFace, NormKind::Rms) => 6.0,
+        _ => stream_width(held),
+    }
+}
+
 /// Elements of the embedding or of the output layer on one rank.
 pub(super) fn vocabulary_matrix(held: &MemoryInputs<'_>) -> f64 {
     (held.shape.vocabulary * held.shape.hidden) as f64 / held.split.tensor as f64
@@ -137,11 +159,24 @@ impl Layer {
             NormKind::Layer | NormKind::LayerNoBias => 16.0,
             NormKind::Rms => 8.0,
         };
-        // Separate operations of a root mean square keep its input in 32 bits and its result before the weights.
         let hugging_face = held.implementation == Implementation::HuggingFace;
-        let norms = if shape.sandwich { 4.0 } else { 2.0 };
-        let separate = if hugging_face && shape.norm == NormKind::Rms { 3.0 * norms * h } else { 0.0 };
-        let masks = if held.dropout { 2.0 * h } else { 0.0 };
+        let modules = if hugging_face { shape.modules } else { Modules::Plain };
+        let norms = match modules {
+            // Both halves have one input.
+            Modules::Neox => 0.5,
+            _ if hugging_face && shape.sandwich => 2.0,
+            _ => 1.0,
+        };
+        let drops_out = held.dropout || modules.drops_out() || (hugging_face && !shape.causal);
+        let masks = if drops_out { 2.0 * h } else { 0.0 };
+        let (q, k) = (heads * key as f64, kv_heads * key as f64);
+        let of_heads = match hugging_face && shape.qk_norm {
+            true => (q + k) * if shape.sandwich { 8.0 } else { 6.0 },
+            false => 0.0,
+        };
+        let gated = shape.mlp == Mlp::Swiglu;
+        let by_heads = shape.positions == 0 && (!hugging_face || modules.joins_heads());
+        let routed_wide = hugging_face && autocast && with_experts;
         let parameters = shape.trained_layer_parameters(with_experts);
         let dense = parameters.dense_shard(split.tensor, shape.kv_heads) as f64;
         let routed = parameters.expert_shard(split.expert) as f64;
@@ -151,7 +186,12 @@ impl Layer {
         let (inner, visits, matrix) = match shape.experts.filter(|_| with_experts) {
             Some(experts) => {
                 let active = experts.active as f64;
-                let visits = active * (6.0 * h + 18.0) + 4.0 * experts.count as f64;
+                let copies = match hugging_face {
+                    true if autocast => 8.0,
+                    true => 4.0,
+                    false => 6.0,
+                };
+                let visits = active * (copies * h + 18.0) + 4.0 * experts.count as f64;
                 let shared = tokens * experts.shared_width as f64 / t;
                 (shared + own * active * experts.width as f64, visits, routed / mlp_matrices)
             }
@@ -160,13 +200,31 @@ impl Layer {
                 (tokens * width, 0.0, h * width)
             }
         };
-        let input = heads * key as f64 + kv_heads * (key + value) as f64;
+        let input = q + kv_heads * (key + value) as f64;
         Self {
             recompute,
             autocast,
-            rotated: shape.positions == 0,
-            separate: hugging_face,
-            gated: shape.mlp == Mlp::Swiglu,
+            // A compiler and the rotation of fine-tuned decoders keep neither.
+            rotated: by_heads && shape.trains_matrices() && !held.compiled,
+            by_heads,
+            gated,
+            within: match modules {
+                Modules::Gpt2 if autocast => 7.0,
+                Modules::Gpt2 => 4.0,
+                Modules::Opt => 0.0,
+                // A compiler computes the non-linearity of the gate again.
+                _ if gated && held.compiled => 2.0,
+                _ if gated => 3.0,
+                _ => 1.0,
+            },
+            norms: own * h * norms * norm_width(held),
+            casts: match hugging_face && autocast {
+                true => [
+                    if modules.joins_heads() { 1.0 } else { 3.0 },
+                    if gated && !with_experts && modules != Modules::Phi3 { 2.0 } else { 1.0 },
+                ],
+                false => [1.0; 2],
+            },
             stream: own * h * stream_width(held),
             hidden: own * h * 2.0,
             queries: 2.0 * tokens * heads * key as f64,
@@ -180,10 +238,10 @@ impl Layer {
             },
             attended: 2.0 * tokens * heads * value as f64,
             core: tokens * core,
-            inner: 2.0 * inner,
-            beside: own * (visits + statistics + masks + separate),
+            inner: if routed_wide { 4.0 } else { 2.0 } * inner,
+            beside: own * (visits + statistics + masks) + tokens * of_heads,
             matrices: [h * input, h * heads * value as f64, matrix],
-            mlp_matrices,
+            mlp_copies: if routed_wide { 0.0 } else { mlp_matrices },
             trained: dense + routed,
             outside: match shape.trains_matrices() {
                 true => {
@@ -239,17 +297,18 @@ impl Layer {
     /// What the MLP keeps beside its input.
     fn within_mlp(&self) -> f64 {
         let last = if self.inputs[3] { 1.0 } else { 0.0 };
-        self.inner * (last + if self.gated { 3.0 } else { 1.0 })
+        self.inner * (last + self.within)
     }
 
     /// What the backward pass needs, with the 16-bit copies of matrices under autocast.
     pub(super) fn whole(&self) -> f64 {
         let [projecting, output, mlp, _] = self.inputs.map(|kept| f64::from(u8::from(kept)));
-        let before = if self.separate { 0.0 } else { self.queries + self.keys };
-        let rotated = if self.rotated { before + self.attended * output } else { 0.0 };
+        let copied = if self.by_heads { self.attended * output } else { 0.0 };
+        let rotated = copied + if self.rotated { self.queries + self.keys } else { 0.0 };
         let projected = self.queries + self.keys + self.values;
         let inner = self.within_mlp();
-        let streams = if self.of_input { 2.0 } else { 1.0 } * self.stream + (projecting + mlp) * self.hidden;
+        let casts = projecting * self.casts[0] + mlp * self.casts[1];
+        let streams = if self.of_input { 2.0 } else { 1.0 } * self.norms + casts * self.hidden;
         let adapters =
             self.adapters.map_or(0.0, |own| own.count.iter().sum::<f64>() * (own.narrow + own.dropped));
         let kept =
@@ -260,7 +319,7 @@ impl Layer {
     /// 16-bit copies of matrices under autocast.
     pub(super) fn copies(&self) -> f64 {
         let [input, output, mlp] = self.matrices;
-        if self.autocast { 2.0 * (input + output + mlp * self.mlp_matrices) } else { 0.0 }
+        if self.autocast { 2.0 * (input + output + mlp * self.mlp_copies) } else { 0.0 }
     }
 
     /// Most that its backward pass needs beyond what it has kept and beyond the gradient of its output.
@@ -355,7 +414,7 @@ impl Layer {
     fn backward_of_attention(&self, memory: &mut Use, gradients: Gradients) {
         let projected = self.queries + self.keys + self.values;
         let rotated = if self.rotated { self.queries + self.keys } else { 0.0 };
-        let copy = if self.rotated { self.attended } else { 0.0 };
+        let copy = if self.by_heads { self.attended } else { 0.0 };
         let cast = self.cast(memory);
         self.matrix(memory, (self.matrices[1], 1), [self.attended, cast, copy], gradients);
         // Flash attention sums the gradient of queries in 32 bits.

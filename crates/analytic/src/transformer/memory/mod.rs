@@ -58,6 +58,10 @@ pub struct MemoryInputs<'a> {
     pub expert_skew: f64,
     /// Whether tokens are on their way to experts beside another micro-batch.
     pub overlap_experts: bool,
+    /// Whether a compiler fuses what lies between products.
+    pub compiled: bool,
+    /// Whether gradients keep their place from step to step, as in a graph.
+    pub graphs: bool,
 }
 
 /// What one rank of a stage holds.
@@ -136,6 +140,8 @@ impl<'a> MemoryInputs<'a> {
             stage_recompute: &[],
             expert_skew: 1.0,
             overlap_experts: false,
+            compiled: false,
+            graphs: false,
         }
     }
 

@@ -1,11 +1,11 @@
 //! A step of PyTorch in phases: the end of the forward pass, the loss, the backward pass of every layer, the gradient of
 //! the embedding, the update. A rank needs the most of them.
 
-use super::eager::{Gradients, Layer, is_autocast, stream_width, vocabulary_matrix};
+use super::eager::{Gradients, Layer, is_autocast, norm_width, stream_width, vocabulary_matrix};
 use super::{LayerKind, MemoryInputs, RankMemory, WORKSPACES};
 use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Recompute, Sharding};
+use stepcast_core::strategy::{Implementation, Recompute, Sharding};
 
 /// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
 pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
@@ -65,7 +65,10 @@ impl<'a> Phases<'a> {
             last: held.is_last(stage),
             states,
             stage,
-            gradients: if held.micro_batches > 1 { Gradients::Added } else { Gradients::New },
+            gradients: match held.micro_batches > 1 || held.graphs {
+                true => Gradients::Added,
+                false => Gradients::New,
+            },
             layers,
             earlier: 0.0,
             largest: 0.0,
@@ -124,7 +127,7 @@ impl<'a> Phases<'a> {
 
     /// What the output layer and the loss keep, and the input of the final norm.
     fn head(&self) -> Bytes {
-        self.held.kept_by_head() + Bytes::new(self.stream())
+        self.held.kept_by_head() + Bytes::new(self.stream() * norm_width(self.held) / stream_width(self.held))
     }
 
     /// The forward pass: autocast keeps copies of all matrices until its end, even if layers are computed again; and
@@ -136,7 +139,9 @@ impl<'a> Phases<'a> {
                 || matches!(layer.recompute, Recompute::Operators | Recompute::Layer)
         };
         let copies: f64 = self.layers.iter().filter(apart).map(Layer::copies).sum();
-        self.beside(copies + 0.5 * self.held.logits_meanwhile(self.last))
+        // Models of Hugging Face return their 16-bit logits, too.
+        let returned = if self.held.implementation == Implementation::HuggingFace { 0.75 } else { 0.5 };
+        self.beside(copies + returned * self.held.logits_meanwhile(self.last))
     }
 
     fn loss(&self) -> RankMemory {

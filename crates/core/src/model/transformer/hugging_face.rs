@@ -3,7 +3,7 @@
 //! Families write the same facts under different names and leave out their usual values; [`read`] knows those
 //! that the zoo has, by their `model_type`. Keys that say nothing about sizes are ignored.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use super::{Experts, Mla, Mlp, Modules, NormKind, Transformer};
 use crate::fault::Fault;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("llama", llama),
     ("mistral", mistral),
     ("mixtral", mixtral),
-    ("phi3", mistral),
+    ("phi3", phi3),
     ("granite", llama),
     ("smollm3", llama),
     ("stablelm", stablelm),
@@ -34,7 +34,6 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("glm4_moe", glm4_moe),
     ("kimi_k2", deepseek_v3),
     ("llama4_text", llama4),
-    ("phi3", llama),
     ("deepseek", deepseek),
     ("deepseek_v2", deepseek),
     ("deepseek_v3", deepseek_v3),
@@ -135,12 +134,14 @@ const USUAL_KEYS: [&[&str]; 3] = [&["hidden_size"], &["num_attention_heads"], &[
 
 fn gpt2(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = gpt(config, [&["n_embd"], &["n_head"], &["n_layer"]], ("n_positions", 1024), "n_inner")?;
-    Ok(Transformer { tied: config.truth("tie_word_embeddings", true), ..shape })
+    let tied = config.truth("tie_word_embeddings", true);
+    Ok(Transformer { modules: Modules::Gpt2, tied, ..shape })
 }
 
 fn gpt_neox(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "intermediate_size")?;
-    Ok(Transformer { positions: 0, tied: config.truth("tie_word_embeddings", false), ..shape })
+    let tied = config.truth("tie_word_embeddings", false);
+    Ok(Transformer { modules: Modules::Neox, positions: 0, tied, ..shape })
 }
 
 /// One key and value for all heads, unless `multi_query` says otherwise.
@@ -161,6 +162,7 @@ fn opt(config: &Config<'_>) -> Result<Transformer, Fault> {
         return Err(Fault::new(reason, "write it as `[model.transformer]`"));
     }
     Ok(Transformer {
+        modules: Modules::Opt,
         positions: shape.sequence.saturating_add(2),
         bias,
         qkv_bias: bias,
@@ -250,6 +252,10 @@ fn llama(config: &Config<'_>) -> Result<Transformer, Fault> {
 
 fn mistral(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { window: config.given("sliding_window")?, ..llama(config)? })
+}
+
+fn phi3(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { modules: Modules::Phi3, ..mistral(config)? })
 }
 
 fn mixtral(config: &Config<'_>) -> Result<Transformer, Fault> {

@@ -39,6 +39,8 @@ pub struct Transformer {
     /// Inner width of the MLP of a dense layer.
     pub mlp_width: u64,
     pub mlp: Mlp,
+    /// Which modules of Hugging Face's library compute a layer.
+    pub modules: Modules,
     /// Rows of the embedding and of the output layer.
     pub vocabulary: u64,
     /// Tokens of one sample.
@@ -98,6 +100,34 @@ impl Mlp {
             Self::Gelu => 2,
             Self::Swiglu => 3,
         }
+    }
+}
+
+/// Modules of Hugging Face's library, where they differ from separate matrices and fused non-linearities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Modules {
+    /// Those of Llama and most others.
+    Plain,
+    /// One matrix for queries, keys and values; GELU from separate operations; dropout.
+    Gpt2,
+    /// ReLU and dropout.
+    Opt,
+    /// One matrix for queries, keys and values; attention and MLP beside each other.
+    Neox,
+    /// One matrix for queries, keys and values, and one for gate and factor.
+    Phi3,
+}
+
+impl Modules {
+    /// Whether one matrix computes queries, keys and values.
+    pub const fn joins_heads(self) -> bool {
+        matches!(self, Self::Gpt2 | Self::Neox | Self::Phi3)
+    }
+
+    /// Whether configurations usually have dropout.
+    pub const fn drops_out(self) -> bool {
+        matches!(self, Self::Gpt2 | Self::Opt)
     }
 }
 
@@ -180,6 +210,7 @@ impl Transformer {
             head_width: hidden.checked_div(heads).unwrap_or(0),
             mlp_width: 4 * hidden,
             mlp: Mlp::Gelu,
+            modules: Modules::Plain,
             vocabulary,
             sequence,
             norm: NormKind::Layer,

@@ -1,6 +1,6 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use super::{Experts, Mla, Mlp, Modules, NormKind, Transformer};
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
 use crate::model::zoo;
@@ -27,6 +27,8 @@ document_keys! {
         mlp_width: u64, "integer", "4 × `hidden`";
         /// Kind of the MLP: `"gelu"` (two matrices) or `"swiglu"` (three).
         mlp: Mlp, "string", "`\"swiglu\"`";
+        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"` or `"phi3"`.
+        modules: Modules, "string", "`\"plain\"`";
         /// Rows of the embedding and of the output layer, with padding if the framework pads.
         vocabulary: u64, "integer", "required";
         /// Tokens of one sample.
@@ -119,7 +121,7 @@ mod most {
 macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(
-            layers hidden heads vocabulary sequence mlp norm sandwich final_norm bias qk_norm positions token_types
+            layers hidden heads vocabulary sequence mlp modules norm sandwich final_norm bias qk_norm positions token_types
             embedding_norm tied head_transform causal window_every global_every
         )
     };

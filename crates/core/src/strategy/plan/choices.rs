@@ -312,8 +312,17 @@ impl Loss {
     /// their gradients overwrite, are about as many as all inputs of the output layer: 2/⌈V/h⌉ bytes for each of all
     /// logits. Gradients of these inputs are kept in their place.
     pub fn logit(self, implementation: Implementation, shape: &Transformer) -> [f64; 2] {
+        let [kept, meanwhile] = implementation.logit();
         match self {
-            Self::Eager => implementation.logit(),
+            // Gemma 2 keeps the hyperbolic tangent of its logits.
+            Self::Eager
+                if implementation == Implementation::HuggingFace && shape.sandwich && !shape.qk_norm =>
+            {
+                [kept + 2.0, meanwhile]
+            }
+            // Encoders leave logits in their format.
+            Self::Eager if implementation == Implementation::HuggingFace && !shape.causal => [2.0, 4.0],
+            Self::Eager => [kept, meanwhile],
             Self::Compiled => [2.0, 2.0],
             Self::Chunked => [0.0, 2.0 / Self::chunks(shape)],
         }

@@ -263,8 +263,10 @@ impl Plan {
 
     pub fn attention_kind(&self) -> Attention {
         self.attention.unwrap_or(match self.implemented_by() {
-            Implementation::Pytorch | Implementation::HuggingFace => Attention::Flash,
-            Implementation::Textbook | Implementation::Megatron => Attention::Cudnn,
+            Implementation::Pytorch => Attention::Flash,
+            Implementation::Textbook | Implementation::Megatron | Implementation::HuggingFace => {
+                Attention::Cudnn
+            }
         })
     }
 
@@ -272,6 +274,8 @@ impl Plan {
     pub fn logit(&self, shape: &Transformer) -> [f64; 2] {
         let [kept, meanwhile] = self.loss.unwrap_or(Loss::Eager).logit(self.implemented_by(), shape);
         match self.logit_bytes {
+            // Autocast computes the loss of encoders in 32 bits.
+            None if kept == 2.0 && self.loss.is_none() && self.states == States::Fp32 => [4.0, 6.0],
             Some(most) => [kept.min(most as f64), (most as f64 - kept).max(0.0)],
             None => [kept, meanwhile],
         }

@@ -258,7 +258,8 @@ pub(in crate::sets) fn published_name(row: &Value) -> String {
 }
 
 /// The scenario of a published run. `shape` is "gpt", a name, or all keys of a shape; `device` has a name, and what its
-/// data sheet says otherwise; `settings` has keys of `[strategy.plan]`, and behind a slash of `[strategy]`.
+/// data sheet says otherwise; `settings` has keys of `[strategy.plan]`, and behind a slash of `[strategy]`; `adapters`, if there
+/// are any, keys of `[model.adapters]`.
 pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, ValidationError> {
     let [layers, hidden, heads, vocabulary, sequence, gpus, ports] =
         ["layers", "hidden", "heads", "vocabulary", "sequence", "gpus", "ports"].map(|key| row.count(key));
@@ -273,6 +274,9 @@ pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, Valid
         }
         base => format!("[model.transformer]\nbase = \"{base}\"\nlayers = {layers}\nsequence = {sequence}\n"),
     };
+    if !row.text("adapters").is_empty() {
+        let _ = write!(text, "[model.adapters]\n{}\n", row.text("adapters").replace("; ", "\n"));
+    }
     let mut device = row.text("device").split('|');
     let base = device.next().unwrap_or("");
     let _ = write!(text, "[[cluster.workers]]\ncount = {gpus}\ndevice = {{ base = \"{base}\"");
