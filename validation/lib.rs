@@ -50,6 +50,7 @@ files! {
     "tuning/set.toml"
     "tuning/h200.csv.gz"
     "tuning/lora.csv.gz"
+    "tuning/published.csv.gz"
     "llm-runs/set.toml"
     "llm-runs/runs.csv.gz"
     "oyama2016/set.toml"

@@ -16,6 +16,7 @@ use stepcast_analytic::transformer::Transformer;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::method::Method as _;
+use stepcast_core::prediction::Verdict;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Scenario};
 
@@ -45,7 +46,9 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         cases.iter().filter_map(figure).collect::<Vec<_>>()
     };
     let times = Families { figures: figures("", |case| Some(case.seconds)), unit: Unit::Seconds };
-    let memory = Families { figures: figures(MEMORY, |case| case.bytes), unit: Unit::Bytes };
+    let (peaks, refused) = published_peaks(run)?;
+    let peaks = figures(MEMORY, |case| case.bytes).into_iter().chain(peaks).collect();
+    let memory = Families { figures: peaks, unit: Unit::Bytes };
     let mut by_kind: IndexMap<&str, (Coverage, Vec<f64>)> = IndexMap::new();
     for case in &cases {
         let (own, widths) = by_kind.entry(&case.kind).or_default();
@@ -67,7 +70,36 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     findings.checks.extend(memory.findings(&of_memory, coverage).checks);
     findings.figures["_memory"] = json!(memory.error_rows());
     findings.figures["_intervals"] = intervals;
+    findings.figures["_refused"] = json!(refused);
     Ok(findings)
+}
+
+/// Peaks of published runs, and the shares that are said not to fit: of the runs that ran out of memory, and of those that ran.
+fn published_peaks(run: &Run<'_>) -> Result<(Vec<Figure>, [f64; 2]), ValidationError> {
+    let rows: Vec<Value> = run.cases("published.csv.gz")?;
+    let (mut figures, mut counts) = (Vec::new(), [[0.0; 2]; 2]);
+    for row in &rows {
+        check_cancelled(run.observer)?;
+        let prediction = Transformer.predict(&published_scenario(row)?)?;
+        let Some(report) = prediction.transformer else { continue };
+        let ran = row.number("bytes") > 0.0;
+        let [refused, all] = &mut counts[usize::from(ran)];
+        *refused += if report.memory.verdict == Verdict::DoesNotFit { 1.0 } else { 0.0 };
+        *all += 1.0;
+        if ran {
+            let tensors = report.stages.iter().map(|stage| stage.memory.total.get()).fold(0.0, f64::max);
+            let predicted =
+                if row.text("memory") == "allocated" { tensors } else { report.memory.most.get() };
+            let family = format!("{MEMORY}{}", row.text("kind"));
+            figures.push(Figure {
+                family,
+                name: published_name(row),
+                predicted,
+                measured: row.number("bytes"),
+            });
+        }
+    }
+    Ok((figures, counts.map(|[refused, all]| refused / all)))
 }
 
 /// A measured step, predicted and measured.

@@ -57,6 +57,9 @@ pub(super) struct Layer {
     within: f64,
     /// What passes from layer to layer.
     pub(super) stream: f64,
+    /// How often a layer that is computed again keeps it: twice for adapters beside sharded weights (Accelerate's FSDP; validation
+    /// set `tuning`).
+    inputs_kept: f64,
     /// What the norms of a half keep.
     norms: f64,
     /// What passes from layer to layer in 16 bits.
@@ -217,6 +220,10 @@ impl Layer {
                 _ if gated => 3.0,
                 _ => 1.0,
             },
+            inputs_kept: match hugging_face && held.sharding.stage() == 3 && !shape.trains_matrices() {
+                true => 2.0,
+                false => 1.0,
+            },
             norms: own * h * norms * norm_width(held),
             casts: match hugging_face && autocast {
                 true => [
@@ -290,7 +297,7 @@ impl Layer {
                 self.stream + attention + self.inner + self.hidden
             }
             Recompute::Mlp => self.whole() - self.within_mlp(),
-            Recompute::Layer => self.stream,
+            Recompute::Layer => self.stream * self.inputs_kept,
         }
     }
 

@@ -299,29 +299,23 @@ choice! {
         Eager = "eager",
         /// In one kernel, which reads logits in 16 bits (`torch.compile`, Megatron-LM's `--cross-entropy-loss-fusion`).
         Compiled = "compiled",
-        /// Together with the output layer, chunk by chunk of the tokens; gradients are computed in the forward pass (Hsu 2024,
-        /// Liger Kernel).
+        /// With the output layer, chunk by chunk of tokens; gradients are computed in the forward pass (Hsu 2024, Liger).
         Chunked = "chunked",
     }
 }
 
 impl Loss {
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    ///
     /// Compiled: logits, and their gradients, in 16 bits. Chunked: Liger takes ⌈V/h⌉ chunks, so that the logits of one, which
     /// their gradients overwrite, are about as many as all inputs of the output layer: 2/⌈V/h⌉ bytes for each of all
     /// logits. Gradients of these inputs are kept in their place.
     pub fn logit(self, implementation: Implementation, shape: &Transformer) -> [f64; 2] {
         let [kept, meanwhile] = implementation.logit();
+        let hugging_face = implementation == Implementation::HuggingFace;
         match self {
-            // Gemma 2 keeps the hyperbolic tangent of its logits.
-            Self::Eager
-                if implementation == Implementation::HuggingFace && shape.sandwich && !shape.qk_norm =>
-            {
-                [kept + 2.0, meanwhile]
-            }
-            // Encoders leave logits in their format.
-            Self::Eager if implementation == Implementation::HuggingFace && !shape.causal => [2.0, 4.0],
+            // Encoders leave logits in their format; Gemma 2 keeps the hyperbolic tangent of its own.
+            Self::Eager if hugging_face && !shape.causal => [2.0, 4.0],
+            Self::Eager if hugging_face && shape.sandwich && !shape.qk_norm => [kept + 2.0, meanwhile],
             Self::Eager => [kept, meanwhile],
             Self::Compiled => [2.0, 2.0],
             Self::Chunked => [0.0, 2.0 / Self::chunks(shape)],
@@ -359,8 +353,7 @@ choice! {
         Fp32 = "fp32",
         /// Weights, gradients and two moments in 16 bits.
         Bf16 = "bf16",
-        /// 32-bit weights and gradients, two moments of 8 bits; their scales, 4 bytes for each block of 2048, are left out
-        /// (Dettmers 2022).
+        /// 32-bit weights and gradients, two moments of 8 bits, without their scales (Dettmers 2022).
         AdamW8Bit = "adamw-8bit",
         /// 32-bit weights and gradients, no first moment, and the second one as sums of rows and columns, which are less than
         /// a hundredth of a byte for each parameter of a matrix and left out (Shazeer and Stern 2018).
