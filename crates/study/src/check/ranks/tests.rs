@@ -121,18 +121,24 @@ fn planted_faults_are_found_and_healthy_recordings_are_left_alone() {
     assert!(alarms <= 10, "{alarms} of 200");
 }
 
-/// Six processes in network namespaces with shaped links (research/ranks/testbed.py).
+/// Six processes in network namespaces with shaped links (research/ranks/testbed.py), and traces of PyTorch's profiler of four
+/// ranks that share an H200 (research/ranks/one_gpu.py, without what is not read).
 #[test]
 fn faults_of_recorded_processes_are_found() {
     for (file, expected) in [
-        ("healthy", None),
-        ("slow-rank", Some((SlowKind::Rank, "rank 4"))),
-        ("slow-link", Some((SlowKind::Link, "rank 3 (node-1) – rank 4 (node-2)"))),
-        ("pauses", Some((SlowKind::Pauses, "every 10 steps"))),
-        ("documents", Some((SlowKind::Documents, "documents of different lengths"))),
-        ("loading", Some((SlowKind::DataLoading, "rank 1"))),
+        ("healthy.csv", None),
+        ("slow-rank.csv", Some((SlowKind::Rank, "rank 4"))),
+        ("slow-link.csv", Some((SlowKind::Link, "rank 3 (node-1) – rank 4 (node-2)"))),
+        ("pauses.csv", Some((SlowKind::Pauses, "every 10 steps"))),
+        ("documents.csv", Some((SlowKind::Documents, "documents of different lengths"))),
+        ("loading.csv", Some((SlowKind::DataLoading, "rank 1"))),
+        ("h200/healthy", None),
+        ("h200/slow-rank", Some((SlowKind::Rank, "rank 2"))),
+        ("h200/pauses", Some((SlowKind::Pauses, "every 8 steps"))),
+        ("h200/documents", Some((SlowKind::Documents, "work that differs between ranks"))),
+        ("h200/loading", Some((SlowKind::DataLoading, "rank 1"))),
     ] {
-        let path = format!("{}/tests/ranks/{file}.csv", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/tests/ranks/{file}", env!("CARGO_MANIFEST_DIR"));
         let found = find(&read_ranks(std::path::Path::new(&path)).unwrap().unwrap());
         let first = found.causes.first().map(|cause| (cause.kind, cause.name.as_str()));
         assert_eq!(first, expected, "{file}: {found:?}");
