@@ -198,7 +198,9 @@ fn proportional_shares_end_together() {
         // Half of the speed of all against that of the slowest: 0.4 of 0.7.
         let [before, _] = steps(&equal);
         let gain = closed / before;
-        assert!(gain > 0.55 && gain < 0.66, "{sharding} {overlap}: {gain}");
+        // Fast replicas wait for sharded weights.
+        let most = if sharding == "hsdp" { 0.95 } else { 0.66 };
+        assert!(gain > 0.55 && gain < most, "{sharding} {overlap}: {gain}");
         let groups = Transformer.predict(&proportional).unwrap().groups;
         assert_eq!(groups.iter().map(|group| u64::from(group.batch) * 16).sum::<u64>(), 1024);
         assert!(groups[0].batch > 2 * groups[1].batch, "{groups:?}");
