@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
     COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding, Shares,
@@ -124,7 +125,7 @@ impl PlanQuestion<'_> {
         };
         let together = match (self.offer(setup), &self.scenario.cluster.groups[..]) {
             (Some(offer), _) => self.beside(offer).is_some_and(|other| other.machine != offer.machine),
-            (None, [one, other]) => one.device != other.device || one.speed != other.speed,
+            (None, [one, other]) => *one != WorkerGroup { count: one.count, ..other.clone() },
             (None, _) => false,
         };
         if together && setup.framework.is_none() {
