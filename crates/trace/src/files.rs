@@ -275,7 +275,7 @@ mod tests {
         let mut text = Vec::new();
         print_profile(&sample(), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert_eq!(text.lines().count(), 2 + 4 + 2 + 1 + 2 + 2, "{text}");
+        assert_eq!(text.lines().count(), 2 + 5 + 2 + 1 + 2 + 2, "{text}");
         assert!(text.contains("\n{\"name\":\"forward\",\"resource\":\"worker\",\"after\":[0]}\n"));
     }
 
