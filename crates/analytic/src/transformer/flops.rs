@@ -183,11 +183,12 @@ pub fn adapters(shape: &Transformer, with_experts: bool, work: Work) -> u128 {
     2 * u128::from(work.sequence * work.batch) * u128::from(used)
 }
 
-/// Logits of one pass, with BERT's dense layer before them.
+/// Logits of one pass, of all tokens that a position predicts, with the dense layers before them.
 pub fn logits(shape: &Transformer, work: Work) -> u128 {
     let tokens = u128::from(work.sequence) * u128::from(work.batch);
     let dense = if shape.head_transform { shape.hidden } else { 0 };
-    2 * tokens * u128::from(shape.hidden) * (u128::from(shape.vocabulary) + u128::from(dense))
+    let width = (1 + shape.multi_token) * shape.vocabulary + dense + 2 * shape.multi_token * shape.hidden;
+    2 * tokens * u128::from(shape.hidden) * u128::from(width)
 }
 
 /// Forward operations of some layers, by kind.

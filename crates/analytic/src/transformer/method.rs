@@ -87,7 +87,7 @@ fn computes(recipe: Recipe, scenario: &Scenario, group: &WorkerGroup) -> Result<
     };
     if rate.is_none() {
         let bits = recipe.bits().unwrap_or(8);
-        let reason = format!("no {bits}-bit floating-point rate of the {name} is known");
+        let reason = format!("no {bits}-bit rate of the {name} is known");
         return wrong(reason, format!("leave `recipe` out, or give the device its `{key}` rate"));
     }
     if recipe.scales_in_hardware() && device.float4.is_none() {

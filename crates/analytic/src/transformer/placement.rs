@@ -149,6 +149,11 @@ pub enum Route {
     Hierarchical,
 }
 
+/// Most that a rank's share of the adapters carries of tokens on their way to experts: DeepEP reaches 43 to 58 GB/s with adapters of
+/// 400 Gbit/s (its README), and gpt-oss 120B over 64 expert ranks takes as long on B300 with 800 Gbit/s as on B200 with 400
+/// (Megatron-Bridge 26.02).
+const DISPATCHED: BytesPerSec = BytesPerSec::new(45e9);
+
 impl Links {
     fn fabric(bandwidth: BytesPerSec, step: Seconds) -> Fabric {
         // Sums are made as fast as data arrives.
@@ -255,7 +260,7 @@ impl Links {
         let sent = self.levels.iter().map(upwards).fold(sent, f64::max);
         let (start, between) = match seats.nodes {
             0 | 1 => (self.within_start + self.within_latency, Seconds::ZERO),
-            _ => (self.between_start + self.between_latency, size * sent / self.between),
+            _ => (self.between_start + self.between_latency, size * sent / self.between.min(DISPATCHED)),
         };
         start + within.max(between)
     }

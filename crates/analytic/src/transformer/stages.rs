@@ -432,10 +432,10 @@ impl Run<'_> {
         let computed = if chunked { computed.in_forward() } else { computed };
         let mut pass = self.pass_of(&computed);
         if let Some(vocabulary) = self.vocabulary() {
-            let seats = self.seats(Group::Tensor);
-            let gather = self.time(&vocabulary.gathers, seats) * 0.5;
-            pass.forward.tensor = gather + self.time(&vocabulary.loss, seats);
-            pass.backward.tensor = self.time(&vocabulary.logits, seats);
+            let (seats, passes) = (self.seats(Group::Tensor), (1 + self.shape.multi_token) as f64);
+            let gather = self.time(&vocabulary.gathers, seats) * (0.5 * passes);
+            pass.forward.tensor = gather + self.time(&vocabulary.loss, seats) * passes;
+            pass.backward.tensor = self.time(&vocabulary.logits, seats) * passes;
             pass.weight.tensor = gather;
         }
         self.joined(self.waiting_for_tensors(pass))

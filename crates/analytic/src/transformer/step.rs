@@ -114,6 +114,7 @@ impl Run<'_> {
             schedule: plan.schedule_kind(),
             implementation: plan.implemented_by(),
             logit: plan.logit(self.shape),
+            input: plan.kept_input(),
             offload: plan.offloaded(),
             prefetch: plan.overlaps().prefetch,
             stage_layers: plan.given_layers(),

@@ -319,6 +319,8 @@ constants! {
         stack: f64,
         /// The same of a training loop of PyTorch on several devices of Hopper or later.
         stack_pytorch: f64,
+        /// The same on CDNA.
+        loop_cdna: f64,
         /// The same of layers with experts.
         stack_experts: f64,
         /// Share of computing lost with each doubling of devices beyond eight.

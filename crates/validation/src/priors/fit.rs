@@ -38,6 +38,15 @@ pub struct FittedConstant {
     pub unit: String,
 }
 
+/// A step as constants predict it that were refitted without the runs of its group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LeftOut {
+    /// Its logarithm.
+    pub(crate) predicted: f64,
+    /// Standard deviation of that by the errors of the refitted constants.
+    pub(crate) fit_error: f64,
+}
+
 /// What a fit moves: the constants of a domain that runs were fitted to, from their shipped values.
 struct Constants {
     domain: Domain,
@@ -170,49 +179,75 @@ impl Refit {
         Ok((fitted.collect(), constants.moved(&shifts)))
     }
 
-    /// The logarithm of every step as constants predict it that were refitted without the runs of its source.
-    ///
-    /// Derivatives are taken once, at the shipped constants: `run` without a source is the slow twin.
+    /// Every step as constants predict it that were refitted without the runs of its source.
     pub(crate) fn without_each_source(
         &self,
         runs: &[Observation],
         observer: &Observer<'_>,
     ) -> Result<Vec<f64>, ValidationError> {
+        let sources: Vec<&str> = runs.iter().map(|run| run.source.as_str()).collect();
+        let [left_out] = self.without_each(runs, [&sources], observer)?;
+        Ok(left_out.iter().map(|run| run.predicted).collect())
+    }
+
+    /// Every step as constants predict it that were refitted without its group, for each of several ways to group runs.
+    ///
+    /// Derivatives are taken once, at the shipped constants: `run` without a group is the slow twin.
+    pub(crate) fn without_each<const N: usize>(
+        &self,
+        runs: &[Observation],
+        groupings: [&[&str]; N],
+        observer: &Observer<'_>,
+    ) -> Result<[Vec<LeftOut>; N], ValidationError> {
         let constants = Constants::new(self.domain)?;
         let predict = |priors: &Priors| of_each(runs, observer, |run| (run.predict)(priors));
         let now = predict(&constants.shipped)?;
         let slopes = constants.slopes(&constants.shipped, &now, predict)?;
-        let moved = |run: usize, shifts: &[f64]| {
-            now[run] + slopes.iter().zip(shifts).map(|(slope, shift)| slope[run] * shift).sum::<f64>()
-        };
-        let sources: BTreeSet<&str> = runs.iter().map(|run| run.source.as_str()).collect();
-        let mut predicted = now.clone();
-        for source in sources {
-            check_cancelled(observer)?;
+        check_cancelled(observer)?;
+        Ok(groupings.map(|groups| self.without_each_group(runs, groups, &constants, &now, &slopes)))
+    }
+
+    fn without_each_group(
+        &self,
+        runs: &[Observation],
+        groups: &[&str],
+        constants: &Constants,
+        now: &[f64],
+        slopes: &[Vec<f64>],
+    ) -> Vec<LeftOut> {
+        let of_run = |run: usize| slopes.iter().map(|slope| slope[run]).collect::<Vec<f64>>();
+        let moved = |run: usize, shifts: &[f64]| now[run] + product(&of_run(run), shifts);
+        let size = constants.named.len();
+        let mut left_out = vec![LeftOut { predicted: 0.0, fit_error: 0.0 }; runs.len()];
+        for group in groups.iter().collect::<BTreeSet<_>>() {
             let others: Vec<usize> =
-                (0..runs.len()).filter(|&run| runs[run].is_fitted && runs[run].source != source).collect();
+                (0..runs.len()).filter(|&run| runs[run].is_fitted && groups[run] != *group).collect();
             let weights = self.weights(&others.iter().map(|&run| &runs[run]).collect::<Vec<_>>());
             let columns: Vec<Vec<f64>> = slopes
                 .iter()
                 .map(|slope| others.iter().map(|&run| -slope[run] / self.spread).collect())
                 .collect();
-            let mut shifts = vec![0.0; constants.named.len()];
+            let mut shifts = vec![0.0; size];
+            let mut normal = vec![0.0; size * size];
             for _ in 0..REWEIGHTED {
                 let residual = |&run: &usize| (runs[run].measured - moved(run, &shifts)) / self.spread;
                 let residuals: Vec<f64> = others.iter().map(residual).collect();
                 let distances = constants.distances(&shifts);
-                let (normal, slope) =
+                let (equations, slope) =
                     equations(&columns, &residuals, &weights, &distances, &constants.spreads);
+                normal = equations;
                 let Some(step) = solve(&normal, &slope) else { break };
                 for (shift, step) in shifts.iter_mut().zip(step) {
                     *shift -= step;
                 }
             }
-            for run in (0..runs.len()).filter(|&run| runs[run].source == source) {
-                predicted[run] = moved(run, &shifts);
+            for run in (0..runs.len()).filter(|&run| groups[run] == *group) {
+                let slope = of_run(run);
+                let variance = solve(&normal, &slope).map_or(0.0, |column| product(&column, &slope));
+                left_out[run] = LeftOut { predicted: moved(run, &shifts), fit_error: variance.sqrt() };
             }
         }
-        Ok(predicted)
+        left_out
     }
 
     /// Weights of runs: a family counts as a limited number of them.
@@ -250,6 +285,10 @@ fn equations(
         normal[i * size + i] += spreads[i].powi(-2);
     }
     (normal, slope)
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Solves a symmetric, positive definite system; none if it is not definite.

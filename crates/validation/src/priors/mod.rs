@@ -6,6 +6,7 @@
 
 mod fit;
 
+pub(crate) use fit::LeftOut;
 pub use fit::{FittedConstant, Refit};
 
 use crate::set::check_cancelled;

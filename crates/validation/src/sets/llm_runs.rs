@@ -1,12 +1,12 @@
 //! Published runs of transformers on machines and by software that nothing was fitted to when the run was predicted: its
-//! source is left out of the constants and of the spread between sources.
+//! source, the generation of its device, or its framework is left out of the constants.
 
 use super::replay::{ReplayedRun, replay};
 use super::shipped_priors;
 use super::transformer_steps::{StepCase, all_cases, half_width, published_name, published_scenario};
 use crate::coverage::Coverage;
 use crate::families::{Families, Figure, Unit};
-use crate::priors::{Observation, TRANSFORMER};
+use crate::priors::{LeftOut, Observation, TRANSFORMER};
 use crate::records::{self, Fields};
 use crate::report::Findings;
 use crate::set::{Run, check_cancelled};
@@ -15,6 +15,7 @@ use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stepcast_analytic::transformer::Transformer;
+use stepcast_core::machine::Generation;
 use stepcast_core::method::Method as _;
 use stepcast_stats::quantile;
 use stepcast_study::advise::UncertainFigure;
@@ -22,14 +23,21 @@ use stepcast_study::advise::UncertainFigure;
 /// Families with fewer runs have no share of intervals that is bounded.
 const LEAST: usize = 4;
 
+/// Quantile of a normal distribution that ends its 90 % interval.
+const NORMAL_95: f64 = 1.645;
+
 /// What a run is counted by.
+#[derive(Clone)]
 struct Labels {
     framework: String,
     device: String,
     format: String,
+    /// Generation of the device, experts or dense, number format.
+    category: String,
 }
 
 /// A run and what was predicted of it, as logarithms.
+#[derive(Clone)]
 struct Judged {
     labels: Labels,
     family: String,
@@ -60,10 +68,14 @@ fn labelled() -> Result<Vec<(Labels, StepCase)>, ValidationError> {
         let family = row.text("family");
         let source = family.split(&[',', ' '][..]).next().unwrap_or_default();
         let scenario = published_scenario(&row)?;
+        let with_experts = scenario.source.transformer().is_some_and(|own| own.experts.is_some());
         let step =
             StepCase::step(family, published_name(&row), source.to_owned(), scenario, row.number("seconds"));
         let device = row.text("device").split('|').next().unwrap_or_default();
+        let bits = if matches!(row.text("format"), "bf16" | "fp16") { "16 bits" } else { "8 and 4 bits" };
+        let kind = if with_experts { "experts" } else { "dense" };
         let labels = Labels {
+            category: format!("{} {kind}, {bits}", generation(&step)),
             framework: row.text("framework").to_owned(),
             device: device.to_owned(),
             format: row.text("format").to_owned(),
@@ -71,6 +83,12 @@ fn labelled() -> Result<Vec<(Labels, StepCase)>, ValidationError> {
         Ok((labels, step))
     };
     records::cases("llm-runs/runs.csv.gz")?.into_iter().map(case).collect()
+}
+
+/// Generation of the device of a case; shards are those of an H200.
+fn generation(case: &StepCase) -> String {
+    let device = case.step.as_ref().map(|step| step.cluster.groups[0].device.generation);
+    format!("{:?}", device.flatten().unwrap_or(Generation::Hopper))
 }
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
@@ -85,6 +103,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let named: Vec<(String, f64)> = own.iter().map(|case| (case.name.clone(), case.measured)).collect();
     let count = own.len();
     let all: Vec<StepCase> = own.into_iter().chain(all_cases()?).collect();
+    let generations: Vec<String> = all.iter().map(generation).collect();
     let alternatives: Vec<Option<Alternative>> = all
         .par_iter()
         .map(|case| {
@@ -93,28 +112,36 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         })
         .collect::<Result<_, ValidationError>>()?;
     let observations: Vec<Observation> = all.into_iter().map(StepCase::observation).collect();
-    let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
+    // Families begin with their source; those of other sets are of one framework each.
+    let first = |family: &'_ str| family.split(&[',', ' '][..]).next().unwrap_or_default().to_owned();
+    let sources: Vec<String> = observations.iter().map(|run| first(&run.family)).collect();
+    let framework = |(index, source): (usize, &String)| {
+        labels.get(index).map_or_else(|| source.clone(), |own: &Labels| own.framework.clone())
+    };
+    let frameworks: Vec<String> = sources.iter().enumerate().map(framework).collect();
+    let groups = [&sources, &generations, &frameworks].map(|own| own.iter().map(String::as_str).collect());
+    let [sources, generations, frameworks]: [Vec<LeftOut>; 3] =
+        TRANSFORMER.without_each(&observations, groups.each_ref().map(Vec::as_slice), run.observer)?;
     let replayed = alternatives.into_iter().enumerate().filter_map(|(index, alternative)| {
         let (model, figure, price) = alternative?;
-        let (predicted, measured) = (left_out[index], observations[index].measured);
+        let (predicted, measured) = (sources[index].predicted, observations[index].measured);
         Some(ReplayedRun { model, figure, price, predicted, measured })
     });
     let replayed = replay(replayed.collect());
     let shipped = shipped_priors()?;
     let fitted: Vec<f64> =
         observations[..count].par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
-    let judged: Vec<Judged> = labels
-        .into_iter()
-        .zip(half_widths)
-        .enumerate()
-        .map(|(index, (labels, half_width))| Judged {
-            labels,
+    let judge = |left_out: &[LeftOut]| -> Vec<Judged> {
+        let judged = |(index, (labels, half_width)): (usize, (&Labels, &f64))| Judged {
+            labels: labels.clone(),
             family: observations[index].family.clone(),
             measured: observations[index].measured,
-            predicted: left_out[index],
-            half_width,
-        })
-        .collect();
+            predicted: left_out[index].predicted,
+            half_width: half_width.hypot(NORMAL_95 * left_out[index].fit_error),
+        };
+        labels.iter().zip(&half_widths).enumerate().map(judged).collect()
+    };
+    let judged = judge(&sources);
     let figure = |(index, (name, measured)): (usize, &(String, f64))| Figure {
         family: judged[index].family.clone(),
         name: name.clone(),
@@ -136,6 +163,18 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let regret = |place: usize| replayed[place]["mean"].as_f64().unwrap_or(f64::NAN);
     findings.figures["_advised"] = json!(regret(0) / regret(1).min(regret(2)));
     findings.figures["_replay"] = Value::Array(replayed);
+    findings.figures["_left_out"] = Value::Array(
+        [("source", &judged), ("generation", &judge(&generations)), ("framework", &judge(&frameworks))]
+            .into_iter()
+            .flat_map(|(what, runs)| {
+                tables(runs, |run| &run.labels.category).into_iter().map(move |row| (what, row))
+            })
+            .map(|(what, mut row)| {
+                row["without"] = json!(what);
+                row
+            })
+            .collect(),
+    );
     findings.figures["_devices"] = Value::Array(tables(&judged, |run| &run.labels.device));
     findings.figures["_frameworks"] = Value::Array(tables(&judged, |run| &run.labels.framework));
     findings.figures["_formats"] = Value::Array(tables(&judged, |run| &run.labels.format));

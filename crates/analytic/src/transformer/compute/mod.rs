@@ -185,6 +185,7 @@ impl Parts {
         };
         let stack = match software.is_loop {
             true if is_new => constants.stack * constants.stack_pytorch,
+            true if device.generation == Some(Generation::Cdna) => constants.stack * constants.loop_cdna,
             _ => constants.stack,
         };
         Self {
@@ -415,7 +416,10 @@ impl Parts {
         let logits = Product::new(shard.tokens / chunks, vocabulary, shard.hidden);
         let trained = [true, !shard.shape.tuning.frozen_output];
         let products = self.matrices(&[logits], trained).times(chunks).slower(self.misaligned(vocabulary));
-        self.paced(products.and(self.loss(shard, vocabulary)))
+        let further = shard.shape.multi_token as f64;
+        let joined = Product::new(shard.tokens, shard.hidden, 2.0 * shard.hidden / shard.tensor);
+        let joined = self.matrices(&[joined], [true, shard.shape.trains_matrices()]).times(further);
+        self.paced(products.and(self.loss(shard, vocabulary)).times(1.0 + further).and(joined))
     }
 
     /// The embedding.

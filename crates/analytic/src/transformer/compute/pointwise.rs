@@ -19,7 +19,9 @@ pub(super) const CAST: f64 = 6.0;
 /// kernels of their own: read, for one scale a tensor read once more for its largest value, and written.
 pub(super) const fn cast(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
     match recipe {
-        Recipe::Fp8Delayed | Recipe::Fp8Row | Recipe::Fp8Block | Recipe::Mxfp8 => ([3.0; 3], [1.0; 3]),
+        Recipe::Fp8Delayed | Recipe::Fp8Row | Recipe::Fp8Block | Recipe::Mxfp8 | Recipe::Int8 => {
+            ([3.0; 3], [1.0; 3])
+        }
         Recipe::Nvfp4 => ([4.6; 3], [2.0; 3]),
         Recipe::Mxfp4 => ([2.6; 3], [1.0; 3]),
         Recipe::None | Recipe::Fp8 => ([5.0; 3], [2.0; 3]),

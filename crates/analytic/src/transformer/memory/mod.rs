@@ -47,6 +47,8 @@ pub struct MemoryInputs<'a> {
     pub implementation: Implementation,
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
     pub logit: [f64; 2],
+    /// Bytes of a number of a product's input as it is kept.
+    pub input: f64,
     pub offload: Offloaded,
     /// Whether sharded weights of the next layer are gathered ahead.
     pub prefetch: bool,
@@ -134,6 +136,7 @@ impl<'a> MemoryInputs<'a> {
             schedule: ScheduleKind::OneFOneB,
             implementation,
             logit: implementation.logit(),
+            input: 2.0,
             offload: Offloaded::default(),
             prefetch: true,
             stage_layers: &[],
@@ -149,7 +152,7 @@ impl<'a> MemoryInputs<'a> {
     pub fn rank(&self, stage: u64) -> RankMemory {
         match self.implementation {
             Implementation::Textbook => self.textbook(stage),
-            Implementation::Megatron => self.megatron(stage),
+            Implementation::Megatron | Implementation::Xla => self.megatron(stage),
             Implementation::Pytorch | Implementation::HuggingFace => {
                 phases::peak(self, stage, self.states_of(stage))
             }
@@ -162,7 +165,7 @@ impl<'a> MemoryInputs<'a> {
             return Bytes::ZERO;
         }
         match self.implementation {
-            Implementation::Textbook | Implementation::Megatron => {
+            Implementation::Textbook | Implementation::Megatron | Implementation::Xla => {
                 self.layer_activations(kind.with_experts, recompute)
             }
             Implementation::Pytorch | Implementation::HuggingFace => {
@@ -174,7 +177,7 @@ impl<'a> MemoryInputs<'a> {
     /// What the final norm, the output layer and the loss keep of a micro-batch, beside the input of the norm.
     pub fn kept_by_head(&self) -> Bytes {
         let copies = match self.implementation {
-            Implementation::Textbook | Implementation::Megatron => 0.0,
+            Implementation::Textbook | Implementation::Megatron | Implementation::Xla => 0.0,
             Implementation::Pytorch | Implementation::HuggingFace => eager::output_copy(self),
         };
         let input = if self.shape.tuning.frozen_output { 0 } else { 2 * self.shape.hidden };

@@ -5,7 +5,7 @@ use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
 use stepcast_core::model::transformer::{Mlp, Target};
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding};
 
 impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
@@ -103,10 +103,10 @@ impl MemoryInputs<'_> {
             return Bytes::new(self.tokens() * (2 * h) as f64 / repeated);
         }
         // Inputs of two norms, of queries, keys and values, and of the MLP, as far as gradients of weights need them; masks.
-        let input = |targets: &[Target]| if shape.needs_input(targets) { 2 * h } else { 0 };
+        let input = |targets: &[Target]| if shape.needs_input(targets) { self.input * h as f64 } else { 0.0 };
         let inputs =
             input(&[Target::Q, Target::K, Target::V]) + input(&[Target::Gate, Target::Up, Target::Experts]);
-        let every = 4 * h + inputs + if self.dropout { 2 * h } else { 0 };
+        let every = (4 * h + if self.dropout { 2 * h } else { 0 }) as f64 + inputs;
         let (key, value) = shape.widths();
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
@@ -128,22 +128,25 @@ impl MemoryInputs<'_> {
             let divided = heads + core + 2 * width;
             return Bytes::new(self.tokens() * ((4 * h) as f64 / repeated + divided as f64 / t));
         }
-        let back = if shape.needs_input(&[Target::Down, Target::Experts]) { 2 } else { 0 };
+        let back = if shape.needs_input(&[Target::Down, Target::Experts]) { self.input } else { 0.0 };
         let mlp = |width: u64| match shape.mlp {
-            Mlp::Gelu => (2 + back) * width,
-            Mlp::Swiglu => (4 + back) * width,
+            Mlp::Gelu => (2.0 + back) * width as f64,
+            Mlp::Swiglu => (4.0 + back) * width as f64,
         };
+        // The output of attention in 16 bits, and in fewer as the input of the product behind it.
+        let again = if self.input < 2.0 { self.input * (shape.heads * value) as f64 } else { 0.0 };
+        let attended = (heads + core) as f64 + again;
         let (divided, routed) = match shape.experts.filter(|_| with_experts) {
             // The input of the MLP is kept, and nothing within it.
-            _ if recompute == Recompute::Mlp => (heads + core, 0),
+            _ if recompute == Recompute::Mlp => (attended, 0.0),
             Some(experts) => {
-                let routed = experts.active * (4 * h + mlp(experts.width)) + 8 * experts.count;
-                (heads + core + mlp(experts.shared_width), routed)
+                let visit = (self.input + 2.0) * h as f64 + mlp(experts.width);
+                let routed = experts.active as f64 * visit + (8 * experts.count) as f64;
+                (attended + mlp(experts.shared_width), routed)
             }
-            None => (heads + core + mlp(shape.mlp_width), 0),
+            None => (attended + mlp(shape.mlp_width), 0.0),
         };
-        let routed = routed as f64 * self.expert_skew;
-        Bytes::new(self.tokens() * ((every as f64 + routed) / repeated + divided as f64 / t))
+        Bytes::new(self.tokens() * ((every + routed * self.expert_skew) / repeated + divided / t))
     }
 
     /// Full set of the largest layer of a stage.
@@ -179,16 +182,17 @@ impl MemoryInputs<'_> {
     pub(super) fn head_of(&self, inputs: f64) -> Bytes {
         let inputs = inputs / self.split.token_ranks() as f64;
         let [kept, _] = self.logit;
+        // Of every token that a position predicts.
+        let passes = (1 + self.shape.multi_token) as f64;
         let logits = kept * self.shape.vocabulary as f64 / self.split.tensor as f64;
         let m = self.micro_batches;
         let count = match self.schedule {
             ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m,
-            ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv => {
-                m.min(self.split.pipeline)
-            }
-            ScheduleKind::OneFOneB | ScheduleKind::Interleaved => 1,
+            ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble => m.min(self.split.pipeline),
+            // The last virtual stage goes backward at once, gradients of weights included.
+            ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::Zbv => 1,
         };
-        Bytes::new(count as f64 * self.tokens() * (inputs + logits))
+        Bytes::new(count as f64 * passes * self.tokens() * (inputs + logits))
     }
 
     /// Sharded weights: 16-bit weights of the unit in use and of the one fetched ahead, a unit being a layer; in the
@@ -205,6 +209,17 @@ impl MemoryInputs<'_> {
             return Bytes::new(weights + ((own_dense + own_expert) * sums) as f64 + trained * 2.0);
         }
         let gathered = 1.0 + f64::from(u8::from(self.prefetch));
+        if self.implementation == Implementation::Xla {
+            return Bytes::new(self.largest_product() * (gathered * width + 2.0));
+        }
         Bytes::new(unit * gathered * width + trained * (2.0 + 4.0))
+    }
+
+    /// Weights of the largest product of a layer, with all experts of a rank.
+    fn largest_product(&self) -> f64 {
+        let shape = self.shape;
+        let experts = shape.experts.map_or(0, |own| own.count / self.split.expert * own.width);
+        let widest = shape.mlp_width.max(shape.heads * shape.head_width) / self.split.tensor;
+        (shape.hidden * widest.max(experts)) as f64
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{near, number, of_kind, shape, truth, word};
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
+use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Mask, Recompute};
 
@@ -161,4 +162,14 @@ fn windows_count_in_their_layers() {
         sum.plus(&LayerFlops::new(&gemma, false, gemma.window_of(index), work), 1)
     });
     assert_eq!(all, one_by_one);
+}
+
+/// A module for a second token passes the output layer once more, and joins two vectors of the hidden width.
+#[test]
+fn further_tokens_have_logits_and_a_projection() {
+    let one = Transformer::llama(4, 512, [8, 8], 2048, 32000, 1024);
+    let two = Transformer { multi_token: 1, ..one };
+    let work = Work { sequence: 1024, batch: 2, mask: Mask::Causal };
+    let [single, double] = [one, two].map(|shape| flops::logits(&shape, work));
+    assert_eq!(double, 2 * single + 2 * 2048 * 512 * 1024);
 }

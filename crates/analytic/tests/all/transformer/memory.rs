@@ -227,3 +227,39 @@ fn given_stages_hold_the_given_layers() {
         (0..4).map(|stage| held.stage_parameters(stage)).map(|(dense, expert)| dense + expert).sum();
     assert_eq!(all, shape.parameters());
 }
+
+/// Inputs of products in 8 bits: those of queries, keys and values, of both products of the MLP, and once more the output of
+/// attention, which attention itself keeps in 16.
+#[test]
+fn inputs_of_products_are_kept_in_their_format() {
+    let shape = Transformer { sequence: 4096, ..Transformer::llama(2, 4096, [32, 8], 14336, 1000, 4096) };
+    let held = MemoryInputs::plain(&shape, Implementation::Megatron);
+    let [wide, narrow] = [2.0, 1.0]
+        .map(|input| MemoryInputs { input, ..held }.layer_activations(false, Recompute::None).get());
+    let saved = 4096.0 * (2.0 * 4096.0 + 14336.0 - 4096.0);
+    assert!((wide - narrow - saved).abs() < 1e-6, "{wide} {narrow} {saved}");
+}
+
+/// XLA gathers one matrix and the next, and holds the gradient of one; PyTorch layers. The stage with the first and last layers of
+/// `zbv` has the logits of one micro-batch.
+#[test]
+fn gathered_weights_and_logits_are_those_in_use() {
+    let shape = Transformer::llama(4, 1024, [8, 8], 4096, 32000, 1024);
+    let split = Split { data: 8, ..Split::WHOLE };
+    let held = |implementation| MemoryInputs {
+        split,
+        sharding: Sharding::Zero3,
+        ..MemoryInputs::plain(&shape, implementation)
+    };
+    let matrix = 1024.0 * 4096.0 * (2.0 * 2.0 + 2.0);
+    assert!((held(Implementation::Xla).rank(0).unsharded.get() - matrix).abs() < 1e-6);
+    assert!(held(Implementation::Megatron).rank(0).unsharded.get() > 2.0 * matrix);
+    let schedule = |schedule, pipeline, chunks| MemoryInputs {
+        split: Split { pipeline, chunks, ..Split::WHOLE },
+        micro_batches: 8,
+        schedule,
+        ..MemoryInputs::plain(&shape, Implementation::Textbook)
+    };
+    let folded = schedule(ScheduleKind::Zbv, 2, 2).rank(0).head;
+    assert_eq!(folded, schedule(ScheduleKind::OneFOneB, 2, 1).rank(1).head);
+}

@@ -14,9 +14,26 @@ impl Transformer {
     /// The layers, one sample being a sequence.
     pub fn layout(&self, mut builder: Builder) -> Result<Model, ShapeError> {
         let b = &mut builder;
-        let mut x = self.embed(b)?;
+        let embedded = self.embed(b)?;
+        let mut x = embedded;
         for index in 0..self.layers {
+            let predicts = index + self.multi_token >= self.layers;
+            if predicts {
+                let name = format!("layers.{index}.join");
+                let join = |b: &mut Builder, what: &str, from| {
+                    let x = self.normalise(b, &format!("{name}.{what}.norm"), self.hidden, from)?;
+                    let half = Op::Linear { out: self.hidden, bias: false, tied: false };
+                    b.add(format!("{name}.{what}"), half, &[x])
+                };
+                let halves = [join(b, "states", x)?, join(b, "token", embedded)?];
+                x = b.add(format!("{name}.add"), Op::Add, &halves)?;
+            }
             x = self.layer(b, index, x)?;
+            if predicts {
+                let states = self.normalise(b, &format!("layers.{index}.output.norm"), self.hidden, x)?;
+                let output = Op::Linear { out: self.vocabulary, bias: false, tied: true };
+                b.add(format!("layers.{index}.output"), output, &[states])?;
+            }
         }
         if self.final_norm {
             x = self.normalise(b, "norm", self.hidden, x)?;

@@ -74,6 +74,9 @@ pub struct Transformer {
     pub window_every: u64,
     /// The last layer of this period has no window (Gemma 3); 0 if that is no rule.
     pub global_every: u64,
+    /// The last layers that predict further tokens: each joins the states before it with the embedding of the token that they
+    /// predict, and has the output layer for its own (multi-token prediction, DeepSeek-V3 section 2.2).
+    pub multi_token: u64,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
     /// Multi-head latent attention (DeepSeek).
@@ -228,6 +231,7 @@ impl Transformer {
             window: None,
             window_every: 1,
             global_every: 0,
+            multi_token: 0,
             experts: None,
             mla: None,
             tuning: Tuning::default(),

@@ -154,7 +154,13 @@ impl Transformer {
             true => (self.hidden * self.hidden + self.hidden + self.norm_parameters(), self.vocabulary),
             false => (0, 0),
         };
-        Parameters { tensor: matrix + bias, every: dense, ..Parameters::NONE }
+        // A projection of states and embedding, and norms of both and of the module's own states.
+        let joined = 2 * self.hidden * self.hidden;
+        Parameters {
+            tensor: matrix + bias + self.multi_token * joined,
+            every: dense + self.multi_token * 3 * self.norm_parameters(),
+            ..Parameters::NONE
+        }
     }
 
     /// The parts of a layer, with experts or without, in the order of computation; none of them is empty.

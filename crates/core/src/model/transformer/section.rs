@@ -63,6 +63,9 @@ document_keys! {
         window_every: u64, "integer", "`1`";
         /// Every n-th layer has no window (Gemma 3: 6).
         global_every: u64, "integer", "`0`";
+        /// The last layers that predict further tokens, each with a projection and a pass through the output layer (DeepSeek-V3: one
+        /// more layer, and 1).
+        multi_token: u64, "integer", "`0`";
         /// Experts in place of the MLP, see below.
         experts: ExpertsSection, "table", "none";
         /// Latent attention (DeepSeek), see below.
@@ -122,7 +125,7 @@ macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(
             layers hidden heads vocabulary sequence mlp modules norm sandwich final_norm bias qk_norm positions token_types
-            embedding_norm tied head_transform causal window_every global_every
+            embedding_norm tied head_transform causal window_every global_every multi_token
         )
     };
 }
@@ -224,6 +227,7 @@ impl Transformer {
             ("window", self.window.unwrap_or(1), 1, u64::MAX),
             ("window-every", self.window_every, 1, u64::MAX),
             ("global-every", self.global_every, 0, most::LAYERS),
+            ("multi-token", self.multi_token, 0, self.layers.saturating_sub(1)),
         ];
         if let Some(experts) = self.experts {
             bounds.extend([

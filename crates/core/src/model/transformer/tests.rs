@@ -270,3 +270,20 @@ fn configurations_say_what_is_wrong() {
     let none = r#"{"model_type": "gpt2", "n_embd": 12, "n_head": 3, "n_layer": 0, "vocab_size": 5}"#;
     assert_eq!(wrong(none), "layers: must be between 1 and 2000, but is 0");
 }
+
+/// DeepSeek-V3 with its module for a second token: a layer with experts, a projection and three norms more, in both counts.
+#[test]
+fn modules_for_further_tokens_add_a_layer_a_projection_and_norms() {
+    let main = zoo::transformer("deepseek-v3").unwrap();
+    let shape = Transformer { layers: main.layers + 1, multi_token: 1, ..main };
+    let h = main.hidden;
+    let module = main.layer_parameters(true).total() + 2 * h * h + 3 * h;
+    assert_eq!(shape.parameters(), main.parameters() + module);
+    let laid_out = |shape: Transformer| shape.layout(Builder::new("deepseek-v3", "test")).unwrap();
+    assert_eq!(laid_out(shape).parameters(), shape.parameters());
+    shape.check().unwrap();
+    assert_eq!(
+        Transformer { multi_token: 62, ..shape }.check().unwrap_err().to_string().split(':').next(),
+        Some("multi-token")
+    );
+}

@@ -11,7 +11,7 @@ use super::{ClusterSection, ModelSource, Scenario, ScenarioFile, SharingRule, un
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Given, NameOr};
-use crate::machine::{Cluster, Network, NetworkSection, ServerSoftware, Transport};
+use crate::machine::{Cluster, Generation, Network, NetworkSection, ServerSoftware, Transport};
 use crate::precision::Precision;
 use crate::prior::Priors;
 use crate::profile::Profile;
@@ -71,6 +71,8 @@ impl ScenarioFile {
             let hugging_face = matches!(source, ModelSource::Config { .. })
                 && matches!(plan.overlap, Some(OverlapPreset::Fsdp2 | OverlapPreset::Deepspeed));
             plan.implementation = plan.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
+            let xla = cluster.groups.iter().all(|group| group.device.generation == Some(Generation::Tpu));
+            plan.implementation = plan.implementation.or(xla.then_some(Implementation::Xla));
             self.strategy.precision = self.strategy.precision.or(Some(usual_precision(&cluster)));
         }
         if self.as_published {

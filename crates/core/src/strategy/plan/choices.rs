@@ -230,6 +230,8 @@ choice! {
         Fp8Block = "fp8-block",
         /// 8 bits, one scale for 32 numbers, in hardware (Blackwell, CDNA 4).
         Mxfp8 = "mxfp8",
+        /// Integers of 8 bits, one scale a row or column (AQT of MaxText on TPUs); at the device's 8-bit rate.
+        Int8 = "int8",
         /// 4 bits, one scale for 16 numbers and one a tensor, in hardware (Blackwell).
         Nvfp4 = "nvfp4",
         /// 4 bits, one scale for 32 numbers, in hardware.
@@ -242,7 +244,9 @@ impl Recipe {
     pub const fn bits(self) -> Option<u32> {
         match self {
             Self::None => None,
-            Self::Fp8Delayed | Self::Fp8 | Self::Fp8Row | Self::Fp8Block | Self::Mxfp8 => Some(8),
+            Self::Fp8Delayed | Self::Fp8 | Self::Fp8Row | Self::Fp8Block | Self::Mxfp8 | Self::Int8 => {
+                Some(8)
+            }
             Self::Nvfp4 | Self::Mxfp4 => Some(4),
         }
     }
@@ -383,6 +387,8 @@ choice! {
         Textbook = "textbook",
         /// Megatron-LM with Transformer Engine: the same tensors, and what the loss and a backward pass need meanwhile.
         Megatron = "megatron",
+        /// XLA, as MaxText uses it: the same, but sharded weights are gathered product by product.
+        Xla = "xla",
         /// PyTorch, operation by operation.
         Pytorch = "pytorch",
         /// Models of Hugging Face transformers under PyTorch: norms as separate operations in 32 bits, copies of heads.
@@ -398,7 +404,7 @@ impl Implementation {
     pub const fn logit(self) -> [f64; 2] {
         match self {
             Self::Textbook => [4.0, 0.0],
-            Self::Megatron => [4.0, 6.0],
+            Self::Megatron | Self::Xla => [4.0, 6.0],
             Self::Pytorch | Self::HuggingFace => [4.0, 8.0],
         }
     }

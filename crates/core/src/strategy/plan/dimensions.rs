@@ -199,7 +199,7 @@ macro_rules! plan_dimensions {
                     names(Megatron, "--attention-backend", &[("unfused", "unfused"), ("flash", "flash"), ("fused", "cudnn"), ("auto", "")])
                 };
             /// Number format of the layers' products, by recipe: `"none"`, `"fp8-delayed"`, `"fp8"` (one scale a tensor from its
-            /// largest value now), `"fp8-row"`, `"fp8-block"` (DeepSeek-V3), `"mxfp8"`, `"nvfp4"` or `"mxfp4"`; the output
+            /// largest value now), `"fp8-row"`, `"fp8-block"` (DeepSeek-V3), `"mxfp8"`, `"int8"`, `"nvfp4"` or `"mxfp4"`; the output
             /// layer's and attention's are not in it.
             recipe: Recipe => Recipe, default(Recipe::None), Check::Any,
                 launch {
@@ -242,8 +242,8 @@ macro_rules! plan_dimensions {
             /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
             /// are needed.
             mask: Mask => Mask, default(Mask::Causal), Check::Any;
-            /// Whose kernels compute a layer: `"textbook"`, `"megatron"`, `"pytorch"` or `"hugging-face"`.
-            implementation: Implementation => Implementation, optional("`\"hugging-face\"` for a `config` with `overlap` of `\"fsdp2\"` or `\"deepspeed\"`, `\"pytorch\"` with `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any;
+            /// Whose kernels compute a layer: `"textbook"`, `"megatron"`, `"xla"`, `"pytorch"` or `"hugging-face"`.
+            implementation: Implementation => Implementation, optional("`\"hugging-face\"` for a `config` with `overlap` of `\"fsdp2\"` or `\"deepspeed\"`, `\"pytorch\"` with `\"torchtitan\"` or `\"fsdp2\"`, `\"xla\"` on TPUs, else `\"megatron\"`"), Check::Any;
             /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
             /// layer.
             loss: Loss => Loss, optional("bytes as `implementation` has them, time as `compiled` says"), Check::Any,

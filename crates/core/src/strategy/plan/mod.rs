@@ -257,17 +257,26 @@ impl Plan {
     pub fn dispatcher_kind(&self) -> Dispatcher {
         self.dispatcher.unwrap_or(match self.implemented_by() {
             Implementation::Pytorch | Implementation::HuggingFace => Dispatcher::AllToAll,
-            Implementation::Textbook | Implementation::Megatron => Dispatcher::Flex,
+            Implementation::Textbook | Implementation::Megatron | Implementation::Xla => Dispatcher::Flex,
         })
     }
 
     pub fn attention_kind(&self) -> Attention {
         self.attention.unwrap_or(match self.implemented_by() {
             Implementation::Pytorch => Attention::Flash,
-            Implementation::Textbook | Implementation::Megatron | Implementation::HuggingFace => {
-                Attention::Cudnn
-            }
+            Implementation::Textbook
+            | Implementation::Megatron
+            | Implementation::Xla
+            | Implementation::HuggingFace => Attention::Cudnn,
         })
+    }
+
+    /// Bytes of a number of a product's input as it is kept: Transformer Engine keeps what the product reads.
+    pub fn kept_input(&self) -> f64 {
+        match (self.implemented_by(), self.recipe.bits()) {
+            (Implementation::Megatron, Some(bits)) => f64::from(bits) / 8.0,
+            _ => 2.0,
+        }
     }
 
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.

@@ -298,7 +298,7 @@ pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, Valid
         let plain =
             given.parse::<f64>().is_ok() || given == "true" || given == "false" || given.starts_with('[');
         let value = match (key, plain) {
-            ("recompute", _) => format!("[\"{given}\"]"),
+            ("recompute" | "offload", _) => format!("[\"{given}\"]"),
             (_, true) => given.to_owned(),
             (_, false) => format!("\"{given}\""),
         };
