@@ -25,7 +25,6 @@ macro_rules! choice {
         plain!(Vec<$type>, "list of strings");
 
         impl $type {
-            /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
         }
 
@@ -209,7 +208,6 @@ choice! {
 }
 
 impl Attention {
-    /// Whether scores are written to memory.
     pub const fn keeps_scores(self) -> bool {
         matches!(self, Self::Unfused)
     }
@@ -409,7 +407,6 @@ impl Implementation {
         }
     }
 
-    /// Whether PyTorch computes operation by operation.
     pub const fn is_eager(self) -> bool {
         matches!(self, Self::Pytorch | Self::HuggingFace)
     }
