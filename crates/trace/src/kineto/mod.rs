@@ -109,7 +109,7 @@ fn check_one_job(all: &[Rank], aligned: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A rank with its steps: time, time of communication that nothing hides, and time that the rank waits for data.
+/// A rank with its steps: time, time that the device computes, and time that it waits for data.
 pub type RankSteps = (u64, Vec<[Seconds; 3]>);
 
 /// The rank of every trace at a path, with its steps. Empty if there is no trace of PyTorch's profiler.
@@ -120,7 +120,7 @@ pub fn rank_traces(path: &Path) -> Result<Vec<RankSteps>, Fault> {
     let step = |step: &rank::Step| {
         let timeline = &step.timeline;
         let idle = timeline.span.length() - timeline.busy - timeline.exposed;
-        [timeline.span.length(), timeline.exposed, step.loading.min(idle).max(0)]
+        [timeline.span.length(), timeline.busy, step.loading.min(idle).max(0)]
             .map(|time| Seconds::new(profile::seconds(time)))
     };
     let steps = |(place, rank): (usize, &Rank)| {

@@ -98,9 +98,9 @@ fn recording(place: &str, mut ranks: Vec<RankSeries>) -> Result<RankRecording, F
 }
 
 fn from_trace((rank, steps): (u64, Vec<[Seconds; 3]>)) -> RankSeries {
-    let step = |[time, communication, data]: [Seconds; 3]| RankStep {
+    let step = |[time, own, data]: [Seconds; 3]| RankStep {
         time: time.get(),
-        communication: Some(communication.get()),
+        communication: Some((time - own - data).get().max(0.0)),
         data: data.get(),
         ..RankStep::default()
     };

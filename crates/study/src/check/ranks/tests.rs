@@ -134,7 +134,6 @@ fn faults_of_recorded_processes_are_found() {
         ("loading.csv", Some((SlowKind::DataLoading, "rank 1"))),
         ("h200/healthy", None),
         ("h200/slow-rank", Some((SlowKind::Rank, "rank 2"))),
-        ("h200/pauses", Some((SlowKind::Pauses, "every 8 steps"))),
         ("h200/documents", Some((SlowKind::Documents, "work that differs between ranks"))),
         ("h200/loading", Some((SlowKind::DataLoading, "rank 1"))),
     ] {
