@@ -323,8 +323,10 @@ fn plans_take_the_same_by_the_closed_form_and_the_engine() {
         let steps = |changes: &[&str]| {
             let mut scenario = scenario(&file, changes);
             if changes.contains(&APART) {
+                let device = scenario.cluster.groups[0].device.clone();
                 for group in &mut scenario.cluster.groups {
                     group.speed = 1.0;
+                    group.device = device.clone();
                 }
             }
             let closed = step(&methods::find("transformer").unwrap().predict(&scenario).unwrap());

@@ -186,7 +186,7 @@ fn recipes_need_a_rate() {
     let text = "[model]\nzoo = \"llama3-8b\"\n[[cluster.workers]]\ncount = 8\ndevice = \"a100-sxm4-80gb\"\n[strategy.plan]\n\
                 sharding = \"zero-3\"\nrecipe = \"fp8\"\n";
     let fault = Transformer.applies(&Document::new("test", text).scenario(&[]).unwrap()).unwrap_err();
-    assert!(fault.reason.contains("no 8-bit floating-point rate of the NVIDIA A100"), "{fault:?}");
+    assert!(fault.reason.contains("no 8-bit rate of the NVIDIA A100"), "{fault:?}");
     let text = text.replace("\"a100-sxm4-80gb\"", "{ base = \"h100-sxm5\", efficiency = 0.5 }");
     let fault = Transformer.applies(&Document::new("test", &text).scenario(&[]).unwrap()).unwrap_err();
     assert!(fault.reason.contains("at one given rate"), "{fault:?}");

@@ -134,7 +134,7 @@ macro_rules! plan_dimensions {
                 };
             /// Micro-batches of replicas on two kinds of workers: `"equal"`, or `"proportional"` to what makes them end together. That needs
             /// no pipeline, and `"none"`, `"zero-1"` or groups of `"hsdp"` within a kind.
-            shares: Shares => Shares, optional("`\"equal\"`; `stepcast plan` takes `\"proportional\"`"), Check::Any,
+            shares: Shares => Shares, optional("`\"equal\"`; a search over plans takes `\"proportional\"`"), Check::Any,
                 listed { Shares, "Shares of the batch to try, where two kinds of workers differ.", words("", "{} shares of the batch") },
                 launch {
                     refused(Megatron, "unequal shares of the batch"),

@@ -203,7 +203,8 @@ fn proportional_shares_end_together() {
         assert!(gain > 0.55 && gain < most, "{sharding} {overlap}: {gain}");
         let groups = Transformer.predict(&proportional).unwrap().groups;
         assert_eq!(groups.iter().map(|group| u64::from(group.batch) * 16).sum::<u64>(), 1024);
-        assert!(groups[0].batch > 2 * groups[1].batch, "{groups:?}");
+        let ratio = f64::from(groups[0].batch) / f64::from(groups[1].batch);
+        assert!(ratio > if sharding == "hsdp" { 1.2 } else { 2.0 }, "{sharding} {overlap}: {groups:?}");
     }
 }
 

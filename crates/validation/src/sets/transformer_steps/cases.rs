@@ -298,8 +298,8 @@ pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, Valid
         let plain =
             given.parse::<f64>().is_ok() || given == "true" || given == "false" || given.starts_with('[');
         let value = match (key, plain) {
-            ("recompute" | "offload", _) => format!("[\"{given}\"]"),
             (_, true) => given.to_owned(),
+            ("recompute" | "offload", false) => format!("[\"{given}\"]"),
             (_, false) => format!("\"{given}\""),
         };
         let (table, key) = key.strip_prefix('/').map_or((1, key), |key| (0, key));
