@@ -284,7 +284,9 @@ impl Plan {
         let [kept, meanwhile] = self.loss.unwrap_or(Loss::Eager).logit(self.implemented_by(), shape);
         match self.logit_bytes {
             // Autocast computes the loss of encoders in 32 bits.
-            None if kept == 2.0 && self.loss.is_none() && self.states == States::Fp32 => [4.0, 6.0],
+            None if (kept - 2.0).abs() < 1e-9 && self.loss.is_none() && self.states == States::Fp32 => {
+                [4.0, 6.0]
+            }
             Some(most) => [kept.min(most as f64), (most as f64 - kept).max(0.0)],
             None => [kept, meanwhile],
         }
