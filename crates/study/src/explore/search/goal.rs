@@ -151,9 +151,15 @@ impl Constraint {
                 Err(error) => return refuse(error.reason, error.remedy),
             }
         } else {
-            match bound.parse::<f64>() {
-                Ok(number) => number,
-                Err(_) => return refuse(format!("\"{bound}\" is no number"), like),
+            let (number, unit) = bound.split_once(' ').unwrap_or((bound, ""));
+            let has_unit = match figure {
+                Figure::Throughput => ["", "samples/s", "images/s", "img/s"].contains(&unit),
+                Figure::Budget => unit.chars().all(|letter| letter.is_ascii_uppercase()),
+                _ => unit.is_empty(),
+            };
+            match number.parse::<f64>().ok().filter(|_| has_unit) {
+                Some(number) => number,
+                None => return refuse(format!("\"{bound}\" is no number"), like),
             }
         };
         if !(value.is_finite() && value >= 0.0) {
@@ -361,6 +367,8 @@ mod tests {
         assert!((bound("deadline<=2h").bound - 7200.0).abs() < 1e-9);
         assert!((bound("iteration <= 50 ms").bound - 0.05).abs() < 1e-12);
         assert!(bound("throughput>=100").at_least);
+        assert!((bound("throughput > 100 img/s").bound - 100.0).abs() < 1e-9);
+        assert!((bound("budget<50 USD").bound - 50.0).abs() < 1e-9);
         assert_eq!((bound("memory").figure, bound("memory").bound), (Figure::Memory, 0.0));
         assert_eq!((bound("any-memory").figure, bound("any-memory").bound), (Figure::Memory, 1.0));
         let reason = |text: &str| Constraint::parse(text).unwrap_err().reason;
@@ -368,6 +376,7 @@ mod tests {
         assert!(reason("deadline<=2").contains("no unit"));
         assert!(reason("minibatch").contains("no bound"));
         assert!(reason("minibatch<=many").contains("no number"));
+        assert!(reason("minibatch<=8 USD").contains("no number"));
         assert!(reason("minibatch<=-1").contains("zero or more"));
         assert!(reason("colour<=1").contains("cannot be bounded"));
         assert!(reason("memory<=1").contains("by the devices"));

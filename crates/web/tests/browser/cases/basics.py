@@ -10,7 +10,7 @@ def test_the_quick_start_is_answered(page):
     assert page.title().startswith("vgg16 on 2 × NVIDIA Quadro RTX 4000"), page.title()
     assert "bottleneck" in page.inner_text(".sentence")
     assert page.locator("#answer figure svg").count() >= 2
-    assert "3.2" in figure(page, "step time")
+    assert "3.3" in figure(page, "step time")
     picture(page, "desktop-light")
 
 
