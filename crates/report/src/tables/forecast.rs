@@ -10,7 +10,7 @@ use crate::table::{Table, bar};
 use stepcast_core::prediction::{Communication, Part, Prediction, Spread, Updating, Verdict};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_study::{CriticalPath, Forecast, Share, Training, WhatIf};
+use stepcast_study::{CriticalPath, Forecast, Share, Training};
 
 /// All tables that have rows, except the headline figures; what the step consists of comes first.
 pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
@@ -35,7 +35,7 @@ pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
     for table in &mut tables {
         table.folded = true;
     }
-    tables.push(what_if(prediction.method, &forecast.advice.what_if));
+    tables.push(what_if(forecast));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -180,17 +180,19 @@ fn machine(scenario: &Scenario, index: usize) -> String {
 }
 
 /// Changes and their gains; where the method of the forecast does not model a change, both are predicted by another.
-fn what_if(method: &str, changes: &[WhatIf]) -> Table {
+fn what_if(forecast: &Forecast) -> Table {
     let mut table = Table::new("What would help", ["change", "#step time", "#throughput", "#gain"]);
+    let (step, rate) = as_sure_as(forecast);
+    let changes = &forecast.advice.what_if;
     for change in changes {
         table.row([
             name(&change.change),
-            change.iteration.human(),
-            grouped(change.throughput.human()),
+            step(change.iteration),
+            rate(change.throughput),
             sentences::gain(change.gain),
         ]);
     }
-    table.note = sentences::compared_elsewhere(method, changes).unwrap_or_default();
+    table.note = sentences::compared_elsewhere(forecast.prediction.method, changes).unwrap_or_default();
     table
 }
 

@@ -50,6 +50,7 @@ def test_dragging_moves_the_picture_at_once(page):
     page.wait_for_timeout(400)
     # No answer of the server is needed for it.
     page.route("**/api/v1/timeline", lambda route: None)
+    page.locator("#lanes").scroll_into_view_if_needed()
     box = page.locator("#lanes").bounding_box()
     page.mouse.move(box["x"] + 600, box["y"] + 60)
     page.mouse.down()
