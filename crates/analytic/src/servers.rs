@@ -149,7 +149,7 @@ pub fn byteps_rate(
     port * (1.0 + (port.get() / flows.get()).powf(NORM)).powf(-1.0 / NORM)
 }
 
-/// Factor by which a computing device of this kind slows down among this many workers: stragglers.
+/// Slowdown of a computing device of this kind among this many workers: stragglers.
 pub fn losses(priors: &prior::Servers, kind: DeviceKind, workers: u64) -> f64 {
     let loss = match kind {
         DeviceKind::Cpu => priors.loss_per_doubling_cpu,

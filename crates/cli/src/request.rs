@@ -190,7 +190,7 @@ impl ScenarioFlags {
     }
 }
 
-/// What a forecast is asked about, by which method, and how long it simulates.
+/// The scenario of a forecast, its method, and how long it simulates.
 #[derive(Debug, Args)]
 pub(crate) struct ForecastFlags {
     #[command(flatten)]

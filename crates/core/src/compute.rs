@@ -27,7 +27,7 @@ pub const ASSUMED: &str = "assumed-efficiency";
 /// Code of the warning that a fit is extrapolated.
 pub const EXTRAPOLATED: &str = "extrapolated";
 
-/// Factor by which an assumed share may be off in either direction: from 0.2 to 1.25 of the peak rate. Measured
+/// Largest error of an assumed share, as a factor in either direction: from 0.2 to 1.25 of the peak rate. Measured
 /// shares range from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an
 /// RTX 4000, with fast convolutions counted in full).
 pub const ASSUMED_EFFICIENCY_FACTOR: f64 = 2.5;

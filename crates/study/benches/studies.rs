@@ -267,7 +267,7 @@ fn a_million_threads(bencher: Bencher<'_, '_>, threads: usize) {
     find(bencher, &axes, threads);
 }
 
-/// 1,000 × 1,000 × 1,000 configurations, of which most are never looked at.
+/// 1,000 × 1,000 × 1,000 configurations; most of them are never predicted.
 #[divan::bench(sample_count = 1, sample_size = 1)]
 fn a_billion_by_branch_and_bound(bencher: Bencher<'_, '_>) {
     let axes = ["cluster.workers.0.count=1..1000", "cluster.workers.1.count=0..999", "batch=1..1000"];

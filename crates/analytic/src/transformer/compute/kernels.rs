@@ -162,7 +162,7 @@ impl Parts {
 const MISALIGNED: [f64; 2] = [3.1, 6.0];
 
 impl Parts {
-    /// Factor by which the output layer is slower for a vocabulary that is no multiple of eight.
+    /// Slowdown of the output layer for a vocabulary that is no multiple of eight.
     pub(super) fn misaligned(&self, vocabulary: f64) -> f64 {
         match vocabulary % 8.0 {
             _ if !self.is_new || self.software.fused => 1.0,

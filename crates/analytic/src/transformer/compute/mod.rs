@@ -138,7 +138,7 @@ pub struct Parts {
     multiprocessors: f64,
     /// Peak rate of a multiprocessor against that of an H200's, which computes as many exponentials in a cycle.
     pace: f64,
-    /// Factor by which everything on the device and the host is slower than assumed.
+    /// Slowdown of everything on the device and the host against what is assumed.
     slowness: f64,
     software: Software,
     constants: Transformers,
@@ -206,17 +206,17 @@ impl Parts {
         }
     }
 
-    /// Start and tail of so many kernels.
+    /// Start and tail of this many kernels.
     pub fn starting(&self, kernels: f64) -> Seconds {
         self.constants.kernel * kernels
     }
 
-    /// Time of kernels such as norms, sums and activations that move so many bytes.
+    /// Time of kernels such as norms, sums and activations that move this many bytes.
     pub fn passing_of(&self, moved: Bytes, kernels: f64) -> Seconds {
         moved / self.pass + self.starting(kernels)
     }
 
-    /// Time of kernels such as long copies and losses that move so many bytes.
+    /// Time of kernels such as long copies and losses that move this many bytes.
     pub fn copying(&self, moved: Bytes, kernels: f64) -> Seconds {
         moved / self.stream + self.starting(kernels)
     }

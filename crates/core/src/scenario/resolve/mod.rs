@@ -15,7 +15,7 @@ use crate::machine::{Cluster, Generation, Network, NetworkSection, ServerSoftwar
 use crate::precision::Precision;
 use crate::prior::Priors;
 use crate::profile::Profile;
-use crate::quantity::{BitsPerSec, Seconds};
+use crate::quantity::{BytesPerSec, Seconds};
 use crate::strategy::{
     Architecture, BufferReading, FusionRule, Implementation, OverlapPreset, Strategy, StrategySection,
     Synchronisation,
@@ -112,7 +112,7 @@ impl ScenarioFile {
 fn as_recorded(bytes: f64) -> NameOr<NetworkSection> {
     NameOr::Table(Box::new(NetworkSection {
         name: Some("link as recorded".to_owned()),
-        bandwidth: Some(Uncertain::exactly(BitsPerSec::new(8.0 * bytes))),
+        bandwidth: Some(Uncertain::exactly(BytesPerSec::new(bytes).to_bits_per_sec())),
         transport: Some(Transport::Ideal),
         ..NetworkSection::default()
     }))

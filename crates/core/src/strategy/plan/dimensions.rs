@@ -100,7 +100,7 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "expert parallelism by its file"),
                     refused(Fsdp, "expert parallelism")
                 };
-            /// Visits of the busiest expert rank against the mean, by which its computing, traffic and memory grow.
+            /// Visits of the busiest expert rank against the mean; its computing, traffic and memory grow in proportion.
             expert_skew: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2");
             /// How tokens reach their experts: `"allgather"`, `"alltoall"` (a copy for each expert) or `"flex"` (a copy for each
             /// machine, as DeepEP and HybridEP send it).
