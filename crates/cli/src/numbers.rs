@@ -89,24 +89,6 @@ impl FromStr for Memory {
     }
 }
 
-/// A large number as people write it: "300e9", "300B", "1.5T tokens", "50 USD".
-pub(crate) fn amount(text: &str) -> Result<f64, String> {
-    let wrong = || format!("\"{text}\" is no amount; write 300e9 or 300B");
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.eE_".contains(c))).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let number: f64 = number.replace('_', "").parse().map_err(|_| wrong())?;
-    let scale = match unit.split_whitespace().next().unwrap_or_default() {
-        "k" | "K" => 1e3,
-        "M" => 1e6,
-        "B" | "G" => 1e9,
-        "T" => 1e12,
-        "" | "tokens" | "USD" | "EUR" | "$" => 1.0,
-        _ => return Err(wrong()),
-    };
-    Some(number * scale).filter(|amount| amount.is_finite() && *amount > 0.0).ok_or_else(wrong)
-}
-
 /// A share written in percent: "5" or "5 %" is 0.05.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end();
@@ -176,23 +158,6 @@ mod tests {
         assert_eq!("sequence=128".parse(), Ok(Size("sequence".to_owned(), 128)));
         for text in ["", "128", "=128", "sequence", "sequence=", "sequence=0", "sequence=-1", "sequence=x"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn amounts_are_written_in_several_ways() {
-        for (text, value) in [
-            ("300e9", 3e11),
-            ("300B", 3e11),
-            ("1.5T tokens", 1.5e12),
-            ("50 USD", 50.0),
-            ("50M", 5e7),
-            ("1_000", 1e3),
-        ] {
-            assert_eq!(amount(text), Ok(value), "{text}");
-        }
-        for wrong in ["", "x", "B", "5 apples", "-1", "0", "1e999"] {
-            assert!(amount(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -146,7 +146,7 @@ pub fn memory(forecast: &Forecast) -> Option<String> {
     let memory = &forecast.prediction.transformer.as_ref()?.memory;
     let (least, most, capacity) = (memory.least.human(), memory.most.human(), memory.capacity.human());
     let more = match forecast.fits_with {
-        None => String::new(),
+        None => " No usual plan fits on any number of such workers: shorter sequences or adapters need less memory.".to_owned(),
         Some(workers) if u64::from(workers) == forecast.prediction.workers => {
             " Another plan fits on these workers.".to_owned()
         }

@@ -132,10 +132,25 @@ impl Run<'_> {
 
     /// The last pass of a virtual stage that computes gradients.
     pub(super) fn last_pass(&self, own: &OwnPlace, places: &[Pass], ends: &Ends) -> EndPass {
-        let pass = &places[own.place];
-        let spent =
-            if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward };
-        self.end_pass(own, spent, ends.last[own.place])
+        self.end_pass(own, self.last_of(&places[own.place]), ends.last[own.place])
+    }
+
+    /// How long the last passes of every stage's virtual stages take in all.
+    pub fn last_passes(&self) -> Vec<f64> {
+        let places = self.places();
+        let time = |own: &OwnPlace| {
+            let pass = match self.plan.pipeline {
+                1 => places[own.place].without_host(),
+                _ => places[own.place],
+            };
+            self.last_of(&pass).total().get()
+        };
+        self.owned_places().iter().map(|own| own.iter().map(time).sum()).collect()
+    }
+
+    /// The pass that ends with gradients of weights.
+    fn last_of<'p>(&self, pass: &'p Pass) -> &'p Spent {
+        if schedules::is_split(self.plan.schedule_kind()) { &pass.weight } else { &pass.backward }
     }
 
     fn end_pass(&self, own: &OwnPlace, spent: &Spent, start: f64) -> EndPass {

@@ -90,6 +90,15 @@ impl Pass {
     }
 }
 
+/// Time that `computed` loses to the traffic beside it: a share of the traffic's time, for as long as computing lasts.
+pub(super) fn lost_beside(traffic: Seconds, computed: Seconds, interference: f64) -> Seconds {
+    let beside = match interference < 1.0 {
+        true => traffic.min(computed / (1.0 - interference)),
+        false => traffic,
+    };
+    beside * interference
+}
+
 /// What of `sent` is left after `beside` has covered it.
 pub(super) fn uncovered(sent: Seconds, beside: Seconds, overlapped: bool) -> Seconds {
     if overlapped { (sent - beside).max(Seconds::ZERO) } else { sent }

@@ -3,7 +3,7 @@
 use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
-use super::spent::{Pass, Spent, uncovered};
+use super::spent::{Pass, Spent, lost_beside, uncovered};
 use super::traffic::{self, Message, Phase};
 use super::unequal::TwoKinds;
 use super::{LayerKind, Split, compute, schedules};
@@ -232,13 +232,16 @@ impl Run<'_> {
         tensor: &TensorTraffic,
         context: [Seconds; 3],
     ) -> Computed {
+        let slow = |work: &mut compute::Work, traffic| {
+            work.device += lost_beside(traffic, work.device, self.interference);
+        };
         if self.hides_tensor() {
-            computed.weight.device += tensor.sums * self.interference;
-            computed.input.device += tensor.gathers * self.interference;
+            slow(&mut computed.weight, tensor.sums);
+            slow(&mut computed.input, tensor.gathers);
         }
         if self.hides_context() {
-            computed.forward.device += context[0] * self.interference;
-            computed.input.device += (context[1] + context[2]) * self.interference;
+            slow(&mut computed.forward, context[0]);
+            slow(&mut computed.input, context[1] + context[2]);
         }
         computed
     }
@@ -382,8 +385,8 @@ impl Run<'_> {
             return expert;
         }
         let [forward, backward] = [computed.forward.device, computed.input.device + computed.weight.device];
-        computed.input.device += expert[0].min(backward) * self.interference;
-        computed.forward.device += expert[1].min(forward) * self.interference;
+        computed.input.device += lost_beside(expert[0], backward, self.interference);
+        computed.forward.device += lost_beside(expert[1], forward, self.interference);
         [uncovered(expert[0], backward, true), uncovered(expert[1], forward, true)]
     }
 

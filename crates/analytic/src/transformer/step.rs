@@ -165,7 +165,7 @@ impl Run<'_> {
                 sends: if blocking { send * f64::from(count) } else { Seconds::ZERO },
                 waited: Seconds::new(ends.waited[stage]),
                 end: Seconds::new(ends.stages[stage]),
-                tail: works[stage].after(&overlaps, all),
+                tail: works[stage].after(&overlaps, all, last.iter().map(|pass| pass.time).sum()),
             });
         }
         tail::tie(&mut reduced, [&works[0], &works[p - 1]]);
@@ -228,7 +228,8 @@ impl Run<'_> {
         let (shared, ahead) = (self.plan.shares_links(), self.overlaps().prefetch);
         let level = self.sharding_seats().level();
         let units = Units { sent: unit, count: units, ahead, split };
-        let [forward, backward] = units.slows(self.interference);
+        let computed = [pass.forward, pass.backward].map(|spent| spent.on_device());
+        let [forward, backward] = units.slows(self.interference, computed);
         pass.forward.compute += forward;
         pass.backward.compute += backward;
         // What uses the same link does not hide it.
@@ -295,10 +296,13 @@ impl Run<'_> {
             let all = works.iter().flatten().zip(counts.into_iter().flatten());
             let traffic = self.stage_traffic(&layers, place, own, again);
             let ahead = self.overlaps().prefetch;
-            let [forward, backward] =
-                Units { sent: traffic.unit, count: 1, ahead, split: false }.slows(self.interference);
+            let unit = Units { sent: traffic.unit, count: 1, ahead, split: false };
             let slowed = |work: &LayerWork| {
                 let mut slowed = *work;
+                let [there, input, weight] =
+                    [work.computed.forward, work.computed.input, work.computed.weight]
+                        .map(|work| work.device);
+                let [forward, backward] = unit.slows(self.interference, [there, input + weight + work.again]);
                 slowed.computed.forward.device += forward;
                 slowed.again += backward;
                 slowed

@@ -2,6 +2,7 @@
 
 use super::memory::MemoryInputs;
 use super::placement::{Group, Seats};
+use super::spent::lost_beside;
 use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
 use super::{LayerKind, Split};
@@ -41,6 +42,8 @@ pub struct TailWork {
     pub offload: Seconds,
     /// Parts in which gradients and weights are sent; as many as there are layers if not given.
     buckets: Option<u64>,
+    /// What computing loses beside traffic, as a share of its time.
+    interference: f64,
 }
 
 impl TailWork {
@@ -92,10 +95,20 @@ impl TailWork {
     }
 
     /// What follows the sum of the gradients: weights as far as they do not travel beside the next step, update by the
-    /// device or the host.
-    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64) -> Tail {
+    /// device or the host. Passes of the stage that take `pass` in all are slower beside what hides.
+    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64, pass: f64) -> Tail {
         let left = if overlaps.weights { self.weights / self.buckets(layers) } else { self.weights };
-        Tail { gradients: Seconds::ZERO, weights: left, update: self.update, offload: self.offload }
+        let update = self.update + self.slows(overlaps, pass);
+        Tail { gradients: Seconds::ZERO, weights: left, update, offload: self.offload }
+    }
+
+    /// What passes of this length lose beside gradients and weights that hide.
+    pub fn slows(&self, overlaps: &Overlaps, pass: f64) -> Seconds {
+        let lost = |time: Seconds, hides: bool| match hides {
+            true => lost_beside(time, Seconds::new(pass), self.interference),
+            false => Seconds::ZERO,
+        };
+        lost(self.gradients, overlaps.gradients) + lost(self.weights, overlaps.weights)
     }
 
     /// A time that no stage is finished before, whose last pass may end at `end` and takes `time`.
@@ -108,7 +121,7 @@ impl TailWork {
     ) -> f64 {
         let last = time.map(|time| EndPass { start: end - time, time, share: 1.0, busy: 0.0 });
         self.reduced(overlaps, layers, end, last.as_slice())
-            + (self.tied + self.after(overlaps, layers).total()).get()
+            + (self.tied + self.after(overlaps, layers, time.unwrap_or(0.0)).total()).get()
     }
 }
 
@@ -193,13 +206,9 @@ impl Run<'_> {
             true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
             false => [self.update(dense, expert), Seconds::ZERO],
         };
-        // Computing is slower beside what hides.
-        let overlaps = self.overlaps();
-        let hidden =
-            |time: Seconds, hides: bool| if hides { time * self.interference } else { Seconds::ZERO };
-        let update = update + hidden(gradients, overlaps.gradients) + hidden(weights, overlaps.weights);
         let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
-        TailWork { gradients, weights, tied: self.tied(index), update, offload, buckets }
+        let (tied, interference) = (self.tied(index), self.interference);
+        TailWork { gradients, weights, tied, update, offload, buckets, interference }
     }
 
     /// Parameters of a layer on a rank before sharding.

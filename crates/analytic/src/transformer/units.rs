@@ -2,7 +2,7 @@
 //! and what it waits for.
 
 use super::placement::{Group, Seats};
-use super::spent::uncovered;
+use super::spent::{lost_beside, uncovered};
 use super::stages::Run;
 use super::traffic::{self, Message};
 use stepcast_core::quantity::Seconds;
@@ -187,13 +187,13 @@ impl Units {
         [there, back + reduce, Seconds::ZERO]
     }
 
-    /// What the forward and the backward pass take longer while traffic is under way beside them, as a share of its time.
-    pub(super) fn slows(&self, interference: f64) -> [Seconds; 2] {
+    /// What the forward and the backward pass, which compute this long, lose to the traffic beside them.
+    pub(super) fn slows(&self, interference: f64, [forward, backward]: [Seconds; 2]) -> [Seconds; 2] {
         if !self.ahead {
             return [Seconds::ZERO; 2];
         }
-        let [gather, reduce] = self.sent.map(|time| time * (self.count as f64 * interference));
-        [gather, gather + reduce]
+        let [gather, reduce] = self.sent.map(|time| time * self.count as f64);
+        [lost_beside(gather, forward, interference), lost_beside(gather + reduce, backward, interference)]
     }
 
     /// How long each pass keeps the link busy.
@@ -261,6 +261,18 @@ mod tests {
             prop_assert!((blocking.get() - computing - sent).abs() < 1e-9);
             prop_assert!(overlapped <= blocking);
             prop_assert!(overlapped.get() >= computing.max(sent));
+        }
+
+        /// Computing loses a share of the traffic's time, and beside endless traffic goes on at the rest of its rate.
+        #[test]
+        fn computing_loses_while_it_lasts(times in any::<[u8; 4]>(), share in 0.0..0.9) {
+            let Unit { forward, backward, gather, reduce } = unit(times.map(u32::from));
+            let units = Units { sent: [gather, reduce], count: 3, ahead: true, split: false };
+            let lost = units.slows(share, [forward, backward]);
+            for (computed, sent, lost) in [(forward, gather, lost[0]), (backward, gather + reduce, lost[1])] {
+                let (whole, computed) = (share * 3.0 * sent.get(), computed.get());
+                prop_assert!((lost.get() - whole.min(share * (computed + lost.get()))).abs() < 1e-9);
+            }
         }
 
         /// Equal units, of which the last has its weights when the backward pass begins.

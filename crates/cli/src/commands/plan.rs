@@ -1,7 +1,7 @@
 //! `stepcast plan`: the best way to split a transformer.
 
 use crate::answer::{Answer, End, Output};
-use crate::numbers::{Numbers, amount};
+use crate::numbers::Numbers;
 use crate::render::answers;
 use crate::request::ScenarioFlags;
 use crate::signal;
@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use std::sync::Arc;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
+use stepcast_core::quantity::Amount;
 use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::count;
 use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, plan};
@@ -61,16 +62,16 @@ pub(super) struct PlanFlags {
     nodes: Option<Numbers>,
 
     /// Tokens to train on, such as 300e9 or 300B
-    #[arg(long, value_name = "N", value_parser = amount)]
-    tokens: Option<f64>,
+    #[arg(long, value_name = "N")]
+    tokens: Option<Amount>,
 
     /// Longest time of training, such as '30 d'
     #[arg(long, value_name = "TIME")]
     deadline: Option<String>,
 
     /// Highest cost of training
-    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
-    budget: Option<f64>,
+    #[arg(long, value_name = "AMOUNT")]
+    budget: Option<Amount>,
 
     /// Admit plans that fit only if the allocator loses little
     #[arg(long)]
@@ -151,9 +152,9 @@ impl PlanFlags {
                 (None, emitted) => emitted.map(|framework| vec![framework]),
             },
             global_batch: self.about.global_batch,
-            tokens: self.tokens,
+            tokens: self.tokens.map(Amount::get),
             deadline: self.deadline.clone(),
-            budget: self.budget,
+            budget: self.budget.map(Amount::get),
             may_fit: self.may_fit,
         };
         restriction.changes().iter().map(|text| Edit::parse(text)).collect()

@@ -1,13 +1,14 @@
 //! `stepcast predict`: one scenario, one method, one forecast, and the timeline of a simulation.
 
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
-use crate::numbers::{amount, percent};
+use crate::numbers::percent;
 use crate::render::{Screen, answers};
 use crate::request::{ForecastFlags, Request};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, never_cancelled};
+use stepcast_core::quantity::Amount;
 use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::{name, several};
 use stepcast_report::plots::gantt::Gantt;
@@ -61,8 +62,8 @@ pub(crate) struct Predict {
     asked: ForecastFlags,
 
     /// Tokens to train on, such as 50M: how long it takes, and what it costs where prices are given
-    #[arg(long, value_name = "N", value_parser = amount)]
-    tokens: Option<f64>,
+    #[arg(long, value_name = "N")]
+    tokens: Option<Amount>,
 
     /// Gain in throughput, in percent, below which scaling counts as saturated
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
@@ -102,7 +103,7 @@ pub(crate) struct Predict {
 impl Predict {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut edits = self.asked.edits()?;
-        edits.extend(self.tokens.map(|tokens| Edit::set("data.tokens", tokens)));
+        edits.extend(self.tokens.map(|tokens| Edit::set("data.tokens", tokens.get())));
         let mut request = self.asked.request(edits)?;
         let (_, method) = request.prepare(&self.asked.method)?;
         let calibration =

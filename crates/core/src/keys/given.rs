@@ -2,7 +2,9 @@
 
 use crate::fault::Fault;
 use crate::files::Files;
-use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, SamplesPerSec, Seconds, Watts};
+use crate::quantity::{
+    Amount, BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, SamplesPerSec, Seconds, Watts,
+};
 use crate::uncertain::{Measure, Uncertain};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -66,6 +68,37 @@ itself!(
     Seconds => "time",
     Watts => "power",
 );
+
+impl Given<f64> for Amount {
+    fn written() -> String {
+        "number".to_owned()
+    }
+
+    fn resolve(self, _: &dyn Files) -> Result<f64, Fault> {
+        Ok(self.get())
+    }
+
+    fn write(value: &f64) -> Self {
+        Self::new(*value)
+    }
+}
+
+impl Given<u64> for Amount {
+    fn written() -> String {
+        "integer".to_owned()
+    }
+
+    fn resolve(self, _: &dyn Files) -> Result<u64, Fault> {
+        let wrong = || {
+            Fault::new(format!("{} is not a whole number", self.get()), "write one such as 1281167 or 1e6")
+        };
+        self.whole().ok_or_else(wrong)
+    }
+
+    fn write(value: &u64) -> Self {
+        Self::new(*value as f64)
+    }
+}
 
 impl<T: Measure + Given<T>> Given<T> for Uncertain<T> {
     fn written() -> String {

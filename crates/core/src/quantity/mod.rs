@@ -6,9 +6,11 @@
 //!
 //! "FLOP" is a number of operations here, never a rate (Zeng 2023 uses FLOPS for both).
 
+mod amount;
 mod text;
 mod unit;
 
+pub use amount::Amount;
 pub use text::ParseQuantityError;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};

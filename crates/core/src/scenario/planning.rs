@@ -3,7 +3,7 @@
 use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
-use crate::quantity::{BytesPerSec, Seconds, Watts};
+use crate::quantity::{Amount, BytesPerSec, Seconds, Watts};
 use crate::strategy::{
     Coded, Framework, Loss, Offload, Recompute, ScheduleKind, Sharding, Shares, plan_dimensions,
 };
@@ -79,7 +79,7 @@ macro_rules! declare_planning {
                 /// Whether a plan may be chosen that fits only if the allocator loses little.
                 may_fit: bool => bool, default(false), Check::Any, Resolved;
                 /// Tokens to train on.
-                tokens: f64 => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
+                tokens: Amount => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
                 /// Longest time of training.
                 deadline: Seconds => Seconds, optional("any"), Check::Positive("a time such as \"30 d\""), Resolved;
                 /// The price of a day past the deadline, for advice on what to measure.

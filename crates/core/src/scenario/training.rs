@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 use crate::keys::{Check, keys, plain, section_of};
 use crate::model::transformer::{DocumentLengths, Documents, Lengths, Packing};
-use crate::quantity::SamplesPerSec;
+use crate::quantity::{Amount, SamplesPerSec};
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,9 +20,9 @@ keys! {
     };
     keys {
         /// Samples in one epoch.
-        samples: u64 => u64, optional("as many as `tokens` make"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        samples: Amount => u64, optional("as many as `tokens` make"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
         /// Tokens in one epoch, for models whose samples are sequences.
-        tokens: f64 => f64, optional("those of `samples`"), Check::Positive("a number such as 50e6"), Resolved;
+        tokens: Amount => f64, optional("those of `samples`"), Check::Positive("a number such as 50e6"), Resolved;
         /// Epochs to train.
         epochs: u64 => u64, default(1_u64), Check::Between(1, u64::MAX, "a positive number"), Resolved;
         /// Lengths of documents in tokens: one for all, a list, a file of lines `length,count`, or `{ mean = 600, spread = 1.0 }` for a
@@ -31,9 +31,9 @@ keys! {
         /// How documents share a sequence: `"padded"` if each has its own, packed with attention `"across"` them or `"within"` each.
         packing: Packing => Packing, default(Packing::Within), Check::Any, Resolved;
         /// Samples of one evaluation, a forward pass without a backward pass; it counts in the time of training.
-        evaluation_samples: u64 => u64, optional("no evaluation"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        evaluation_samples: Amount => u64, optional("no evaluation"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
         /// Samples that are trained between two evaluations.
-        evaluation_every: u64 => u64, optional("one epoch"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        evaluation_every: Amount => u64, optional("one epoch"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
     }
 }
 

@@ -162,7 +162,8 @@ impl LayerCosts {
         }
         if shards[0] + shards[1] > Seconds::ZERO {
             let units = Units { sent: shards, count: class.count(), ahead: self.ahead, split: self.split };
-            for (lanes, slower) in sum.0.iter_mut().zip(units.slows(self.interference)) {
+            let computed = [sum.0[0], sum.0[1]].map(|lanes| Seconds::new(lanes.device));
+            for (lanes, slower) in sum.0.iter_mut().zip(units.slows(self.interference, computed)) {
                 lanes.device += slower.get();
             }
             let cover = sum.0.map(|lanes| match self.shared {

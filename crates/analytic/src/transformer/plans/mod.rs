@@ -384,7 +384,8 @@ impl<'a> Table<'a> {
             tie(&mut self.reduced, [first, last]);
         }
         for (alike, once) in layout.alike.iter().zip(&states.once) {
-            let after = once.after(&overlaps, alike.layers).total().get();
+            let pass = alike.classes.iter().map(|&class| self.classes[class].times()[gradients]).sum();
+            let after = once.after(&overlaps, alike.layers, pass).total().get();
             let reduced = &self.reduced[alike.first..alike.first + alike.count];
             most = reduced.iter().fold(most, |most, reduced| most.max(reduced + after));
         }

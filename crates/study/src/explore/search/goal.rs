@@ -329,7 +329,8 @@ impl Objective {
     pub(super) fn check(self, scenario: &Scenario) -> Result<(), Fault> {
         if self != Self::Iteration && scenario.data.is_none() {
             let reason = format!("minimising {} needs a data set, and the scenario has none", self.name());
-            return Err(Fault::in_key("data", reason, "add `[data]` with `samples`"));
+            let remedy = "add `[data]` with `samples`, or minimise `iteration`, the time of a step";
+            return Err(Fault::in_key("data", reason, remedy));
         }
         if self.is_about_cost() && scenario.hourly_cost().is_none() {
             let unpriced = scenario.cluster.groups.iter().find(|group| group.price.is_none());

@@ -38,6 +38,7 @@ use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
 use stepcast_core::model::transformer::{AdaptersSection, TransformerSection, hugging_face};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
+use stepcast_core::quantity::Amount;
 use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
 use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
@@ -350,5 +351,5 @@ fn data(launched: &Launched, workers: u64) -> Option<DataSection> {
     let samples = launched.samples.or_else(|| launched.steps?.checked_mul(batch()?));
     samples
         .filter(|samples| *samples > 0)
-        .map(|samples| DataSection { samples: Some(samples), ..DataSection::default() })
+        .map(|samples| DataSection { samples: Some(Amount::new(samples as f64)), ..DataSection::default() })
 }

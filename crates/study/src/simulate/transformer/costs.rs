@@ -34,13 +34,14 @@ impl StepWork {
         let run = run(scenario, &shape, plan)?;
         Ok(Self {
             passes: run.stage_works().iter().map(|work| passes(&run, work)).collect(),
-            tails: (0..plan.pipeline).map(|stage| tail(&run, stage)).collect(),
+            tails: (0..).zip(run.last_passes()).map(|(stage, pass)| tail(&run, stage, pass)).collect(),
             send: run.send().0.get(),
         })
     }
 }
 
-fn tail(run: &Run<'_>, stage: u64) -> Tail {
+/// What a stage does after its last passes, which take this long.
+fn tail(run: &Run<'_>, stage: u64, pass: f64) -> Tail {
     let (held, overlaps) = (run.held(), run.overlaps());
     let work = run.tail_work(&held, stage);
     let layers = held.layers(stage);
@@ -48,7 +49,7 @@ fn tail(run: &Run<'_>, stage: u64) -> Tail {
         buckets: work.buckets(layers.dense + layers.expert),
         gradients: Exchange { time: work.gradients.get(), overlapped: overlaps.gradients },
         tied: work.tied.get(),
-        update: work.update.get(),
+        update: (work.update + work.slows(&overlaps, pass)).get(),
         offload: work.offload.get(),
         weights: Exchange { time: work.weights.get(), overlapped: overlaps.weights },
     }
