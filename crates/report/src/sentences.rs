@@ -242,8 +242,12 @@ pub fn answer(forecast: &Forecast) -> String {
         }
     };
     let iteration = Seconds::new(as_sure(prediction.iteration.get(), width)).human();
+    let kernels = forecast.with_hugging_face_s.map_or(String::new(), |step| {
+        let step = Seconds::new(as_sure(step.get(), width)).human();
+        format!(" With the kernels of Hugging Face instead of PyTorch's (assumed) a step takes {step}.")
+    });
     let limit = plain(&forecast.advice.sentence);
-    format!("A step takes {iteration}{interval}: {reached}.{training} {limit}")
+    format!("A step takes {iteration}{interval}: {reached}.{kernels}{training} {limit}")
 }
 
 /// The width of the interval of a step, as a share of the step.

@@ -260,7 +260,10 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
     let throughput = SamplesPerSec::from_time(samples as f64, step.time);
     // One device alone, if it could hold everything, would compute for this long.
     let workers = scenario.cluster.workers();
-    let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute + stage.starved()) * m;
+    let each = |stage: &StageStep| {
+        let passes = stage.spent().compute + stage.spent().recompute + stage.starved();
+        passes * m + stage.tail.update + stage.tail.offload
+    };
     let ranks = workers as f64 / step.stages.len() as f64;
     let alone: f64 = step.stages.iter().map(|stage| (each(stage) + step.host).get() * ranks).sum();
     let groups = scenario.cluster.groups.iter().enumerate().map(|(index, group)| {

@@ -217,19 +217,14 @@ impl Run<'_> {
 
     /// A micro-batch on the virtual stage at `place`, which has the layers `own`, the first `again` of them recomputed.
     pub(super) fn place(&self, layers: &LayerPasses, place: u64, own: Range<u64>, again: u64) -> Pass {
-        let mut pass = Pass::default();
-        for (half, counts) in self.kinds_of(&own, again).into_iter().enumerate() {
-            for (kind, count) in counts.into_iter().enumerate() {
-                pass = pass.plus(&layers.passes[half][kind], count as f64);
-            }
-        }
-        let StageTraffic { unit, units, offload, ends, .. } = self.stage_traffic(layers, place, own, again);
+        let mut pass = self.pass_over(layers, &own, again);
+        let traffic = self.stage_traffic(layers, place, own, again);
+        let StageTraffic { offload, ends, .. } = traffic;
         let split = schedules::is_split(self.plan.schedule_kind());
         let (shared, ahead) = (self.plan.shares_links(), self.overlaps().prefetch);
         let level = self.sharding_seats().level();
-        let units = Units { sent: unit, count: units, ahead, split };
-        let computed = [pass.forward, pass.backward].map(|spent| spent.on_device());
-        let [forward, backward] = units.slows(self.interference, computed);
+        let units = self.units(&traffic);
+        let [forward, backward] = self.lost_to_units(&units, &pass);
         pass.forward.compute += forward;
         pass.backward.compute += backward;
         // What uses the same link does not hide it.
@@ -250,6 +245,27 @@ impl Run<'_> {
             pass = pass.plus(end, 1.0);
         }
         pass
+    }
+
+    /// A micro-batch on layers, without what their virtual stage sends.
+    fn pass_over(&self, layers: &LayerPasses, own: &Range<u64>, again: u64) -> Pass {
+        let mut pass = Pass::default();
+        for (half, counts) in self.kinds_of(own, again).into_iter().enumerate() {
+            for (kind, count) in counts.into_iter().enumerate() {
+                pass = pass.plus(&layers.passes[half][kind], count as f64);
+            }
+        }
+        pass
+    }
+
+    fn units(&self, traffic: &StageTraffic) -> Units {
+        let split = schedules::is_split(self.plan.schedule_kind());
+        Units { sent: traffic.unit, count: traffic.units, ahead: self.overlaps().prefetch, split }
+    }
+
+    /// What a forward and a backward pass over layers lose to the traffic of their weights and gradients.
+    fn lost_to_units(&self, units: &Units, pass: &Pass) -> [Seconds; 2] {
+        units.slows(self.interference, [pass.forward, pass.backward].map(|spent| spent.on_device()))
     }
 
     /// Layers by kind: those that recompute something, and the others.
@@ -294,15 +310,12 @@ impl Run<'_> {
         let work = |(place, own, again): (u64, Range<u64>, u64)| {
             let counts = self.kinds_of(&own, again);
             let all = works.iter().flatten().zip(counts.into_iter().flatten());
+            let pass = self.pass_over(&layers, &own, again);
             let traffic = self.stage_traffic(&layers, place, own, again);
-            let ahead = self.overlaps().prefetch;
-            let unit = Units { sent: traffic.unit, count: 1, ahead, split: false };
+            let units = self.units(&traffic);
+            let [forward, backward] = self.lost_to_units(&units, &pass).map(|lost| lost / units.count as f64);
             let slowed = |work: &LayerWork| {
                 let mut slowed = *work;
-                let [there, input, weight] =
-                    [work.computed.forward, work.computed.input, work.computed.weight]
-                        .map(|work| work.device);
-                let [forward, backward] = unit.slows(self.interference, [there, input + weight + work.again]);
                 slowed.computed.forward.device += forward;
                 slowed.again += backward;
                 slowed

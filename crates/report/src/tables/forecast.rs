@@ -3,7 +3,7 @@
 use super::{BAR, simulation, transformer, uncertainty};
 use crate::format::{
     as_sure, average, bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates,
-    interval_of_times, limit, money, name, percent, ratio, several,
+    interval_of_times, limit, money, name, percent, percent_with_decimal, ratio, several,
 };
 use crate::sentences;
 use crate::table::{Table, bar};
@@ -80,7 +80,10 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
 
 /// Time and cost of all epochs, with their intervals.
 fn trained(table: &mut Table, training: &Training, epochs: u64) {
-    let epochs = several(epochs, "epoch");
+    let epochs = match training.goodput {
+        Some(goodput) => format!("{}, goodput {}", several(epochs, "epoch"), percent_with_decimal(goodput)),
+        None => several(epochs, "epoch"),
+    };
     let between = |ends: Option<[String; 2]>| match ends {
         Some([low, high]) => format!("90 % interval {low} – {high}, {epochs}"),
         None => epochs.clone(),

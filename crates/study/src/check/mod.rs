@@ -14,7 +14,7 @@ use crate::predict::budget;
 use crate::predict::calibrate::{self, MeasuredRun};
 use crate::predict::interval::Interval;
 use crate::predict::interval::assumed::{closed_form, slopes};
-use crate::predict::{Forecast, ForecastOptions, MethodChoice, Observer, Stopped, Watch, forecast};
+use crate::predict::{Forecast, ForecastOptions, MethodChoice, Observer, Stopped, Training, Watch, forecast};
 use crate::request::{Request, Source};
 use ranks::RankRecording;
 use schemars::JsonSchema;
@@ -168,7 +168,9 @@ pub fn check<F: Source>(
     let priors = calibrate::calibrate_by(&scenario, options.method, &runs)?.priors;
     let corrected = Scenario { priors, ..scenario.as_ref().clone() };
     let corrected = method.predict_watched(&budget::headline(&corrected), watch)?.iteration;
-    let total = forecast.training.as_ref().map(|training| (training.total / iteration).ceil() as u64);
+    let epochs = scenario.data.map_or(1, |data| data.epochs) as f64;
+    let in_all = |training: &Training| (training.epoch * epochs / iteration).ceil() as u64;
+    let total = forecast.training.as_ref().map(in_all);
     let steps = known.steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
     let running = known.followed.map(|(lines, deadline)| {
         let asked = known.steps_left.zip(lines.last()).map(|(left, last)| last.step + left);

@@ -243,8 +243,8 @@ fn unsplit(scenario: &Scenario, machine: &str, nodes: u64) -> Result<OptionFigur
     let prediction = method.predict(scenario)?;
     let (step_interval_s, basis) = steps(scenario, method, &prediction)?;
     let step = prediction.iteration;
-    let samples = scenario.data.and_then(|data| Some(data.samples? as f64 * data.epochs as f64));
-    let time = samples.map(|samples| Seconds::new(samples / prediction.throughput.get()));
+    let all = training::all_epochs(scenario, &prediction);
+    let time = all.as_ref().map(|all| all.time);
     let of_step = factors(step.get(), step_interval_s.map(Seconds::get));
     let capacity = scenario.cluster.smallest_memory();
     let memory = capacity * training::fullest(scenario);
@@ -254,7 +254,7 @@ fn unsplit(scenario: &Scenario, machine: &str, nodes: u64) -> Result<OptionFigur
         step_interval_s,
         time,
         time_interval_s: time.map(|time| interval(time.get(), &[of_step]).map(Seconds::new)),
-        cost: time.zip(scenario.hourly_cost()).map(|(time, hourly)| time.get() / 3600.0 * hourly),
+        cost: all.and_then(|all| all.cost),
         cost_interval: None,
         late: None,
         memory,

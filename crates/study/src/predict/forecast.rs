@@ -5,7 +5,8 @@ use crate::predict::budget::{self, Granted};
 use crate::predict::interval::{Interval, Intervals};
 use crate::predict::methods::MethodChoice;
 use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
-use crate::predict::{slack, training};
+use crate::predict::slack;
+use crate::predict::training::{self, AllEpochs};
 use crate::request::{Assumed, Request, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +18,7 @@ use stepcast_core::method::{Method, MethodAbout, Progress, Stopped, Watch, unwat
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
-use stepcast_core::strategy::Architecture;
+use stepcast_core::strategy::{Architecture, Implementation};
 
 /// Time and cost of training on the whole data set.
 #[skip_serializing_none]
@@ -28,13 +29,15 @@ pub struct Training {
     #[serde(rename = "epoch_s")]
     #[serde_as(as = "InBaseUnits")]
     pub epoch: Seconds,
-    /// All passes, with evaluations.
+    /// All passes, with evaluations; of a transformer with a plan, with interruptions and checkpoints.
     #[serde(rename = "total_s")]
     #[serde_as(as = "InBaseUnits")]
     pub total: Seconds,
     /// The same at the ends of the interval of a step.
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub total_interval_s: Option<[Seconds; 2]>,
+    /// Share of that time which interruptions and checkpoints leave.
+    pub goodput: Option<f64>,
     /// Cost of all passes, where prices are given.
     pub cost: Option<f64>,
     /// The same at the ends of the interval of a step.
@@ -45,6 +48,7 @@ pub struct Training {
 
 /// A prediction with its scenario and its reasons.
 #[skip_serializing_none]
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Forecast {
     /// The scenario, every default filled in.
@@ -55,6 +59,9 @@ pub struct Forecast {
     pub prediction: Prediction,
     /// Workers on which some usual plan of a transformer fits, if this one does not; none if more would not help.
     pub fits_with: Option<u32>,
+    /// A step with the kernels of Hugging Face, where PyTorch's own are assumed.
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub with_hugging_face_s: Option<Seconds>,
     /// The interval in which measurements should lie.
     pub interval: Option<Interval>,
     /// The bottleneck of the step and the changes that would help.
@@ -160,6 +167,7 @@ impl Forecast {
             scenario: scenario.to_file(),
             assumed,
             fits_with: training::fits_with(scenario, &prediction),
+            with_hugging_face_s: assumed.kernels.then(|| with_hugging_face(scenario, method)).flatten(),
             advice: advice::explain(scenario, method, &prediction, granted.balance, &|| {
                 watch(Progress::Working)
             }),
@@ -187,17 +195,29 @@ impl Forecast {
     }
 }
 
+/// A step with the kernels of Hugging Face instead of PyTorch's own.
+fn with_hugging_face(scenario: &Scenario, method: &dyn Method) -> Option<Seconds> {
+    let mut scenario = budget::headline(scenario);
+    let plan =
+        scenario.strategy.plan.as_mut().filter(|plan| plan.implemented_by() == Implementation::Pytorch)?;
+    plan.implementation = Some(Implementation::HuggingFace);
+    Some(method.predict(&scenario).ok()?.iteration)
+}
+
 impl Training {
     fn new(scenario: &Scenario, prediction: &Prediction, interval: Option<&Interval>) -> Option<Self> {
-        let data = scenario.data?;
         let epoch = training::epoch(scenario, prediction)?;
-        let total = epoch * data.epochs as f64 * scenario.with_evaluations(prediction.samples as f64);
-        let hourly = scenario.hourly_cost();
-        let cost = |time: Seconds| hourly.map(|hourly| hourly * (time / Seconds::new(3600.0)));
-        let ends = interval.map(|ends| ends.iteration_s.map(|end| total * (end / prediction.iteration)));
-        let cost_interval = ends.and_then(|[low, high]| Some([cost(low)?, cost(high)?]));
-        let currency = hourly.map(|_| scenario.currency().to_owned());
-        Some(Self { epoch, total, total_interval_s: ends, cost: cost(total), cost_interval, currency })
+        let AllEpochs { time: total, goodput, cost } = training::all_epochs(scenario, prediction)?;
+        let ends = interval.map(|ends| ends.iteration_s.map(|end| end / prediction.iteration));
+        Some(Self {
+            epoch,
+            total,
+            total_interval_s: ends.map(|ends| ends.map(|end| total * end)),
+            goodput,
+            cost,
+            cost_interval: cost.zip(ends).map(|(cost, ends)| ends.map(|end| cost * end)),
+            currency: cost.map(|_| scenario.currency().to_owned()),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Time of an epoch, memory of a batch, and warnings about what a scenario cannot do as it is predicted.
 
-use crate::explore::plan::usual_plan;
+use crate::explore::plan::{TrainingRates, usual_plan};
 use crate::simulate::is_sprint;
 use stepcast_analytic::oyama2016::Structure;
 use stepcast_core::prediction::{Prediction, Verdict, Warning};
@@ -101,6 +101,33 @@ pub(crate) fn epoch(scenario: &Scenario, prediction: &Prediction) -> Option<Seco
         _ => samples,
     };
     Some(prediction.throughput.time_for(trained))
+}
+
+/// All epochs of a scenario with a data set.
+pub(crate) struct AllEpochs {
+    pub(crate) time: Seconds,
+    /// Share of the time that is steps which are kept and evaluations, where interruptions and checkpoints are counted.
+    pub(crate) goodput: Option<f64>,
+    pub(crate) cost: Option<f64>,
+}
+
+/// Time and cost of all epochs with evaluations; of a transformer with a plan, with interruptions, checkpoints and spare machines
+/// too.
+pub(crate) fn all_epochs(scenario: &Scenario, prediction: &Prediction) -> Option<AllEpochs> {
+    let data = scenario.data?;
+    let steps = epoch(scenario, prediction)? * data.epochs as f64;
+    let evaluated = steps * scenario.with_evaluations(prediction.samples as f64);
+    let plan = scenario.strategy.plan.as_ref().zip(scenario.transformer_of_plan().ok());
+    let rates = plan
+        .and_then(|(plan, shape)| TrainingRates::new(scenario, &shape, plan, None, prediction.samples).ok());
+    let time = rates.as_ref().map_or(evaluated, |rates| evaluated * rates.slowdown);
+    let hourly = scenario.hourly_cost().map(|hourly| hourly / 3600.0);
+    let each_second = rates.as_ref().map_or(hourly, |rates| rates.cost);
+    Some(AllEpochs {
+        time,
+        goodput: rates.map(|rates| 1.0 / rates.slowdown),
+        cost: each_second.map(|cost| cost * time.get()),
+    })
 }
 
 /// Times the memory of a device beyond which an estimate of memory is certainly too much.

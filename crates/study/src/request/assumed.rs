@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::scenario::{Scenario, ScenarioFile};
-use stepcast_core::strategy::PlanSection;
+use stepcast_core::strategy::{OverlapPreset, PlanSection};
 
 use crate::explore::plan::UsualPlan;
 
@@ -26,6 +26,8 @@ pub struct Assumed {
     pub batch: bool,
     /// How a transformer is split.
     pub plan: bool,
+    /// Whose kernels compute: PyTorch's, as Hugging Face's modules do not.
+    pub kernels: bool,
     /// Whether no usual plan fits.
     pub nothing_fits: bool,
 }
@@ -55,6 +57,12 @@ impl Assumed {
                 && strategy.batch.is_none()
                 && !strategy.plan.as_ref().is_some_and(batches),
             plan: plan.is_some(),
+            kernels: plan.is_some_and(|plan| {
+                let given = strategy.plan.as_ref();
+                let named = given.is_some_and(|it| it.implementation.is_some() || it.overlap.is_some());
+                let section = &plan.section;
+                !named && section.implementation.is_none() && section.overlap == Some(OverlapPreset::Fsdp2)
+            }),
             nothing_fits: plan.is_some_and(|plan| !plan.fits),
         }
     }

@@ -9,8 +9,19 @@ use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFi
 use stepcast_core::strategy::{Architecture, Plan, PlanSection, Synchronisation};
 
 /// Keys of a plan that say nothing about how the model is split: batches, kernels and number formats.
-const UNDIVIDED: [&str; 9] =
-    ["global-batch", "micro-batch", "attention", "recipe", "graphs", "dropout", "mask", "loss", "states"];
+const UNDIVIDED: [&str; 11] = [
+    "global-batch",
+    "micro-batch",
+    "attention",
+    "recipe",
+    "graphs",
+    "dropout",
+    "mask",
+    "loss",
+    "states",
+    "implementation",
+    "overlap",
+];
 
 /// Whether a path names an ONNX file.
 pub fn is_onnx(path: &str) -> bool {

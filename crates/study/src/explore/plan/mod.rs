@@ -24,7 +24,7 @@ pub use report::{
     CONFIRMED, Checkpoints, ClosePlans, Confirmation, Counts, EndlessTraining, Energy, Entry, FamilyReport,
     PlanReport, Restriction, StagesReport, Training,
 };
-pub(crate) use training::energy;
+pub(crate) use training::{TrainingRates, energy};
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use crate::cost;
@@ -45,7 +45,6 @@ use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{Division, Framework, Mask, Plan, PlanSection, Recipe, Recompute};
-use training::TrainingRates;
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
 pub const SHARED: u64 = 100_000_000;
@@ -236,7 +235,7 @@ impl<'a> PlanQuestion<'a> {
     }
 
     fn rates(&self, scenario: &Scenario) -> Result<TrainingRates, Fault> {
-        TrainingRates::of(scenario, &self.shape, &self.base, &self.bounds, self.global_batch)
+        TrainingRates::new(scenario, &self.shape, &self.base, self.bounds.tokens, self.global_batch)
     }
 
     /// The answer, with plans left out by their bounds or without.

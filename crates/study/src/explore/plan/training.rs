@@ -8,7 +8,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Assumed, Reliability};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::scenario::{Planning, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Plan;
 
 /// Goodput below which a run is said never to end, and that at which it is said to make progress.
@@ -23,15 +23,15 @@ const MOST_SLOWDOWN: f64 = 1e9;
 
 /// Time and cost of a run on some machines, for each second of its steps.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct TrainingRates {
+pub(crate) struct TrainingRates {
     /// Steps to make, if the tokens are known.
     pub(super) steps: Option<f64>,
     /// Time of a run for each second of steps.
-    pub(super) slowdown: f64,
+    pub(crate) slowdown: f64,
     /// Time of steps with evaluations, against that without.
     evaluated: f64,
     /// Cost of all machines, spares included, for a second.
-    pub(super) cost: Option<f64>,
+    pub(crate) cost: Option<f64>,
     run: TrainingInputs,
 }
 
@@ -54,11 +54,11 @@ struct TrainingInputs {
 
 impl TrainingRates {
     /// For `scenario`, whose cluster has the machines of the plans.
-    pub(super) fn of(
+    pub(crate) fn new(
         scenario: &Scenario,
         shape: &Transformer,
         plan: &Plan,
-        bounds: &Planning,
+        tokens: Option<f64>,
         global_batch: u64,
     ) -> Result<Self, Fault> {
         let assumed = Reliability::shipped()?;
@@ -67,7 +67,7 @@ impl TrainingRates {
         let node = f64::from(scenario.cluster.workers_per_node());
         let nodes = (workers / node).ceil();
         let per_step = (global_batch * shape.sequence) as f64;
-        let tokens = bounds.tokens.or_else(|| {
+        let tokens = tokens.or_else(|| {
             let data = scenario.data?;
             Some(scenario.epoch_samples()? as f64 * data.epochs as f64 * shape.sequence as f64)
         });

@@ -58,15 +58,19 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     let global_batch = given.global_batch.unwrap_or_else(|| usual_global_batch(&shape, workers));
     let micro_batch = given.micro_batch.map(|batch| vec![batch]);
     let hugging_face = matches!(scenario.source, ModelSource::Config { .. });
+    let kernels = given.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
     let fsdp = PlanSection {
-        overlap: Some(OverlapPreset::Fsdp2),
-        implementation: hugging_face.then_some(Implementation::HuggingFace),
+        overlap: given.overlap.or(Some(OverlapPreset::Fsdp2)),
+        implementation: kernels,
         global_batch: None,
         micro_batch: None,
         ..given.clone()
     };
-    let megatron =
-        PlanSection { overlap: Some(OverlapPreset::Megatron), implementation: None, ..fsdp.clone() };
+    let megatron = PlanSection {
+        overlap: given.overlap.or(Some(OverlapPreset::Megatron)),
+        implementation: given.implementation,
+        ..fsdp.clone()
+    };
     let bounds = PlanningSection {
         global_batch: Some(global_batch),
         micro_batch,

@@ -137,13 +137,12 @@ impl Walker<'_> {
 impl PointFigures {
     fn of(scenario: &Scenario, prediction: &Prediction) -> Self {
         let epoch = training::epoch(scenario, prediction);
-        let total = epoch.zip(scenario.data).map(|(epoch, data)| epoch * data.epochs as f64);
+        let all = training::all_epochs(scenario, prediction);
         let fits = prediction
             .transformer
             .as_ref()
             .map_or_else(|| training::fits(scenario), |report| report.memory.verdict != Verdict::DoesNotFit);
         let updating = prediction.updating.as_deref();
-        let hours = total.map(|time| time / Seconds::new(3600.0));
         Self {
             method: prediction.method,
             workers: prediction.workers,
@@ -156,8 +155,8 @@ impl PointFigures {
             kernels: updating.map(|updating| updating.kernels.clone()).unwrap_or_default(),
             scaling_factor: prediction.scaling_factor,
             epoch,
-            training: total,
-            cost: hours.zip(scenario.hourly_cost()).map(|(hours, hourly)| hours * hourly),
+            training: all.as_ref().map(|all| all.time),
+            cost: all.and_then(|all| all.cost),
             staleness: staleness(scenario, prediction),
             minibatch: minibatch(scenario, prediction),
             kinds: devices(scenario).len() as u64,
