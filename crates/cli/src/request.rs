@@ -19,7 +19,7 @@ use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::predict::calibrate::{self, Calibration};
 use stepcast_study::request::launch::IGNORE_UNKNOWN;
-use stepcast_study::request::{is_launch, is_onnx};
+use stepcast_study::request::{QUICK_START_NAME, is_launch, is_onnx};
 use stepcast_study::{Forecast, ForecastOptions, MethodChoice, Observer, Progress, forecast};
 
 /// A scenario, and changes to it.
@@ -92,6 +92,15 @@ pub(crate) struct ScenarioFlags {
 }
 
 impl ScenarioFlags {
+    /// Where the scenario comes from: a file, the flag of a model, or the quick start.
+    pub(crate) fn place(&self) -> String {
+        match (&self.scenario, &self.model) {
+            (Some(path), _) => path.clone(),
+            (None, Some(model)) => format!("--model {model}"),
+            (None, None) => QUICK_START_NAME.to_owned(),
+        }
+    }
+
     /// The request of a command that predicts one number of workers.
     pub(crate) fn request(&self) -> Result<Request, Fault> {
         self.request_with(self.single_edits()?)

@@ -15,14 +15,18 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter(|candidate| is_short(candidate))
         .map(|candidate| (strsim::normalized_damerau_levenshtein(&wanted, &normal(candidate)), candidate))
-        .filter(|(likeness, candidate)| *likeness >= 0.5 && is_related(&wanted, &normal(candidate)))
+        .filter(|(likeness, candidate)| *likeness >= 0.5 && is_related(name, candidate))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether the letters before the first digit are alike: "dit-xl" is no "gpt2-xl".
+/// The letters before the first digit or dash, in lower case.
+fn family(name: &str) -> String {
+    name.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether families are alike: "dit-xl" is no "gpt2-xl".
 fn is_related(wanted: &str, candidate: &str) -> bool {
-    let family = |name: &str| name.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
     let (wanted, candidate) = (family(wanted), family(candidate));
     let common = wanted.chars().count().min(candidate.chars().count());
     let start = |name: &str| name.chars().take(common.max(1)).collect::<String>();
@@ -43,7 +47,8 @@ fn meant(name: Option<&str>, otherwise: impl Into<Remedies>) -> Remedies {
     meant.map(Remedies::from).unwrap_or_default().or(otherwise)
 }
 
-/// The candidates of which `name` is a part, as "a100" of "a100-sxm4-80gb"; if there is none, as [`remedy`].
+/// The candidates of which `name` is a part, as "a100" of "a100-sxm4-80gb", or whose family it names, as "vit-large"; if
+/// there is none, as [`remedy`].
 pub fn variants<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -52,7 +57,11 @@ pub fn variants<'a>(
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let wanted = normal(name);
     let like = |candidate: &&str| wanted.len() > 1 && normal(candidate).contains(&wanted);
-    let found: Vec<&str> = candidates.iter().copied().filter(like).collect();
+    let mut found: Vec<&str> = candidates.iter().copied().filter(like).collect();
+    if found.is_empty() && nearest(name, candidates.iter().copied()).is_none() {
+        let own = family(name);
+        found = candidates.iter().copied().filter(|other| own.len() > 1 && family(other) == own).collect();
+    }
     match found[..] {
         [] => remedy(name, candidates, otherwise),
         [only] => meant(Some(only), otherwise),
@@ -77,6 +86,7 @@ mod tests {
         assert_eq!(nearest("resnet5", zoo), Some("resnet50"));
         assert_eq!(nearest("transformer-xl", zoo), None);
         assert_eq!(nearest("DiT-XL", ["gpt2-xl"]), None);
+        assert_eq!(nearest("vit-large", ["bert-large"]), None);
     }
 
     #[test]

@@ -157,13 +157,17 @@ pub fn several(number: u64, what: &str) -> String {
     format!("{} {what}{plural}", count(number))
 }
 
-/// Two decimals, thousands separated; more decimals for less than a cent.
+/// Two decimals, or four digits from a thousand on, thousands separated; more decimals for less than a cent.
 pub fn money(amount: f64) -> String {
     if !amount.is_finite() || amount >= 1e15 {
         return format!("{amount:.3e}");
     }
     if amount > 0.0 && amount < 0.01 {
         return format!("{amount:.2e}");
+    }
+    if amount >= 1000.0 {
+        let four: f64 = format!("{amount:.3e}").parse().unwrap_or(amount);
+        return count(four.round() as u64);
     }
     let cents = (amount * 100.0).round() as u64;
     format!("{}.{:02}", count(cents / 100), cents % 100)
@@ -298,7 +302,8 @@ mod tests {
     #[test]
     fn money_has_two_decimals_unless_it_is_tiny() {
         assert_eq!(money(0.0), "0.00");
-        assert_eq!(money(1234.567), "1,234.57");
+        assert_eq!(money(123.456), "123.46");
+        assert_eq!(money(1_802_110.18), "1,802,000");
         assert_eq!(money(0.0012), "1.20e-3");
         assert_eq!(money(f64::INFINITY), "inf");
     }

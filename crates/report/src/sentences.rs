@@ -224,7 +224,8 @@ pub fn answer(forecast: &Forecast) -> String {
     let training = forecast.training.as_ref().map_or(String::new(), |training| {
         let cost = training.cost.map_or(String::new(), |cost| {
             let currency = name(training.currency.as_deref().unwrap_or_default());
-            format!(" and costs {} {currency}", money(cost))
+            let assumed = if training.is_price_assumed { " (price assumed)" } else { "" };
+            format!(" and costs {} {currency}{assumed}", money(cost))
         });
         format!(" Training takes {}{cost}.", duration(training.total))
     });

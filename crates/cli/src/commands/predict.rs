@@ -38,6 +38,7 @@ Examples:
   stepcast predict --model llama3-8b --lora 16 --device rtx-4090 --sequence 4096 --tokens 50M   fine-tuning with adapters
   stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
   stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
+  stepcast predict --model resnet50 --device v100 --workers 8 --samples 1.28M --epochs 90   days and cost
   stepcast predict --set batch=64 --set network=25gbe   try changes
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
   stepcast predict cluster.toml --worth 20              saturation below a gain of 20 %
@@ -61,9 +62,17 @@ pub(crate) struct Predict {
     #[command(flatten)]
     asked: ForecastFlags,
 
-    /// Tokens to train on, such as 50M: how long it takes, and what it costs where prices are given
+    /// Tokens to train on, such as 50M: how long it takes, and what it costs
     #[arg(long, value_name = "N")]
     tokens: Option<Amount>,
+
+    /// Samples to train on, such as 1.28M
+    #[arg(long, value_name = "N", conflicts_with = "tokens")]
+    samples: Option<Amount>,
+
+    /// How often to train on them
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
 
     /// Gain in throughput, in percent, below which scaling counts as saturated
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
@@ -104,6 +113,8 @@ impl Predict {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut edits = self.asked.edits()?;
         edits.extend(self.tokens.map(|tokens| Edit::set("data.tokens", tokens.get())));
+        edits.extend(self.samples.map(|samples| Edit::set("data.samples", samples.get())));
+        edits.extend(self.epochs.map(|epochs| Edit::parse(&format!("data.epochs={epochs}"))).transpose()?);
         let mut request = self.asked.request(edits)?;
         let (_, method) = request.prepare(&self.asked.method)?;
         let calibration =

@@ -15,7 +15,6 @@ use stepcast_core::scenario::Document;
 use stepcast_report::format::name;
 use stepcast_report::plots::lines::Lines;
 use stepcast_study::replace::{Refusal, Substitution, replace};
-use stepcast_study::request::QUICK_START_NAME;
 
 /// Bytes of a file of layers, at most.
 const LONGEST: u64 = 16 << 20;
@@ -74,7 +73,7 @@ impl Replace {
             (Refusal::Layers(fault), Some(layers)) => in_layers(layers.located(fault, &[])),
             (Refusal::Cut(fault) | Refusal::Layers(fault), _) => match &self.from {
                 Some(layer) => fault.at(format!("--from {layer}")),
-                None => fault.at(self.about.scenario.as_deref().unwrap_or(QUICK_START_NAME)),
+                None => fault.at(self.about.place()),
             },
         })?;
         let note = write_plot(self.plot.as_deref(), &output.screen, || {

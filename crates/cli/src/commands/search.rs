@@ -14,7 +14,6 @@ use stepcast_report::format::name;
 use stepcast_report::plots::pareto::Pareto;
 use stepcast_study::explore::search::{Constraint, Effort, Goal, Objective, SearchStrategy, search};
 use stepcast_study::explore::sweep::on_threads;
-use stepcast_study::request::QUICK_START_NAME;
 
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
@@ -126,7 +125,7 @@ impl Search {
         if report.is_err() && signal::interrupted() {
             return Ok(signal::stopped(STOPPED));
         }
-        let report = report.map_err(|fault| refused(fault, self.about.scenario.as_deref()))?;
+        let report = report.map_err(|fault| refused(fault, &self.about.place()))?;
         let end = if signal::interrupted() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
         let draw = || Pareto::from_search(&report, &name(variants.first().name())).svg();
         let note = write_plot(self.plot.as_deref(), &output.screen, draw)?;
@@ -179,7 +178,7 @@ fn complaint(fault: Fault) -> Fault {
 }
 
 /// A fault of the whole search: of the scenario, or of the flags.
-fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
+fn refused(fault: Fault, place: &str) -> Fault {
     let root = fault.key == KeyPath::root();
-    complaint(fault).at(if root { "--vary, --subject-to" } else { scenario.unwrap_or(QUICK_START_NAME) })
+    complaint(fault).at(if root { "--vary, --subject-to" } else { place })
 }

@@ -109,6 +109,7 @@ names! {
         Models = "models",
         Devices = "devices",
         Machines = "machines",
+        Networks = "networks",
         Gradients = "gradients",
     }
 }

@@ -90,7 +90,10 @@ impl Given<u64> for Amount {
 
     fn resolve(self, _: &dyn Files) -> Result<u64, Fault> {
         let wrong = || {
-            Fault::new(format!("{} is not a whole number", self.get()), "write one such as 1281167 or 1e6")
+            Fault::new(
+                format!("{} is no positive whole number", self.get()),
+                "write one such as 1281167 or 1e6",
+            )
         };
         self.whole().ok_or_else(wrong)
     }

@@ -39,13 +39,21 @@ static NETWORKS: LazyLock<Result<Entries<Network>, CatalogError>> =
 
 static MACHINES: LazyLock<Result<Entries<Machine>, CatalogError>> = LazyLock::new(|| {
     let mut machines: Entries<Machine> = read("machines.toml", stepcast_catalog::MACHINES)?;
-    let prices: Entries<MachinePrice> = read("prices.toml", stepcast_catalog::PRICES)?;
-    for (name, price) in prices {
-        let nobody = || CatalogError { file: "prices.toml", reason: format!("there is no machine {name}") };
-        machines.get_mut(&name).ok_or_else(nobody)?.price = Some(price);
+    for (name, price) in prices()? {
+        match machines.get_mut(name) {
+            Some(machine) => machine.price = Some(price.clone()),
+            None if devices()?.contains_key(name) => {}
+            None => {
+                let reason = format!("there is no machine or device {name}");
+                return Err(CatalogError { file: "prices.toml", reason });
+            }
+        }
     }
     Ok(machines)
 });
+
+static PRICES: LazyLock<Result<Entries<MachinePrice>, CatalogError>> =
+    LazyLock::new(|| read("prices.toml", stepcast_catalog::PRICES));
 
 static ALIASES: LazyLock<Result<Aliases, CatalogError>> =
     LazyLock::new(|| read("aliases.toml", stepcast_catalog::ALIASES));
@@ -80,7 +88,7 @@ pub fn machines() -> Result<&'static Entries<Machine>, CatalogError> {
 /// The device called `id`. Errors have the root as their path; the caller sets the key.
 pub fn device(id: &str) -> Result<Device, Fault> {
     let aliases = &aliases()?.devices;
-    find(devices(), aliases, "device", id, |_| {
+    find(devices(), aliases, "device", id, || {
         let describe = Remedy::DescribeDevice { name: id.to_owned() };
         [Remedy::ListNames { list: NameList::Devices }, describe].into()
     })
@@ -105,16 +113,33 @@ pub fn device_like(id: &str) -> Result<(&'static str, &'static Device), Fault> {
 
 /// The network called `id`. Errors have the root as their path; the caller sets the key.
 pub fn network(id: &str) -> Result<Network, Fault> {
-    find(networks(), &aliases()?.networks, "network", id, |known| {
-        let names: Vec<&str> = known.keys().map(String::as_str).collect();
-        format!("write a rate such as \"100 Gbit/s\", or one of {}", names.join(", ")).into()
+    find(networks(), &aliases()?.networks, "network", id, || {
+        let rate = Remedy::advice("write a rate such as \"100 Gbit/s\"");
+        [rate, Remedy::ListNames { list: NameList::Networks }].into()
     })
 }
 
-/// The machine called `id`. Errors have the root as their path; the caller sets the key.
+fn prices() -> Result<&'static Entries<MachinePrice>, CatalogError> {
+    PRICES.as_ref().map_err(Clone::clone)
+}
+
+/// The machine called `id`, or one with a single device of this name. Errors have the root as their path; the caller sets
+/// the key.
 pub fn machine(id: &str) -> Result<Machine, Fault> {
     let aliases = &aliases()?.machines;
-    find(machines(), aliases, "machine", id, |_| Remedy::ListNames { list: NameList::Machines }.into())
+    let found =
+        find(machines(), aliases, "machine", id, || Remedy::ListNames { list: NameList::Machines }.into());
+    found.or_else(|fault| device(id).map_err(|_| fault).and_then(|device| Machine::with_one(id, &device)))
+}
+
+/// What one device costs in an hour, alone or as a part of the first machine that has it and a price.
+pub fn device_price(device: &Device) -> Option<MachinePrice> {
+    let is_same = |name: &str| self::device(name).is_ok_and(|own| own == *device);
+    let alone = prices().ok()?.iter().find(|(name, _)| is_same(name)).map(|(_, price)| price.clone());
+    let part = || {
+        machines().ok()?.values().filter(|other| is_same(&other.device)).find_map(Machine::price_of_device)
+    };
+    alone.or_else(part)
 }
 
 /// The first machine that has this device and joins several by more than their slots.
@@ -150,7 +175,7 @@ fn find<T: Clone>(
     aliases: &IndexMap<String, String>,
     kind: &str,
     id: &str,
-    list: impl FnOnce(&Entries<T>) -> Remedies,
+    list: impl FnOnce() -> Remedies,
 ) -> Result<T, Fault> {
     let entries = entries?;
     let wanted = without_maker(id);
@@ -160,7 +185,7 @@ fn find<T: Clone>(
         .or_else(|| entries.iter().find(|(name, _)| suggest::normal(name) == wanted).map(|(_, entry)| entry))
         .or_else(|| alias().and_then(|(_, name)| entries.get(name)));
     found.cloned().ok_or_else(|| {
-        let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), list(entries));
+        let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), list());
         Fault::new(format!("\"{id}\" is not a {kind} of the catalog"), remedy)
     })
 }
@@ -227,6 +252,28 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// A machine with one device, as they are rented by the hour.
+    fn with_one(id: &str, device: &Device) -> Result<Self, Fault> {
+        Ok(Self {
+            name: format!("one {}", device.name),
+            device: id.to_owned(),
+            gpus: 1,
+            within: "pcie4-x16".to_owned(),
+            domain: None,
+            network: "10gbe".to_owned(),
+            ports: 1,
+            source: "a device of the catalog in a machine of its own; its network is assumed".to_owned(),
+            price: device_price(device),
+        })
+    }
+
+    /// The part of its price for one device.
+    fn price_of_device(&self) -> Option<MachinePrice> {
+        let MachinePrice { hour, range, date, source, .. } = self.price.clone()?;
+        let each = |price: f64| price / f64::from(self.gpus);
+        Some(MachinePrice { hour: each(hour), range: range.map(each), date, source, spot: None })
+    }
+
     pub fn device(&self) -> Result<Device, Fault> {
         device(&self.device)
     }

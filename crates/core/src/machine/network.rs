@@ -140,9 +140,10 @@ impl Network {
     }
 }
 
-/// A network of the catalog, or Ethernet of this rate: `"100 Gbit/s"`.
+/// A network of the catalog, or Ethernet of this rate: `"100 Gbit/s"`, `"100 Gbit/s ethernet"`.
 fn named(text: &str) -> Result<Network, Fault> {
-    match text.parse::<BitsPerSec>() {
+    let rate = text.strip_suffix("ethernet").or(text.strip_suffix("Ethernet")).unwrap_or(text);
+    match rate.trim_end().parse::<BitsPerSec>() {
         Ok(rate) => catalog::ethernet(rate),
         Err(_) => catalog::network(text),
     }

@@ -200,9 +200,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     INDEX.iter().filter(|row| row.name == row.model).map(|row| row.name)
 }
 
-/// The model with this name or alias; case is ignored, and `_` is the same as `-`.
+/// The model with this name or alias, however it is written: `ResNet-50` is `resnet50`.
 pub fn find(name: &str) -> Option<&'static ZooModel> {
-    let row = BY_NAME.get(name.to_lowercase().replace('_', "-").as_str())?;
+    let alike = || {
+        let wanted = suggest::normal(name);
+        INDEX.iter().find(|row| suggest::normal(row.name) == wanted)
+    };
+    let row = BY_NAME.get(name.to_lowercase().replace('_', "-").as_str()).copied().or_else(alike)?;
     family(row.family).model.iter().find(|model| model.name == row.model)
 }
 

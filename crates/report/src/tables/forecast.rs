@@ -95,7 +95,10 @@ fn trained(table: &mut Table, training: &Training, epochs: u64) {
     );
     if let Some(cost) = training.cost {
         let currency = name(training.currency.as_deref().unwrap_or_default());
-        let ends = between(training.cost_interval.map(|ends| ends.map(money)));
+        let mut ends = between(training.cost_interval.map(|ends| ends.map(money)));
+        if training.is_price_assumed {
+            ends += ", price assumed";
+        }
         table.figure("cost", format!("{} {currency}", money(cost)), ends);
     }
 }

@@ -221,15 +221,13 @@ pub fn training(training: &Training, report: &PlanReport) -> Table {
         let carbon = energy
             .carbon_kg
             .map_or(String::new(), |kg| format!(", {} t of CO2", count((kg / 1000.0).round() as u64)));
-        let between = |[low, high]: [f64; 2]| {
-            grouped(format!("{:.0}", low / 1000.0))
-                + " to "
-                + &grouped(format!("{:.0}", high / 1000.0))
-                + "; "
-        };
+        let (scale, unit) = if energy.kwh < 10_000.0 { (1.0, "kWh") } else { (1000.0, "MWh") };
+        let digits = if energy.kwh < 10.0 { 2 } else { 0 };
+        let scaled = |kwh: f64| grouped(format!("{:.digits$}", kwh / scale));
+        let between = |[low, high]: [f64; 2]| format!("{} to {}; ", scaled(low), scaled(high));
         let between = energy.kwh_range.map_or(String::new(), between);
         let more = format!("{between}machines × {} of the building{carbon}", energy.pue);
-        row("energy", grouped(format!("{:.0} MWh", energy.kwh / 1000.0)), more);
+        row("energy", format!("{} {unit}", scaled(energy.kwh)), more);
     }
     table
 }

@@ -7,7 +7,7 @@ use crate::predict::methods::MethodChoice;
 use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
 use crate::predict::slack;
 use crate::predict::training::{self, AllEpochs};
-use crate::request::{Assumed, Request, Source};
+use crate::request::{Assumed, AssumedRent, Request, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::{serde_as, skip_serializing_none};
@@ -44,6 +44,8 @@ pub struct Training {
     pub cost_interval: Option<[f64; 2]>,
     /// Currency of the cost.
     pub currency: Option<String>,
+    /// Whether its prices are those of the catalog.
+    pub is_price_assumed: bool,
 }
 
 /// A prediction with its scenario and its reasons.
@@ -174,7 +176,7 @@ impl Forecast {
             scaling: Vec::new(),
             saturates_at: None,
             worth,
-            training: Training::new(scenario, &prediction, interval.as_ref()),
+            training: Training::new(scenario, &prediction, interval.as_ref(), assumed.price),
             interval,
             prediction,
         };
@@ -205,18 +207,34 @@ fn with_hugging_face(scenario: &Scenario, method: &dyn Method) -> Option<Seconds
 }
 
 impl Training {
-    fn new(scenario: &Scenario, prediction: &Prediction, interval: Option<&Interval>) -> Option<Self> {
+    fn new(
+        scenario: &Scenario,
+        prediction: &Prediction,
+        interval: Option<&Interval>,
+        assumed: Option<AssumedRent>,
+    ) -> Option<Self> {
         let epoch = training::epoch(scenario, prediction)?;
         let AllEpochs { time: total, goodput, cost } = training::all_epochs(scenario, prediction)?;
         let ends = interval.map(|ends| ends.iteration_s.map(|end| end / prediction.iteration));
+        let assumed = assumed.filter(|_| cost.is_none());
+        let cost = cost.or(assumed.map(|rent| rent.hour * (total / Seconds::new(3600.0))));
+        // Time and price move apart.
+        let of_cost = ends.map(|[low, high]| match assumed {
+            Some(AssumedRent { hour, range: [least, most] }) => {
+                let apart = |time: f64, price: f64| time.ln().hypot((price / hour).ln());
+                [(-apart(low, least)).exp(), apart(high, most).exp()]
+            }
+            None => [low, high],
+        });
         Some(Self {
             epoch,
             total,
             total_interval_s: ends.map(|ends| ends.map(|end| total * end)),
             goodput,
             cost,
-            cost_interval: cost.zip(ends).map(|(cost, ends)| ends.map(|end| cost * end)),
+            cost_interval: cost.zip(of_cost).map(|(cost, ends)| ends.map(|end| cost * end)),
             currency: cost.map(|_| scenario.currency().to_owned()),
+            is_price_assumed: assumed.is_some(),
         })
     }
 }

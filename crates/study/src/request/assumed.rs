@@ -2,13 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
+use stepcast_core::machine::WorkerGroup;
+use stepcast_core::machine::catalog::{self, MachinePrice};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::{OverlapPreset, PlanSection};
 
 use crate::explore::plan::UsualPlan;
 
 /// Which of the choices that decide a forecast are assumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[skip_serializing_none]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Assumed {
     /// The device of workers.
     pub device: bool,
@@ -28,8 +32,51 @@ pub struct Assumed {
     pub plan: bool,
     /// Whose kernels compute: PyTorch's, as Hugging Face's modules do not.
     pub kernels: bool,
+    /// What all machines cost in an hour, in US dollars, where the scenario has no prices: as the catalog says.
+    pub price: Option<AssumedRent>,
     /// Whether no usual plan fits.
     pub nothing_fits: bool,
+}
+
+/// What machines cost in an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct AssumedRent {
+    /// The price of all of them.
+    pub hour: f64,
+    /// What others pay.
+    pub range: [f64; 2],
+}
+
+impl AssumedRent {
+    /// The price of the machine that is named, or of devices one by one; none if the scenario has prices or no data set.
+    fn new(file: &ScenarioFile, scenario: &Scenario) -> Option<Self> {
+        let given =
+            scenario.price.is_some() || scenario.cluster.groups.iter().any(|group| group.price.is_some());
+        if given || scenario.data.is_none() || scenario.profile().is_some() {
+            return None;
+        }
+        let named = file.cluster.machine.as_deref().filter(|_| file.cluster.beside.is_none());
+        let parts: Option<Vec<(MachinePrice, u64)>> = match named {
+            Some(machine) => {
+                let machine = catalog::machine(machine).ok()?;
+                let machines = scenario.cluster.workers().div_ceil(u64::from(machine.gpus));
+                machine.price.map(|price| vec![(price, machines)])
+            }
+            None => {
+                let part =
+                    |group: &WorkerGroup| Some((catalog::device_price(&group.device)?, group.count.into()));
+                scenario.cluster.groups.iter().map(part).collect()
+            }
+        };
+        let parts = parts?;
+        let sum = |of: fn(&MachinePrice) -> f64| -> f64 {
+            parts.iter().map(|(price, count)| of(price) * *count as f64).sum()
+        };
+        Some(Self {
+            hour: sum(|price| price.hour),
+            range: [sum(|price| price.range[0]), sum(|price| price.range[1])],
+        })
+    }
 }
 
 impl Assumed {
@@ -63,6 +110,7 @@ impl Assumed {
                 let section = &plan.section;
                 !named && section.implementation.is_none() && section.overlap == Some(OverlapPreset::Fsdp2)
             }),
+            price: AssumedRent::new(file, scenario),
             nothing_fits: plan.is_some_and(|plan| !plan.fits),
         }
     }

@@ -6,7 +6,7 @@ pub mod launch;
 mod packed;
 mod usual;
 
-pub use assumed::Assumed;
+pub use assumed::{Assumed, AssumedRent};
 pub use folder::{Folder, Kept};
 pub use usual::is_onnx;
 
@@ -54,6 +54,9 @@ pub struct Request<F = Folder> {
     edits: Vec<Edit>,
     resolved: OnceLock<Resolved>,
 }
+
+/// Points of a grid, at most, that have usual plans of their own.
+const PLANNED_POINTS: u64 = 128;
 
 /// A resolved scenario, and what of it nobody gave.
 #[derive(Debug, Clone)]
@@ -123,21 +126,29 @@ impl<F: Source> Request<F> {
         choice.method(&*self.scenario()?).map_err(|refusal| self.refused(refusal))
     }
 
-    /// The scenario at every combination of the axes' values.
+    /// The scenario at every combination of the axes' values. Where the plan of a transformer is assumed, a few points have
+    /// plans of their own; many have that of the scenario.
     pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
         let mut edits = self.edits.clone();
         let varies_plan = axes.iter().any(|axis| usual::divides(&axis.key));
+        let explained = |error| match error {
+            VaryError::Document(fault) => VaryError::Document(self.explained(fault)),
+            error @ VaryError::Axis { .. } => error,
+        };
+        let points: u64 = axes.iter().map(|axis| axis.values.len()).fold(1, u64::saturating_mul);
         if !varies_plan && let Ok(Resolved { scenario, assumed }) = self.resolved() {
+            if assumed.plan && points <= PLANNED_POINTS {
+                let resolver = usual::resolve_with_usual_plan;
+                let one_by_one = Variants::one_by_one(&self.document, &self.files, &edits, axes, resolver);
+                return one_by_one.map_err(explained);
+            }
             let batch = "strategy.batch";
             let each = axes.iter().any(|axis| axis.key == batch)
                 || self.file().is_ok_and(|file| file.strategy.batch.is_some());
             let plan = scenario.strategy.plan.as_ref().filter(|_| assumed.plan);
             edits.extend(plan.and_then(|plan| usual::edit(plan, !each)));
         }
-        Variants::new(&self.document, &self.files, &edits, axes).map_err(|error| match error {
-            VaryError::Document(fault) => VaryError::Document(self.explained(fault)),
-            error @ VaryError::Axis { .. } => error,
-        })
+        Variants::new(&self.document, &self.files, &edits, axes).map_err(explained)
     }
 
     /// A method's refusal, with the position of the refused key.
@@ -219,8 +230,11 @@ impl Request {
 
     /// The same scenario with this number of workers: groups keep their proportions.
     pub fn resized(&self, number: u32) -> Result<Self, Fault> {
-        let groups = self.file()?.cluster.workers.map_or(0, |groups| groups.len());
-        if groups < 2 {
+        let cluster = self.file()?.cluster;
+        if cluster.beside.is_some() {
+            return self.with_machines_beside(number);
+        }
+        if cluster.workers.map_or(0, |groups| groups.len()) < 2 {
             return Ok(self.changed([Edit::set("cluster.workers.count", number)]));
         }
         let shares = self.scenario()?.cluster.shares(number);
@@ -230,6 +244,23 @@ impl Request {
         };
         // From the last, so that places stay as they are while groups go.
         Ok(self.changed(shares.into_iter().enumerate().rev().map(edit)))
+    }
+
+    /// The same scenario with this number of workers on whole machines of both kinds.
+    fn with_machines_beside(&self, number: u32) -> Result<Self, Fault> {
+        let cluster = &self.scenario()?.cluster;
+        let each = cluster.workers_per_node();
+        match cluster.shares(number)[..] {
+            [own, beside] if own > 0 && beside > 0 && own % each == 0 && beside % each == 0 => {
+                let machines = [("cluster.machines", own), ("cluster.beside.machines", beside)];
+                Ok(self.changed(machines.map(|(key, workers)| Edit::set(key, workers / each))))
+            }
+            _ => {
+                let reason = format!("{number} workers do not fill whole machines of both kinds");
+                let remedy = format!("give a multiple of {}", 2 * each);
+                Err(Fault::in_key("cluster.beside", reason, remedy))
+            }
+        }
     }
 
     /// The same request with further edits; files are read again.

@@ -74,6 +74,15 @@ pub(super) fn resolve_any_plan(file: ScenarioFile, files: &dyn Files) -> Result<
     }
 }
 
+/// The scenario of a file with its usual plan, where it has none.
+pub(super) fn resolve_with_usual_plan(file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
+    let plain = resolve_any_plan(file.clone(), files)?;
+    match plan(&file, &plain, files) {
+        Some(plan) => with_plan(file, plan.section).resolve_unchecked(files),
+        None => Ok(plain),
+    }
+}
+
 /// The file with a plan. Samples of each worker, if given, say how many sequences a step has.
 pub(super) fn with_plan(mut file: ScenarioFile, plan: PlanSection) -> ScenarioFile {
     let global_batch = plan.global_batch.filter(|_| file.strategy.batch.is_none());

@@ -134,7 +134,7 @@ fn network(
         (NameOr::Table(table), Some(own)) if table.base.is_none() => table.fill(Some(&own), files),
         (NameOr::Name(name), Some(own)) => match name.parse() {
             Ok(rate) => own.at_rate(rate),
-            Err(_) => catalog::network(&name),
+            Err(_) => NameOr::Name(name).resolve(files),
         },
         (given, _) => given.resolve(files),
     }

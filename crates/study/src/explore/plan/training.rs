@@ -98,9 +98,13 @@ impl TrainingRates {
         let restart = time(given.and_then(|it| it.detection), assumed.detection.value)
             + time(given.and_then(|it| it.restart), assumed.restart.value);
         let storage = given.and_then(|it| it.storage).map_or(assumed.storage.value, BytesPerSec::get);
-        // Weights and optimiser states, once.
+        // Weights and optimiser states, once; of adapters, theirs alone.
         let [weight, _, optimiser] = plan.states.bytes();
-        let checkpoint = shape.parameters() as f64 * (weight + optimiser) as f64;
+        let kept = match shape.tuning.adapters {
+            Some(_) => shape.trained_parameters(),
+            None => shape.parameters(),
+        };
+        let checkpoint = kept as f64 * (weight + optimiser) as f64;
         let writing = checkpoint / (storage * nodes);
         let (stall, lag) = match given.filter(|it| it.asynchronous) {
             Some(it) => (it.snapshot.get(), writing),

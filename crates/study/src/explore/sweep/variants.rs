@@ -14,7 +14,7 @@ use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
 use stepcast_core::keys::{Effect, Value};
-use stepcast_core::scenario::{Document, Edit, Field, Scenario};
+use stepcast_core::scenario::{Document, Edit, Field, Scenario, ScenarioFile};
 
 /// Part of what a study may cost that is spent on finding out how listed values are reached.
 const LISTED_SHARE: u64 = 10;
@@ -60,11 +60,15 @@ enum Reach {
     Document,
 }
 
+/// Makes the scenario of a document at a point, without checking whether its values are consistent.
+pub(crate) type Resolver = fn(ScenarioFile, &dyn Files) -> Result<Scenario, Fault>;
+
 /// A document and the axes along which it varies.
 pub struct Variants<'a> {
     document: &'a Document,
     files: &'a (dyn Files + Sync),
     overrides: Vec<Edit>,
+    resolver: Resolver,
     axes: Vec<Axis>,
     reach: Vec<Reach>,
     grid: Grid,
@@ -79,6 +83,23 @@ impl<'a> Variants<'a> {
         overrides: &[Edit],
         axes: Vec<Axis>,
     ) -> Result<Self, VaryError> {
+        let plain = ScenarioFile::resolve_unchecked;
+        let mut variants = Self::one_by_one(document, files, overrides, axes, plain)?;
+        let reach: Result<Vec<Reach>, VaryError> =
+            (0..variants.axes.len()).map(|place| variants.reach(place)).collect();
+        variants.reach = reach?;
+        variants.demote();
+        Ok(variants)
+    }
+
+    /// Resolves the first point, and later every other by itself.
+    pub(crate) fn one_by_one(
+        document: &'a Document,
+        files: &'a (dyn Files + Sync),
+        overrides: &[Edit],
+        axes: Vec<Axis>,
+        resolver: Resolver,
+    ) -> Result<Self, VaryError> {
         for (place, axis) in axes.iter().enumerate() {
             if let Some(later) = axes[place + 1..].iter().find(|later| later.hides(axis)) {
                 let reason = format!("it hides what `{}` sets before it", axis.key);
@@ -90,15 +111,10 @@ impl<'a> Variants<'a> {
         let grid = Grid::new(axes.iter().map(|axis| axis.values.len()).collect());
         let digits = vec![0; axes.len()];
         let overrides = with_budget(document, overrides).map_err(VaryError::Document)?;
-        let first = resolve(document, files, &overrides, &axes, &digits)
+        let first = resolve(document, files, &overrides, &axes, &digits, resolver)
             .map_err(|error| blamed(error, &axes, &digits))?;
-        let document_only = axes.iter().map(|_| Reach::Document).collect();
-        let mut variants = Self { document, files, overrides, reach: document_only, grid, first, axes };
-        let reach: Result<Vec<Reach>, VaryError> =
-            (0..variants.axes.len()).map(|place| variants.reach(place)).collect();
-        variants.reach = reach?;
-        variants.demote();
-        Ok(variants)
+        let reach = axes.iter().map(|_| Reach::Document).collect();
+        Ok(Self { document, files, overrides, resolver, axes, reach, grid, first })
     }
 
     /// The axes.
@@ -159,7 +175,7 @@ impl<'a> Variants<'a> {
 
     /// The scenario that the document gives at a point, groups without workers included.
     fn resolve(&self, digits: &[u64]) -> Result<Scenario, Fault> {
-        resolve(self.document, self.files, &self.overrides, &self.axes, digits)
+        resolve(self.document, self.files, &self.overrides, &self.axes, digits, self.resolver)
     }
 
     fn reach(&self, axis: usize) -> Result<Reach, VaryError> {
@@ -239,6 +255,7 @@ fn resolve(
     overrides: &[Edit],
     axes: &[Axis],
     digits: &[u64],
+    resolver: Resolver,
 ) -> Result<Scenario, Fault> {
     let mut changes = overrides.to_vec();
     let mut without = Vec::new();
@@ -249,7 +266,8 @@ fn resolve(
         let change = axis.change_to(if group.is_some() { "1" } else { &value });
         changes.push(change.map_err(|fault| document.located(fault, &[]))?);
     }
-    let mut scenario = document.resolve_unchecked(files, &changes)?;
+    let file = document.file(&changes)?;
+    let mut scenario = resolver(file, files).map_err(|fault| document.located(fault, &changes))?;
     for group in without {
         if let Some(group) = scenario.cluster.groups.get_mut(group) {
             group.count = 0;
