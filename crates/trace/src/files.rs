@@ -88,12 +88,21 @@ pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
     parse_profile(&unpacked(path)?, &path.display().to_string())
 }
 
+/// What every trace of PyTorch's profiler has among its first bytes.
+const TRACE_KEY: &[u8] = b"\"schemaVersion\"";
+const TRACE_HEAD: usize = 256;
+
 /// Reads and checks a profile; `name` is its place in faults.
 pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
     let profile: Profile = serde_json::from_slice(json).map_err(|error| {
         let place = format!("{name}:{}:{}", error.line(), error.column());
         let text = error.to_string();
         let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+        let is_trace =
+            json[..json.len().min(TRACE_HEAD)].windows(TRACE_KEY.len()).any(|bytes| bytes == TRACE_KEY);
+        if is_trace {
+            return Fault::in_file(name, "this is a trace, not a profile", Remedy::ImportRecording);
+        }
         let remedy = if error.is_eof() {
             Remedies::from("the file ends too early; copy or import it again")
         } else {

@@ -27,6 +27,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast check job.toml --measured train.log                a log of Megatron-LM, torchtitan, DeepSpeed or Lightning
   stepcast check job.toml --measured steps.csv                a table with a column step-time or throughput
+  stepcast check job.toml --measured '41 ms'                  one step time
   stepcast check job.toml --measured - --steps-left 12000     step times from standard input, such as 41 ms
   stepcast check job.toml --measured traces/                  traces or tables of several ranks: who is slow?
   stepcast check job.toml --follow train.log --deadline '30 d'       days, cost and chance while it runs
@@ -40,8 +41,8 @@ pub(crate) struct Check {
     #[command(flatten)]
     asked: ForecastFlags,
 
-    /// Step times of the running job: a log, a table, or lines such as 41 ms, - for standard input; a folder with traces,
-    /// flight recordings or tables of several ranks
+    /// Step times of the running job: a log, a table, or lines such as 41 ms, - for standard input; one step time; a folder with
+    /// traces, flight recordings or tables of several ranks
     #[arg(long, value_name = "FILE", required_unless_present = "follow", conflicts_with = "follow")]
     measured: Option<PathBuf>,
 
@@ -81,7 +82,8 @@ impl Check {
         let request = self.asked.request(self.asked.edits()?)?;
         let (scenario, method) = request.prepare(&self.asked.method)?;
         let answer = |log: &Path, is_followed: bool| -> Result<(Checked, Answer), Fault> {
-            let ranks = if log.as_os_str() == "-" { None } else { read_ranks(log)? };
+            let is_file = log.as_os_str() != "-" && log.exists();
+            let ranks = if is_file { read_ranks(log)? } else { None };
             let steps = ranks.as_ref().map(RankRecording::steps).filter(|steps| !steps.is_empty());
             let (readings, lines) = match steps {
                 Some(steps) => (steps.into_iter().map(Reading::Step).collect(), Vec::new()),
@@ -149,8 +151,17 @@ impl Check {
     }
 }
 
+/// The log or table at `path`; a step time in its place, such as "121 ms", stands for itself.
 fn text(path: &Path) -> Result<String, Fault> {
     let mut bytes = Vec::new();
+    let written = path.to_str().filter(|_| !path.exists());
+    if let Some(time) = written.filter(|text| text.parse::<Seconds>().is_ok()) {
+        return Ok(time.to_owned());
+    }
+    if let Some(number) = written.filter(|text| text.parse::<f64>().is_ok()) {
+        let reason = "a step time has a unit";
+        return Err(Fault::in_file(number, reason, format!("write \"{number} s\" or \"{number} ms\"")));
+    }
     let read = match path.to_str() {
         Some("-") => io::stdin().lock().take(LONGEST_LOG + 1).read_to_end(&mut bytes),
         _ => std::fs::File::open(path).and_then(|file| file.take(LONGEST_LOG + 1).read_to_end(&mut bytes)),
