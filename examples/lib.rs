@@ -15,6 +15,7 @@ pub const ONE_WORKER: (&str, &str) = ("one-worker.json", include_str!("one-worke
 /// All scenarios by name, the first to show first.
 pub const SCENARIOS: &[(&str, &str)] = scenarios! {
     "quickstart"
+    "acceptance"
     "all-reduce"
     "all-reduce-cpu"
     "async"

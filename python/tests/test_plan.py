@@ -117,6 +117,18 @@ def test_a_watch_judges_a_contract_and_records_ranks(tmp_path: Path) -> None:
     assert float(lines[5].split(",")[4]) >= 0.002
 
 
+def test_a_watched_step_costs_little(tmp_path: Path) -> None:
+    """Under 0.1 % of a step of 100 ms, with a recording and the test of a contract."""
+    contract = tmp_path / "contract.toml"
+    contract.write_text('agreed-step = "0.1 s"\ntolerance = 0.05\nfalse-alarm = 0.05\nmiss = 0.05\nspread = 1.0\n')
+    with stepcast.watch(None, ROOT / "examples/quickstart.toml", contract=contract, record=tmp_path / "ranks") as watch:
+        began = time.perf_counter()
+        for _ in range(2000):
+            watch.step()
+        cost = (time.perf_counter() - began) / 2000
+    assert cost < 1e-4, cost
+
+
 def test_advice_is_that_of_the_plan() -> None:
     offers = [{"machine": "p4d-24xlarge", "node-hour": 22.0}, {"machine": "p5-48xlarge", "node-hour": 55.0}]
     asked = {"zoo": "llama3-8b", "machine": "p5-48xlarge", "offers": offers, "nodes": [2, 4], "tokens": 1e11}

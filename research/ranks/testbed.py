@@ -5,13 +5,16 @@ Every rank is a process in a network namespace of its own, joined to the others 
 sends. A step waits for data, computes (a sleep with 1 % of noise), and sends chunks around the ring of all ranks, as an
 all-reduce does. Needs Linux, root, iproute2; nothing else. The namespaces vanish with the processes.
 
-  unshare -n research/ranks/testbed.py -o crates/study/tests/ranks      all recordings
+  unshare -n research/ranks/testbed.py -o crates/study/tests/ranks          all recordings
+  unshare -n research/ranks/testbed.py -o recordings --variations 10        ten of each, at random ranks, steps and sizes, with what
+                                                                            was planted in planted.json
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import socket
@@ -19,10 +22,36 @@ import subprocess
 import sys
 import threading
 import time
+from typing import NamedTuple
 
 RANKS, STEPS, CHUNK = 6, 45, 150_000
 COMPUTE_S, MBIT = 0.08, 120
 FAULTS = ("healthy", "slow-rank", "slow-link", "pauses", "documents", "loading")
+
+
+class Planted(NamedTuple):
+    """A fault: the rank that has it, its size (of a link, the share of the rate), and the steps of pauses."""
+
+    fault: str
+    rank: int
+    size: float
+    every: int = 10
+    first: int = 7
+
+    @staticmethod
+    def usual(fault: str) -> Planted:
+        of = {"slow-rank": (4, 0.1), "slow-link": (3, 0.5), "pauses": (2, 0.06), "documents": (0, 0.2), "loading": (1, 0.02)}
+        return Planted(fault, *of.get(fault, (0, 0.0)))
+
+    @staticmethod
+    def at_random(fault: str, seed: int) -> Planted:
+        """At least as large as what has to be found: a rank that is 10 % slow, half of the rate, pauses of 3 % of the time."""
+        chance = random.Random(f"{fault} {seed}")
+        every = chance.randint(4, 12)
+        # A step takes about 0.14 s.
+        sizes = {"slow-rank": (0.1, 0.2), "slow-link": (0.3, 0.5), "pauses": (0.0042 * every, 0.008 * every), "documents": (0.1, 0.25), "loading": (0.01, 0.03)}
+        size = chance.uniform(*sizes.get(fault, (0.0, 0.0)))
+        return Planted(fault, chance.randrange(RANKS), size, every, chance.randrange(every))
 
 
 def run(*command: str) -> None:
@@ -30,7 +59,7 @@ def run(*command: str) -> None:
 
 
 def waited_for_link() -> None:
-    while "eth0" not in os.listdir("/sys/class/net") and subprocess.run(["ip", "link", "show", "eth0"], capture_output=True).returncode:
+    while subprocess.run(["ip", "link", "show", "eth0"], capture_output=True, check=False).returncode:
         time.sleep(0.05)
 
 
@@ -48,17 +77,18 @@ def read_exactly(connection: socket.socket, size: int) -> tuple[float, float]:
     return first - began, time.perf_counter() - first
 
 
-def work(rank: int, fault: str, path: str) -> None:
+def work(rank: int, planted: Planted, path: str) -> None:
     """One rank: its namespace has been made, its link comes from outside."""
     # Other work of the machine is to wait: ranks sleep most of the time.
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     waited_for_link()
+    fault, has_it = planted.fault, rank == planted.rank
     run("ip", "link", "set", "lo", "up")
     run("ip", "addr", "add", f"10.9.0.{rank + 1}/24", "dev", "eth0")
     run("ip", "link", "set", "eth0", "up")
-    rate = MBIT // 2 if fault == "slow-link" and rank == 3 else MBIT
-    run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", f"{rate}mbit", "burst", "32kb", "latency", "200ms")
+    rate = MBIT * (planted.size if fault == "slow-link" and has_it else 1.0)
+    run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", f"{rate * 1000:.0f}kbit", "burst", "32kb", "latency", "200ms")
     listener = socket.create_server(("", 7000))
     to = socket.socket()
     while to.connect_ex((f"10.9.0.{(rank + 1) % RANKS + 1}", 7000)):
@@ -71,11 +101,11 @@ def work(rank: int, fault: str, path: str) -> None:
     rows = ["rank,step,step-time,communication,data,tokens,machine,peer,transfer"]
     last = time.perf_counter()
     for step in range(STEPS):
-        data = 0.02 if fault == "loading" and rank == 1 else 0.0
+        data = planted.size if fault == "loading" and has_it else 0.0
         time.sleep(data)
-        tokens = round(1000 * (noise.lognormvariate(0, 0.2) if fault == "documents" else 1.0))
-        slow = 1.1 if fault == "slow-rank" and rank == 4 else 1.0
-        paused = 0.06 if fault == "pauses" and rank == 2 and step % 10 == 7 else 0.0
+        tokens = round(1000 * (noise.lognormvariate(0, planted.size) if fault == "documents" else 1.0))
+        slow = 1.0 + planted.size if fault == "slow-rank" and has_it else 1.0
+        paused = planted.size if fault == "pauses" and has_it and step % planted.every == planted.first else 0.0
         time.sleep(COMPUTE_S * slow * tokens / 1000 * noise.lognormvariate(0, 0.01) + paused)
         began, transfer = time.perf_counter(), 0.0
         for _ in range(RANKS - 1):
@@ -90,13 +120,13 @@ def work(rank: int, fault: str, path: str) -> None:
         file.write("\n".join(rows) + "\n")
 
 
-def record(fault: str, folder: str) -> None:
+def record(name: str, planted: Planted, folder: str) -> None:
     run("ip", "link", "add", "ring", "type", "bridge")
     run("ip", "link", "set", "ring", "up")
-    paths = [f"{folder}/{fault}.{rank}.csv" for rank in range(RANKS)]
+    paths = [f"{folder}/{name}.{rank}.csv" for rank in range(RANKS)]
     children = []
     for rank, path in enumerate(paths):
-        command = ["unshare", "-n", sys.executable, __file__, "--rank", str(rank), "--fault", fault, "-o", path]
+        command = ["unshare", "-n", sys.executable, __file__, "--rank", str(rank), "--planted", json.dumps(planted), "-o", path]
         child = subprocess.Popen(command)
         children.append(child)
         own = os.readlink("/proc/self/ns/net")
@@ -107,26 +137,35 @@ def record(fault: str, folder: str) -> None:
     codes = [child.wait() for child in children]
     run("ip", "link", "del", "ring")
     if any(codes):
-        raise SystemExit(f"a rank of {fault} failed")
-    with open(f"{folder}/{fault}.csv", "w", encoding="utf-8") as joined:
+        raise SystemExit(f"a rank of {name} failed")
+    with open(f"{folder}/{name}.csv", "w", encoding="utf-8") as joined:
         for rank, path in enumerate(paths):
             with open(path, encoding="utf-8") as file:
                 joined.writelines(file.readlines()[1 if rank else 0 :])
             os.remove(path)
-    print(f"{fault}.csv", flush=True)
+    print(f"{name}.csv", flush=True)
 
 
 def main() -> None:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("-o", "--output", required=True, help="the folder of the recordings")
-    made.add_argument("--fault", choices=FAULTS, help="one recording")
+    made.add_argument("--variations", type=int, default=0, help="recordings of each fault, at random ranks, steps and sizes")
     made.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    made.add_argument("--planted", help=argparse.SUPPRESS)
     asked = made.parse_args()
     if asked.rank is not None:
-        work(asked.rank, asked.fault, asked.output)
+        work(asked.rank, Planted(*json.loads(asked.planted)), asked.output)
         return
-    for fault in [asked.fault] if asked.fault else FAULTS:
-        record(fault, asked.output)
+    if not asked.variations:
+        for fault in FAULTS:
+            record(fault, Planted.usual(fault), asked.output)
+        return
+    planted = {f"{fault}-{seed}": Planted.at_random(fault, seed) for seed in range(asked.variations) for fault in FAULTS}
+    os.makedirs(asked.output, exist_ok=True)
+    with open(f"{asked.output}/planted.json", "w", encoding="utf-8") as file:
+        json.dump({name: fault._asdict() for name, fault in planted.items()}, file, indent=1)
+    for name, fault in planted.items():
+        record(name, fault, asked.output)
 
 
 if __name__ == "__main__":

@@ -10,5 +10,6 @@ fn output_is_as_written() {
         .case("docs/advise.md")
         .case("docs/check.md")
         .case("docs/cli.md")
+        .case("docs/contract.md")
         .case("docs/plan.md");
 }

@@ -134,8 +134,10 @@ impl Contract {
             expected.push(rate("tokens", split.tokens_per_s, "tokens/s"));
             expected.push(rate("MFU", 100.0 * split.mfu, "%"));
         }
-        if let Some(Energy { kwh, .. }) = energy(scenario, ENERGY_STEPS * prediction.iteration.get(), None)? {
-            let interval = [shortest, longest].map(|end| kwh * (end / prediction.iteration));
+        let lengths = [shortest, longest].map(|end| end / prediction.iteration);
+        let time = ENERGY_STEPS * prediction.iteration.get();
+        if let Some(Energy { kwh, kwh_range, .. }) = energy(scenario, time, Some(lengths))? {
+            let interval = kwh_range.unwrap_or([kwh; 2]);
             expected.push(Expected { name: "energy", value: kwh, interval, unit: "kWh for 1,000 steps" });
         }
         if let Some((share, range)) = goodput(scenario)? {

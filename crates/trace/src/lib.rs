@@ -25,7 +25,7 @@ pub use files::{
     write_model, write_profile, write_text,
 };
 pub use import::{Format, Imported, Options, UNKNOWN_BATCH, import};
-pub use kineto::{RankSteps, rank_traces};
+pub use kineto::{RankSteps, TracedStep, rank_traces};
 pub use onnx::{lean_onnx, read_onnx};
 pub use overview::{
     ContentFigures, Overview, ResourceUsage, StepFigures, Summary, SummaryFigure, SummaryTable, SummaryValue,

@@ -22,9 +22,10 @@ const inside = (value) => (value !== null && typeof value === "object" ? value :
 const set = (key, value) => ({ key, value: value === null ? null : `${value}` });
 const quoted = (text) => JSON.stringify(text);
 
-// The three ways in; what a text says decides.
+// The ways in; what a text says decides.
 export function way(written) {
   if (inside(written?.plan).offers) return "decide";
+  if (inside(written?.model).adapters) return "tune";
   return inside(written?.model).profile ? "trace" : "own";
 }
 
@@ -58,7 +59,8 @@ function modelChip(written) {
 }
 
 function amountChip(written) {
-  const { tokens } = inside(written.plan);
+  const tuned = way(written) === "tune";
+  const { tokens } = inside(tuned ? written.data : written.plan);
   const { samples, epochs = 1 } = inside(written.data);
   const splits = isTransformer(written);
   const text = splits && tokens ? `${amount(tokens)} tokens` : samples ? `${amount(samples)} samples × ${epochs}` : "one step";
@@ -67,11 +69,33 @@ function amountChip(written) {
       const fields = [{ name: "samples", label: "Samples of the data set", value: samples, placeholder: "1281167" }, { name: "epochs", label: "Passes over them", value: epochs }];
       return picker.open(at, "Amount of training", picker.fields(fields, (said) => change(said.samples ? [set("data.samples", Math.round(number(said.samples) ?? 0) || said.samples), set("data.epochs", said.epochs || 1)] : set("data", null))));
     }
-    const use = (value) => change(value === null ? [set("plan.tokens", null)] : [set("data", null), set("plan.tokens", value)]);
-    const usual = [["1e11", "100 B"], ["3e11", "300 B"], ["1e12", "1 T"], ["2e12", "2 T"], ["1.5e13", "15 T"]];
+    const use = (value) => change(tuned ? set("data.tokens", value) : value === null ? set("plan.tokens", null) : [set("data", null), set("plan.tokens", value)]);
+    const usual = tuned ? [["1e6", "1 M"], ["1e7", "10 M"], ["5e7", "50 M"], ["1e8", "100 M"], ["1e9", "1 B"]] : [["1e11", "100 B"], ["3e11", "300 B"], ["1e12", "1 T"], ["2e12", "2 T"], ["1.5e13", "15 T"]];
     picker.open(at, "Amount of training", picker.presets(usual, use), picker.fields([{ name: "tokens", label: "Tokens", value: tokens ? amount(tokens) : "", placeholder: "1 T" }], ({ tokens: said }) => use(said === "" ? null : number(said)?.toExponential() ?? quoted(said))));
   };
-  return chip("amount", text, "How much to train on", open, splits ? "plan.tokens" : "data.samples");
+  return chip("amount", text, "How much to train on", open, tuned ? "data.tokens" : splits ? "plan.tokens" : "data.samples");
+}
+
+function adapterChip(written) {
+  const { rank = 16, base = "bf16" } = inside(inside(written.model).adapters);
+  const bases = { bf16: "LoRA", nf4: "QLoRA (nf4)", int8: "LoRA on int8", fp8: "LoRA on fp8" };
+  const use = (key) => (value) => change(set(`model.adapters.${key}`, value));
+  const open = (at) => picker.open(at, "Adapters", picker.presets([8, 16, 32, 64, 128].map((value) => [value, `rank ${value}`]), use("rank")), picker.presets(Object.entries(bases).map(([value, words]) => [quoted(value), words]), use("base")), picker.fields([{ name: "rank", label: "Rank", value: rank }], ({ rank: said }) => use("rank")(said || 16)));
+  return chip("adapters", `${bases[base] ?? base} of rank ${rank}`, "What is trained beside the frozen model", open, "model.adapters");
+}
+
+function sequenceChip(written, resolved) {
+  const now = inside(written.model).sequence ?? resolved?.model?.sequence;
+  const use = (value) => change(set("model.sequence", value));
+  const open = (at) => picker.open(at, "Tokens of a sequence", picker.presets([1024, 2048, 4096, 8192, 16384].map((value) => [value, `${value}`]), use), picker.fields([{ name: "sequence", label: "Tokens of a sequence", value: now }], ({ sequence }) => use(sequence || null)));
+  return chip("sequence", `${now ?? "the model's own length"} tokens`, "Tokens of a sequence", open, "model.sequence");
+}
+
+function priceChip(written) {
+  const key = "price.worker-hour";
+  const now = inside(written.price)["worker-hour"];
+  const open = (at) => picker.open(at, "Price", picker.fields([{ name: "hour", label: "Price of a device and hour, in USD", value: now, placeholder: "0.40" }], ({ hour }) => change(set(key, hour === "" ? null : (number(hour) ?? hour)))));
+  return chip("price", now ? `${now} USD/h` : "an unknown price", "Price of a device and hour", open, key);
 }
 
 function deadlineChip(written) {
@@ -197,6 +221,7 @@ function sentence(written, resolved) {
     const offers = written.plan.offers.map(inside);
     return ["Train", modelChip(written), "on", amountChip(written), "within", deadlineChip(written), ", choosing among", ...offers.map((offer, place) => offerChip(offer, place, offers.length)), addChip(offers)];
   }
+  if (way(written) === "tune") return ["Fine-tune", modelChip(written), "by", adapterChip(written), "on", amountChip(written), "in sequences of", sequenceChip(written, resolved), "with", countChip(written, resolved), hardwareChip(written, resolved), "at", priceChip(written)];
   const workers = (resolved?.cluster?.workers ?? [{ count: 2 }]).reduce((sum, { count }) => sum + count, 0);
   const network = workers > 1 ? ["joined by", networkChip(written, resolved)] : [];
   const how = isTransformer(written) ? [] : ["by", architectureChip(written, resolved)];

@@ -39,6 +39,7 @@ spot = true
 nodes = [16, 32, 64]
 `;
 const own = '[model]\nzoo = "llama3-8b"\n\n[cluster]\nmachine = "dgx-h100"\nmachines = 4\n';
+const tuned = '[model]\nzoo = "llama3-8b"\nsequence = 4096\n\n[model.adapters]\nrank = 16\ntargets = ["all"]\nbase = "nf4"\n\n[[cluster.workers]]\ncount = 1\ndevice = "rtx-4090"\n\n[data]\ntokens = 50e6\n\n[price]\nworker-hour = 0.4\n';
 let examples = [];
 // The scenario as far as it is known: the server's description of its text.
 let described = null;
@@ -144,6 +145,7 @@ async function describe() {
 
 function accept(found, more) {
   described = found;
+  if (!more) sliders.settle();
   applying = false;
   decision.about(found);
   state.scenario = found.scenario;
@@ -237,9 +239,10 @@ const ways = {
   own() {
     const { written } = described ?? {};
     if (!written?.model || ask.way(written) === "own") return start(own);
-    if (ask.way(written) === "trace") return start(own);
+    if (ask.way(written) !== "decide") return start(own);
     change([{ key: "plan.offers", value: null }, { key: "plan.deadline", value: null }, ...(written.cluster ? [] : [{ key: "cluster.machine", value: '"dgx-h100"' }, { key: "cluster.machines", value: "4" }])]);
   },
+  tune: () => start(tuned),
   trace() {
     tracing = true;
     ask.show(described?.written, described?.resolved, true);

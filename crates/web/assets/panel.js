@@ -2,6 +2,7 @@
 // an example's comments, or from a link. The names of fields are those of the API and of the flags.
 
 import { $, make } from "./dom.js";
+import * as follow from "./follow.js";
 
 const id = (spec, field) => `${spec.name}-${field.name}`;
 
@@ -26,6 +27,7 @@ function control(spec, field) {
     const usual = make("datalist", { id: `${own.id}-usual` }, ...field.usual.map((value) => make("option", { value })));
     return make("fieldset", { id: own.id }, make("legend", {}, field.label), usual);
   }
+  if (field.kind === "files") return make("fieldset", { class: "files" }, make("legend", {}, field.label), ...follow.control(own.id, () => $(`${spec.name}-form`).requestSubmit()));
   const input =
     field.kind === "choice"
       ? make("select", own, ...field.options.map(([value, words]) => make("option", { value }, words)))
@@ -61,7 +63,7 @@ export function form(spec, run) {
 }
 
 export function fill(spec, values) {
-  for (const field of spec.fields) {
+  for (const field of spec.fields.filter(({ kind }) => kind !== "files")) {
     const value = values[field.name];
     const element = $(id(spec, field));
     if (field.kind === "list") {
@@ -76,6 +78,7 @@ export function fill(spec, values) {
 export function read(spec) {
   const value = (field, element) => {
     if (field.kind === "list") return [...element.querySelectorAll("input")].map((input) => input.value.trim()).filter(Boolean);
+    if (field.kind === "files") return undefined;
     if (field.kind === "checkbox") return element.checked || undefined;
     const text = element.value.trim();
     return text === "" ? undefined : field.kind === "number" ? Number(text) : text;

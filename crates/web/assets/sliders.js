@@ -2,6 +2,7 @@
 
 import { $, make } from "./dom.js";
 import { post } from "./api.js";
+import { state } from "./state.js";
 
 let shown = new Map();
 let change;
@@ -28,7 +29,13 @@ function say({ slider, output, stops }) {
   slider.setAttribute("aria-valuetext", stops[slider.value].words);
 }
 
-// Sets the sliders for a text. One that was moved keeps its place until the server knows of it.
+// The server knows of every move.
+export function settle() {
+  for (const entry of shown.values()) entry.held = false;
+}
+
+// Sets the sliders for a text. One that was moved keeps its place until the server knows of it; stops of a text before that are
+// of no use.
 export async function show(scenario) {
   if (asked === scenario) return;
   asked = scenario;
@@ -39,14 +46,17 @@ export async function show(scenario) {
     asked = "";
     return;
   }
-  if (asked !== scenario) return;
+  if (asked !== scenario || state.scenario !== scenario) return;
   if (sliders.map(({ key }) => key).join() !== [...shown.keys()].join()) {
-    shown = new Map(sliders.map((slider) => [slider.key, made(slider)]));
+    const held = document.activeElement?.dataset?.key;
+    shown = new Map(sliders.map((slider) => [slider.key, shown.get(slider.key) ?? made(slider)]));
     $("sliders").replaceChildren(...[...shown.values()].map(({ label }) => label));
+    shown.get(held)?.slider.focus();
   }
   for (const { key, now, stops } of sliders) {
     const entry = shown.get(key);
-    Object.assign(entry, { stops, held: false });
+    if (entry.held) continue;
+    entry.stops = stops;
     entry.slider.max = stops.length - 1;
     entry.slider.value = now;
     say(entry);

@@ -55,6 +55,27 @@ export const specs = [
     suggested: (resolved) => ({ nodes: `${resolved.plan?.nodes ?? nodes(resolved)}`, global_batch: resolved.plan?.["global-batch"] ?? resolved.strategy.plan?.["global-batch"], tokens: resolved.plan?.tokens, deadline: resolved.plan?.deadline, budget: resolved.plan?.budget, may_fit: resolved.plan?.["may-fit"] }),
   },
   {
+    name: "advise",
+    tab: "What to measure",
+    action: "Ask",
+    about: "What a wrong choice among these machines costs on average, and which measurement is worth its price.",
+    fits: (resolved) => Boolean(resolved.plan?.offers),
+    shows: "How to measure it",
+    fields: [],
+  },
+  {
+    name: "check",
+    tab: "Check",
+    action: "Compare",
+    about: "A running job against this forecast: is it as fast, who is slow, and when does it end? Give its log, or tables or flight recorder dumps of its ranks. They are not kept in the link.",
+    fields: [
+      { name: "files", kind: "files", label: "Log of the job, or files of its ranks" },
+      { name: "deadline", kind: "search", label: "Deadline, from the first line", placeholder: "30 d" },
+      { name: "steps_left", kind: "number", label: "Steps still to come" },
+    ],
+    suggested: (resolved) => ({ deadline: resolved.plan?.deadline }),
+  },
+  {
     name: "search",
     tab: "Search",
     action: "Search",

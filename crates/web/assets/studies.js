@@ -7,6 +7,7 @@ import { answer } from "./runs.js";
 import { keep, state } from "./state.js";
 import { specs } from "./specs.js";
 import * as apply from "./apply.js";
+import * as follow from "./follow.js";
 import * as panel from "./panel.js";
 import * as plots from "./plots.js";
 
@@ -65,7 +66,7 @@ function draw(spec, { data, body, complete }) {
     ...others({ tables: data.tables, uses: rest }, change),
     ...drawn,
     ...data.tables.map((table) => section(table, uses, change)),
-    ...(data.text ? [make("pre", { class: "toml", tabindex: "0", role: "region", "aria-label": "The plan as a part of a scenario" }, data.text)] : []),
+    ...(data.text ? [make("pre", { class: "toml", tabindex: "0", role: "region", "aria-label": spec.shows ?? "The plan as a part of a scenario" }, data.text)] : []),
     ...data.notes.map((text) => make("p", { class: "note" }, text)),
   );
   for (const summary of box.querySelectorAll("summary")) summary.parentElement.open = open.has(summary.textContent);
@@ -77,10 +78,12 @@ function draw(spec, { data, body, complete }) {
 
 function view(spec) {
   const asked = () => state.studies?.[spec.name] ?? (spec.immediate ? {} : null);
+  const files = spec.fields.some(({ kind }) => kind === "files");
   return {
     name: spec.name,
     manual: !spec.immediate,
-    body: () => asked() && { scenario: state.scenario, ...asked() },
+    body: () => asked() && (!files || follow.body()) && { scenario: state.scenario, ...asked(), ...(files ? follow.body() : {}) },
+    identity: files ? follow.identity : undefined,
     async run(body, job) {
       panel.mark(spec, null);
       let last;

@@ -1,6 +1,6 @@
 // Uploads of recordings and models. A batch that a recording does not contain is asked for where it is missing.
 
-import { $, make, several } from "./dom.js";
+import { $, insert, make, several } from "./dom.js";
 import { upload } from "./api.js";
 
 const largest = 64 * 2 ** 20;
@@ -19,12 +19,16 @@ function askForBatch(file, problem) {
   input.focus();
 }
 
-function describe(file, { overview, file: name }) {
+function describe(file, { overview, file: name, slow }) {
   const what = overview?.steps ? `${several(overview.steps, "step")} of ${several(overview.batch, "sample")}` : overview?.layers ? several(overview.layers, "layer") : "a fitted artefact";
   const notes = (overview?.notes ?? []).slice(0, 4).map((note) => make("li", {}, note));
   const called = name && file.name.replace(/\.\w+(\.gz)?$/, "") + name.slice(name.lastIndexOf("."));
   const link = name ? [make("a", { href: `/api/v1/uploads/${name}`, download: called }, "Download it as a file")] : [];
   say(`${file.name}: ${what}. `, ...link, make("ul", {}, ...notes));
+  if (!slow) return;
+  const table = make("div", {});
+  insert(table, slow.html);
+  $("upload-state").prepend(make("p", { class: "sentence" }, slow.summary), table);
 }
 
 async function take(file, batch) {

@@ -21,6 +21,9 @@ use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_examples::ONE_WORKER;
 use stepcast_fit::streams::measure_link;
+use stepcast_report::table::folding_section;
+use stepcast_report::tables::check as tables;
+use stepcast_study::check::ranks::{find, read_ranks};
 use stepcast_trace::{Content, Format, Imported, Options, Overview, Progress, parse_profile, print_profile};
 use tempfile::TempDir;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -67,6 +70,17 @@ pub(crate) struct UploadAnswer {
     scenario: String,
     /// The contents of the file, as in `stepcast import --json`.
     overview: Option<Overview>,
+    /// Who is slow, if it has traces of several ranks.
+    slow: Option<SlowRanks>,
+}
+
+/// Who is slow among the ranks of traces.
+#[derive(Serialize, JsonSchema)]
+struct SlowRanks {
+    /// In a sentence.
+    summary: String,
+    /// The table of causes as HTML.
+    html: String,
 }
 
 impl Uploads {
@@ -140,7 +154,7 @@ impl Uploads {
         if let Some(text) = artefact(&place, &head)? {
             let file = self.keep(&stem, ".toml", text.len(), UploadedFile::Artefact(text.into()))?;
             let scenario = "[model]\nzoo = \"resnet50\"\n".to_owned();
-            return Ok(UploadAnswer { file: Some(file), scenario, overview: None });
+            return Ok(UploadAnswer { file: Some(file), scenario, overview: None, slow: None });
         }
         if head.windows(16).take(256).any(|window| window == b"stepcast-profile") {
             let bytes = stepcast_trace::unpacked(&place).map_err(Problem::upload)?;
@@ -157,7 +171,8 @@ impl Uploads {
         let lean = onnx.then(|| stepcast_trace::lean_onnx(&place)).transpose().map_err(Problem::upload)?;
         let watch = |_: Progress| work::check(token);
         let options = Options { batch, watch: &watch, ..Options::default() };
-        let mut imported = stepcast_trace::import(&[place], &options).map_err(Problem::upload)?;
+        let mut imported =
+            stepcast_trace::import(std::slice::from_ref(&place), &options).map_err(Problem::upload)?;
         measure_link(&mut imported);
         if !name.is_empty() {
             match &mut imported.content {
@@ -165,7 +180,9 @@ impl Uploads {
                 Content::Model(model) => model.name = name,
             }
         }
-        self.imported(imported, lean, &stem)
+        let has_ranks = imported.summary.tables.iter().any(|table| table.key == "ranks");
+        let slow = has_ranks.then(|| slowness(&place)).transpose()?;
+        Ok(UploadAnswer { slow, ..self.imported(imported, lean, &stem)? })
     }
 
     fn imported(
@@ -207,7 +224,7 @@ impl Uploads {
             }
         };
         let overview = Some(Overview::new(&imported, file.clone()));
-        Ok(UploadAnswer { file, scenario, overview })
+        Ok(UploadAnswer { file, scenario, overview, slow: None })
     }
 
     /// An upload as a file, for downloading it with a scenario that names it.
@@ -227,6 +244,12 @@ impl Uploads {
         }
         Ok(text)
     }
+}
+
+fn slowness(place: &Path) -> Result<SlowRanks, Problem> {
+    let slow = find(&read_ranks(place).map_err(Problem::upload)?.unwrap_or_default());
+    let html = folding_section(&tables::slowness(&slow)).map_err(Problem::fault)?;
+    Ok(SlowRanks { summary: tables::slow_verdict(&slow), html })
 }
 
 /// The text of a fitted artefact; none if the file is something else.

@@ -76,6 +76,7 @@ pub fn slow_verdict(slow: &Slowness) -> String {
                 SlowKind::Link => format!("the link of {name}"),
                 SlowKind::Pauses => format!("pauses ({name})"),
                 SlowKind::DataLoading => format!("loading of data on {name}"),
+                SlowKind::Host => format!("the host of {name}"),
                 SlowKind::Rank | SlowKind::Machine | SlowKind::Stage | SlowKind::Documents => name.clone(),
             };
             format!("Slow: {name}. Steps would be {} shorter without it.", percent_with_decimal(*gain))
@@ -93,6 +94,7 @@ pub fn slowness(slow: &Slowness) -> Table {
             SlowKind::Link => "check cable, port and route",
             SlowKind::Documents => "pack documents to equal work",
             SlowKind::DataLoading => "more loading processes, or data nearby",
+            SlowKind::Host => "check its processors and what else runs on them",
             SlowKind::Pauses => "collect garbage on all ranks at once; write checkpoints asynchronously",
         };
         let cells = [

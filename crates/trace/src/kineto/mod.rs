@@ -109,8 +109,21 @@ fn check_one_job(all: &[Rank], aligned: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A rank with its steps: time, time that the device computes, and time that it waits for data.
-pub type RankSteps = (u64, Vec<[Seconds; 3]>);
+/// A step of a rank, by what its device does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TracedStep {
+    /// From its first work to that of the next step.
+    pub time: Seconds,
+    /// The device computes.
+    pub computing: Seconds,
+    /// It neither computes nor communicates while the host loads data.
+    pub loading: Seconds,
+    /// It neither computes nor communicates, for the host has asked for nothing.
+    pub silent: Seconds,
+}
+
+/// A rank with its steps.
+pub type RankSteps = (u64, Vec<TracedStep>);
 
 /// The rank of every trace at a path, with its steps. Empty if there is no trace of PyTorch's profiler.
 pub fn rank_traces(path: &Path) -> Result<Vec<RankSteps>, Fault> {
@@ -119,9 +132,10 @@ pub fn rank_traces(path: &Path) -> Result<Vec<RankSteps>, Fault> {
     read_all(path, &Options::default().reading(&paths), MOST_RECORDS, &mut all)?;
     let step = |step: &rank::Step| {
         let timeline = &step.timeline;
-        let idle = timeline.span.length() - timeline.busy - timeline.exposed;
-        [timeline.span.length(), timeline.busy, step.loading.min(idle).max(0)]
-            .map(|time| Seconds::new(profile::seconds(time)))
+        let [time, computing, loading, silent] =
+            [timeline.span.length(), timeline.computing, timeline.loading, timeline.silent]
+                .map(|time| Seconds::new(profile::seconds(time)));
+        TracedStep { time, computing, loading, silent }
     };
     let steps = |(place, rank): (usize, &Rank)| {
         (rank.number.unwrap_or(place as u64), rank.steps.iter().map(step).collect())

@@ -161,10 +161,15 @@ fn analyse_steps<'a>(
 ) -> (Vec<AnalysedStep<'a>>, usize) {
     let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
     let loading = union(loading.map(|range| range.span).collect());
-    let sums = joined.works.iter().filter(|placed| placed.sums_gradients);
+    let spans = |is: fn(&Placed) -> bool| {
+        union(joined.works.iter().filter(|placed| is(placed)).map(|placed| placed.work.span).collect())
+    };
     let around = Surroundings {
-        sums: union(sums.map(|placed| placed.work.span).collect()),
+        sums: spans(|placed| placed.sums_gradients),
         waiting: joined.waiting.clone(),
+        computing: spans(|placed| !placed.is_collective()),
+        works: spans(|_| true),
+        loading,
         on_host: joined.on_host,
     };
     let mut grouped: Vec<(Span, Vec<&Placed>)> = Vec::new();
@@ -193,7 +198,7 @@ fn analyse_steps<'a>(
         let sent = messages::gradient_sums(recording, host).sums;
         let gradients = find_gradients(recording, joined, &works, &sent, host);
         steps.push((
-            step(recording, (host, joined.on_host), &loading, timeline, gradients, &sent, &works),
+            step(recording, (host, joined.on_host), &around.loading, timeline, gradients, &sent, &works),
             works,
         ));
     }

@@ -27,6 +27,11 @@ pub(super) struct Timeline {
     /// It does nothing because the host is late, without communication.
     pub(super) late: Time,
     pub(super) sums: Time,
+    /// Time that it computes, without any collective.
+    pub(super) computing: Time,
+    /// It neither computes nor communicates: while the host loads data, and while the host asks for nothing.
+    pub(super) loading: Time,
+    pub(super) silent: Time,
     /// When the first work of the backward pass starts.
     pub(super) backward: Option<Time>,
     last_end: Time,
@@ -51,6 +56,10 @@ pub(super) struct Shift {
 pub(super) struct Surroundings {
     pub(super) sums: Vec<Span>,
     pub(super) waiting: Vec<Span>,
+    /// Works that are no collectives, all works, and when the host loads data.
+    pub(super) computing: Vec<Span>,
+    pub(super) works: Vec<Span>,
+    pub(super) loading: Vec<Span>,
     /// Whether the host itself computes: then nothing is launched ahead of time.
     pub(super) on_host: bool,
 }
@@ -75,6 +84,9 @@ impl Timeline {
             busy: 0,
             late: 0,
             sums: 0,
+            computing: 0,
+            loading: 0,
+            silent: 0,
             backward: computing().find(|placed| backward_is(placed)).map(|placed| placed.work.span.start),
             last_end: start,
             shifts: vec![(start, carried.device)],
@@ -94,7 +106,23 @@ impl Timeline {
         // Where steps overlap, the rest of this one runs beside the next.
         timeline.busy = timeline.busy.min(timeline.span.length());
         timeline.sums = within(&around.sums, timeline.span).map(Span::length).sum();
+        timeline.attribute(around);
         timeline
+    }
+
+    /// What the device does in the whole span.
+    fn attribute(&mut self, around: &Surroundings) {
+        let Span { start, end } = self.span;
+        let covered = |spans: &[Span], span: Span| within(spans, span).map(Span::length).sum::<Time>();
+        self.computing = covered(&around.computing, self.span);
+        let mut before = start;
+        for work in within(&around.works, self.span).chain([Span { start: end, end }]) {
+            let gap = Span { start: before, end: work.start };
+            let loading = covered(&around.loading, gap);
+            self.loading += loading;
+            self.silent += gap.length() - loading;
+            before = work.end;
+        }
     }
 
     /// The device is idle in `gap`; the work that ends it was launched at `launch`.

@@ -1,6 +1,7 @@
 //! The API, version 1: one file for each endpoint, and one table from which the router and the OpenAPI 3.1 description
 //! are made.
 
+mod advise;
 mod catalog;
 mod check;
 mod compare;
@@ -129,6 +130,10 @@ const ROUTES: &[Route] = &[
     study::<check::CheckRequest>(
         "/check",
         "The log of a running job against its forecast, as `stepcast check --json`; with progress as events",
+    ),
+    study::<advise::AdviseRequest>(
+        "/advise",
+        "What to measure before one of the offers in `[plan]` is taken, as `stepcast advise --json`; with progress as events",
     ),
     study::<fuse::FuseRequest>(
         "/fuse",

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
@@ -31,6 +32,9 @@ const MOST_POINTS: usize = 256;
 
 /// Closed forms of larger clusters take noticeable time.
 const LARGE: u64 = 10_000;
+
+/// Figures are not shown before the rest of an answer that takes less than this.
+const SOON: Duration = Duration::from_millis(150);
 
 /// Predictions of slow methods in addition to the scaling table: the cluster itself, and the what-if changes.
 const BESIDE: usize = 5;
@@ -170,8 +174,11 @@ impl ForecastJob {
                 });
             }
         };
+        // The rest takes about as long again for each number of workers: figures that would wait for it are shown before.
+        let since = Instant::now();
         let part = |so_far: &Forecast| {
-            if !quick && let Ok(answer) = self.answer(so_far.clone(), Apply::default()) {
+            let waits = !quick || since.elapsed() * self.workers.len() as u32 > SOON;
+            if waits && let Ok(answer) = self.answer(so_far.clone(), Apply::default()) {
                 events.send(&ForecastEvent::Part(Box::new(answer)));
             }
         };

@@ -99,6 +99,7 @@ pub fn find(recording: &RankRecording) -> Slowness {
         causes.extend(slow_ranks(&recording.ranks, &own));
         causes.extend(documents(&recording.ranks, &own));
         causes.extend(data_loading(&recording.ranks, own.step));
+        causes.extend(slow_host(&recording.ranks, own.step));
         causes.extend(pauses(&recording.ranks, &times));
         causes.extend(slow_links(recording, own.step));
     }
@@ -239,16 +240,61 @@ fn data_loading(ranks: &[RankSeries], step: f64) -> Option<SlowCause> {
     })
 }
 
-/// Steps that stand still.
+/// How long the device of each rank usually waits for its host in a step.
+fn usual_silence(ranks: &[RankSeries]) -> Vec<f64> {
+    let silent = |rank: &RankSeries| median(&rank.steps.iter().map(|step| step.silent).collect::<Vec<_>>());
+    ranks.iter().map(silent).collect()
+}
+
+/// A rank whose device waits longer for its host in every step than others do.
+fn slow_host(ranks: &[RankSeries], step: f64) -> Option<SlowCause> {
+    let usual = usual_silence(ranks);
+    let (most, rank) = usual.iter().zip(ranks).max_by(|a, b| a.0.total_cmp(b.0))?;
+    let cost = most - median(&usual);
+    (ranks.len() > 2 && cost > SLOWER * step).then(|| SlowCause {
+        kind: SlowKind::Host,
+        name: format!("rank {}", rank.rank),
+        factor: step / (step - cost).max(1e-9),
+        cost: Seconds::new(cost),
+        gain: cost / step,
+    })
+}
+
+/// Steps that stand still: as recorded, or because the longest own work of some steps is far longer than usual.
 fn pauses(ranks: &[RankSeries], steps: &[f64]) -> Option<SlowCause> {
-    // A pause lengthens the longest own work by as much as the step, which also varies by communication.
-    let longest = |place: usize| {
-        let own = |rank: &RankSeries| rank.steps[place].own() + rank.steps[place].pause;
-        ranks.iter().map(own).fold(0.0, f64::max)
+    let usual = usual_silence(ranks);
+    let stood = |place: usize| -> Vec<f64> {
+        let more = |(rank, usual): (&RankSeries, &f64)| {
+            let step = &rank.steps[place];
+            step.pause + (step.silent - usual).max(0.0)
+        };
+        ranks.iter().zip(&usual).map(more).collect()
     };
-    let times: &[f64] = &(0..steps.len()).map(longest).collect::<Vec<_>>();
+    // A pause lengthens the longest own work by as much as the step, which also varies by communication.
+    let own = |place: usize| -> Vec<f64> {
+        let own = |rank: &RankSeries| rank.steps[place].own() + rank.steps[place].pause;
+        ranks.iter().map(own).collect()
+    };
+    let step = median(steps);
+    let recorded: Vec<Vec<f64>> = (0..steps.len()).map(stood).collect();
+    let inferred: Vec<Vec<f64>> = (0..steps.len()).map(own).collect();
+    let is_garbage = ranks.iter().flat_map(|rank| &rank.steps).any(|step| step.pause > 0.0);
+    standstill(ranks, &recorded, step, steps, if is_garbage { "garbage collection, " } else { "" })
+        .or_else(|| standstill(ranks, &inferred, 0.0, steps, ""))
+}
+
+/// Steps in which the longest of the ranks' times, each beside `base`, is far longer than usual.
+fn standstill(
+    ranks: &[RankSeries],
+    rows: &[Vec<f64>],
+    base: f64,
+    steps: &[f64],
+    what: &str,
+) -> Option<SlowCause> {
+    let times: Vec<f64> =
+        rows.iter().map(|row| base + row.iter().fold(0.0, |most: f64, own| most.max(*own))).collect();
     let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
-    let usual = median(times);
+    let usual = median(&times);
     let least = PAUSE.ln_1p().max(PAUSE_DEVIATIONS * spread(&logarithms));
     let longer = |place: usize| logarithms[place] - usual.ln();
     let mut found: Vec<f64> = (0..times.len()).map(longer).filter(|by| *by > least).collect();
@@ -262,16 +308,23 @@ fn pauses(ranks: &[RankSeries], steps: &[f64]) -> Option<SlowCause> {
     }
     let gaps: Vec<f64> = places.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let is_regular = deviation(&gaps).is_some_and(|own| own < REGULAR * mean(&gaps));
-    let recorded: f64 = ranks.iter().flat_map(|rank| &rank.steps).map(|step| step.pause).sum();
-    let what = if recorded > 0.1 * lost { "garbage collection, " } else { "" };
-    let name = match is_regular {
-        true => format!("{what}every {:.0} steps", mean(&gaps)),
-        false => format!("{what}{} of {} steps", places.len(), times.len()),
+    let when = match is_regular {
+        true => format!("every {:.0} steps", mean(&gaps)),
+        false => format!("{} of {} steps", places.len(), times.len()),
     };
+    // One rank, if it alone stands still nearly always.
+    let pausing = |place: &usize| {
+        let (rank, most) = rows[*place].iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        (most - median(&rows[*place]) > 0.5 * (times[*place] - usual)).then_some(rank)
+    };
+    let found: Vec<Option<usize>> = places.iter().map(pausing).collect();
+    let who = (0..ranks.len())
+        .find(|rank| 5 * found.iter().filter(|own| **own == Some(*rank)).count() >= 4 * found.len())
+        .map_or_else(String::new, |rank| format!("rank {}, ", ranks[rank].rank));
     let longest = median(&places.iter().map(|&place| times[place]).collect::<Vec<_>>());
     Some(SlowCause {
         kind: SlowKind::Pauses,
-        name,
+        name: format!("{who}{what}{when}"),
         factor: longest / usual,
         cost: Seconds::new(lost / times.len() as f64),
         gain,

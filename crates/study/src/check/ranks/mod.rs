@@ -11,7 +11,7 @@ mod tests;
 
 pub(super) use find::distribution;
 pub use find::find;
-pub use read::read_ranks;
+pub use read::{read_rank_texts, read_ranks};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,13 +29,15 @@ pub struct RankStep {
     pub data: f64,
     /// Collecting garbage.
     pub pause: f64,
+    /// The device has nothing to do, for its host asks for nothing; 0 if unknown.
+    pub silent: f64,
     /// Tokens, or another measure of the work that the rank was given.
     pub work: Option<f64>,
 }
 
 impl RankStep {
     fn own(&self) -> f64 {
-        (self.time - self.communication.unwrap_or(0.0) - self.data - self.pause).max(1e-9)
+        (self.time - self.communication.unwrap_or(0.0) - self.data - self.pause - self.silent).max(1e-9)
     }
 }
 
@@ -106,6 +108,8 @@ pub enum SlowKind {
     Documents,
     /// Ranks wait for data.
     DataLoading,
+    /// The host of a rank asks its device for work later than other hosts do.
+    Host,
     /// Some steps stand still: garbage is collected, or something else runs.
     Pauses,
 }
@@ -116,7 +120,7 @@ pub enum SlowKind {
 pub struct SlowCause {
     /// What is slow.
     pub kind: SlowKind,
-    /// Which one: "rank 5", "machine node-3", "every 50 steps".
+    /// Which one: "rank 5", "machine node-3", "rank 3, every 50 steps".
     pub name: String,
     /// Its time against that of the others.
     pub factor: f64,

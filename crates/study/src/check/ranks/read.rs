@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
-use stepcast_trace::rank_traces;
+use stepcast_trace::{RankSteps, TracedStep, rank_traces};
 
 /// Columns of a table; all but the first three may be left out. `transfer` is the time from the first byte that came from the
 /// rank `peer` to the last.
@@ -52,37 +52,45 @@ pub fn read_ranks(path: &Path) -> Result<Option<RankRecording>, Fault> {
         let reason = format!("its files are larger than {} MiB", MOST_BYTES >> 20);
         return Err(Fault::in_file(place, reason, "give fewer ranks or steps"));
     }
+    let text = |file: &PathBuf| {
+        let bytes = fs::read(file).map_err(unread)?;
+        Ok((file.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let texts: Vec<(String, String)> = files.iter().map(text).collect::<Result<_, Fault>>()?;
+    match read_rank_texts(&texts)? {
+        None if is_folder => Err(Fault::in_file(
+            place,
+            "no file of it has steps of ranks",
+            "give traces of PyTorch's profiler, dumps of its flight recorder as JSON, or tables of `stepcast.watch`",
+        )),
+        found => Ok(found),
+    }
+}
+
+/// The recording in texts, each with the name of its file. None if they are of no rank in particular.
+pub fn read_rank_texts(texts: &[(String, String)]) -> Result<Option<RankRecording>, Fault> {
     let mut table = RankTable::default();
     let mut dumps = Vec::new();
-    for file in &files {
-        let text = String::from_utf8_lossy(&fs::read(file).map_err(unread)?).into_owned();
-        let name = file.display().to_string();
-        if let Some(columns) = columns(&text) {
-            table.read(&name, &text, &columns)?;
-        } else if flight::recognises(&text) {
-            dumps.push((flight::rank_of(file, dumps.len() as u64), name, text));
+    for (name, text) in texts {
+        if let Some(columns) = columns(text) {
+            table.read(name, text, &columns)?;
+        } else if flight::recognises(text) {
+            dumps.push((flight::rank_of(Path::new(name), dumps.len() as u64), name.clone(), text.clone()));
         } else if text.contains(STRAGGLERS) {
-            return Ok(Some(RankRecording { extremes: straggler_lines(&text), ..RankRecording::default() }));
+            return Ok(Some(RankRecording { extremes: straggler_lines(text), ..RankRecording::default() }));
         }
     }
     if !dumps.is_empty() {
         return flight::read(&dumps).map(Some);
     }
-    match (table.series.is_empty(), is_folder) {
-        (false, _) => {
-            let transfers = table.transfers.into_iter();
-            let transfers =
-                transfers.map(|((from, to), times)| GroupTransfers { ranks: vec![from, to], times });
-            let found = recording(&place, table.series.into_values().collect())?;
-            Ok(Some(RankRecording { transfers: transfers.collect(), ..found }))
-        }
-        (true, false) => Ok(None),
-        (true, true) => Err(Fault::in_file(
-            place,
-            "no file of it has steps of ranks",
-            "give traces of PyTorch's profiler, dumps of its flight recorder as JSON, or tables of `stepcast.watch`",
-        )),
+    if table.series.is_empty() {
+        return Ok(None);
     }
+    let transfers = table.transfers.into_iter();
+    let transfers = transfers.map(|((from, to), times)| GroupTransfers { ranks: vec![from, to], times });
+    let place = texts.first().map_or("", |(name, _)| name);
+    let found = recording(place, table.series.into_values().collect())?;
+    Ok(Some(RankRecording { transfers: transfers.collect(), ..found }))
 }
 
 /// The ranks with equally many steps.
@@ -97,11 +105,12 @@ fn recording(place: &str, mut ranks: Vec<RankSeries>) -> Result<RankRecording, F
     Ok(RankRecording { ranks, ..RankRecording::default() })
 }
 
-fn from_trace((rank, steps): (u64, Vec<[Seconds; 3]>)) -> RankSeries {
-    let step = |[time, own, data]: [Seconds; 3]| RankStep {
-        time: time.get(),
-        communication: Some((time - own - data).get().max(0.0)),
-        data: data.get(),
+fn from_trace((rank, steps): RankSteps) -> RankSeries {
+    let step = |step: TracedStep| RankStep {
+        time: step.time.get(),
+        communication: Some((step.time - step.computing - step.loading - step.silent).get().max(0.0)),
+        data: step.loading.get(),
+        silent: step.silent.get(),
         ..RankStep::default()
     };
     RankSeries { rank, steps: steps.into_iter().map(step).collect(), ..RankSeries::default() }
@@ -154,6 +163,7 @@ impl RankTable {
                 communication: time(3)?,
                 data: time(4)?.unwrap_or(0.0),
                 pause: time(5)?.unwrap_or(0.0),
+                silent: 0.0,
                 work: cell(8).map(|text| text.parse().map_err(|_| wrong(8))).transpose()?,
             });
             if let (Some(peer), Some(transfer)) = (whole(9)?, time(10)?) {

@@ -8,14 +8,43 @@ use super::*;
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     Nothing,
-    SlowRank(u64),
+    /// A rank, and the factor on its work.
+    SlowRank(u64, f64),
     SlowMachine(u64),
     /// The link from a rank to the next.
     SlowLink(u64),
-    /// The share of the time in pauses, and the steps between them.
-    Pauses(f64, u64),
+    Pauses(Pauses),
     Documents,
     Loading(u64),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Pauses {
+    /// The rank that stands still; none if all do.
+    rank: Option<u64>,
+    /// The share of the time.
+    share: f64,
+    every: u64,
+    first: u64,
+    seen: Seen,
+}
+
+/// How a recording shows pauses.
+#[derive(Clone, Copy, PartialEq)]
+enum Seen {
+    /// As time of the garbage collector: tables of `stepcast.watch`.
+    Collector,
+    /// As a device that has nothing to do: traces.
+    Silent,
+    /// Not at all: they look like work.
+    Work,
+}
+
+impl Pauses {
+    fn of(self, rank: u64, step: u64) -> f64 {
+        let stands = self.rank.is_none_or(|own| own == rank) && step % self.every == self.first;
+        if stands { 0.115 * self.share * self.every as f64 } else { 0.0 }
+    }
 }
 
 const RANKS: u64 = 8;
@@ -47,7 +76,7 @@ fn recorded(fault: Fault, seed: u64) -> RankRecording {
         for rank in 0..RANKS {
             let noise = if normal() > 2.5 { 0.06 } else { 0.02 };
             let slow = match fault {
-                Fault::SlowRank(slow) if slow == rank => 1.10,
+                Fault::SlowRank(slow, factor) if slow == rank => factor,
                 Fault::SlowMachine(slow) if slow == rank / 2 => 1.10,
                 _ => 1.0,
             };
@@ -66,24 +95,26 @@ fn recorded(fault: Fault, seed: u64) -> RankRecording {
         for (group, time) in transfers.iter_mut().zip(&sent) {
             group.times.push(*time);
         }
-        let paused = match fault {
-            Fault::Pauses(share, every) if step % every == every / 2 => 0.115 * share * every as f64,
-            _ => 0.0,
-        };
+        let paused = |rank: u64| if let Fault::Pauses(pauses) = fault { pauses.of(rank, step) } else { 0.0 };
         let loading =
             |rank: u64| if fault == Fault::Loading(rank) { 0.01 * (0.2 * normal()).exp() } else { 0.0 };
         let loading: Vec<f64> = (0..RANKS).map(loading).collect();
-        let arrives: Vec<f64> = own.iter().zip(&loading).map(|((own, _), data)| own + data).collect();
-        let time = arrives.iter().fold(0.0, |most: f64, own| most.max(*own))
-            + sent.iter().fold(0.0, |most: f64, own| most.max(*own))
-            + paused;
+        let arrives =
+            own.iter().zip(&loading).zip(0..).map(|(((own, _), data), rank)| own + data + paused(rank));
+        let time = arrives.fold(0.0, f64::max) + sent.iter().fold(0.0, |most: f64, own| most.max(*own));
         for (place, series) in ranks.iter_mut().enumerate() {
-            let (own, tokens) = own[place];
+            let ((own, tokens), paused) = (own[place], paused(series.rank));
+            let seen = |by: Seen| match fault {
+                Fault::Pauses(pauses) if pauses.seen == by => paused,
+                _ => 0.0,
+            };
+            let silent = 0.002 * (0.2 * normal()).exp();
             series.steps.push(RankStep {
                 time,
-                communication: Some(time - own - loading[place] - paused),
+                communication: Some(time - own - loading[place] - paused - silent),
                 data: loading[place],
-                pause: paused,
+                pause: seen(Seen::Collector),
+                silent: silent + seen(Seen::Silent),
                 work: Some(tokens),
             });
         }
@@ -91,33 +122,59 @@ fn recorded(fault: Fault, seed: u64) -> RankRecording {
     RankRecording { ranks, transfers, ..RankRecording::default() }
 }
 
-/// The share of a hundred recordings in which the first cause is of this kind and name.
-fn found(fault: Fault, kind: SlowKind, name: &str) -> f64 {
+/// The share of a hundred recordings, each with a fault of its own, whose first cause is the planted one.
+fn found(planted: impl Fn(&mut dyn FnMut(u64) -> u64) -> (Fault, SlowKind, String)) -> f64 {
     let is_found = |seed: &u64| {
-        find(&recorded(fault, *seed))
-            .causes
-            .first()
-            .is_some_and(|cause| cause.kind == kind && cause.name.contains(name))
+        let mut normal = normals(seed * 77 + 5);
+        let mut below = |count: u64| (normal().abs() * 1e6) as u64 % count;
+        let (fault, kind, name) = planted(&mut below);
+        let causes = find(&recorded(fault, *seed)).causes;
+        causes.first().is_some_and(|cause| cause.kind == kind && cause.name.contains(&name))
     };
     (0..100).filter(is_found).count() as f64 / 100.0
 }
 
-/// The bounds are 9 of 10, and 5 % of false alarms; measured when this was written: all found, no alarm.
+/// Faults at random ranks and steps. The bounds are 9 of 10, and 5 % of false alarms; measured when this was written: all
+/// found, no alarm.
 #[test]
 fn planted_faults_are_found_and_healthy_recordings_are_left_alone() {
-    for (fault, kind, name) in [
-        (Fault::SlowRank(5), SlowKind::Rank, "rank 5"),
-        (Fault::SlowMachine(2), SlowKind::Machine, "machine node-2"),
-        (Fault::SlowLink(3), SlowKind::Link, "rank 3 (node-1) – rank 4 (node-2)"),
-        (Fault::Pauses(0.03, 20), SlowKind::Pauses, "garbage collection, every 20 steps"),
-        (Fault::Pauses(0.03, 50), SlowKind::Pauses, "every 50 steps"),
-        (Fault::Documents, SlowKind::Documents, "documents"),
-        (Fault::Loading(1), SlowKind::DataLoading, "rank 1"),
-    ] {
-        let share = found(fault, kind, name);
-        assert!(share >= 0.9, "{kind:?} {share}");
-    }
+    let pauses = |rank: Option<u64>, seen: Seen, below: &mut dyn FnMut(u64) -> u64| {
+        let every = 4 + below(47);
+        let share = 0.03 + 0.001 * below(20) as f64;
+        let planted = Pauses { rank, share, every, first: below(every), seen };
+        let who = rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
+        let what = if seen == Seen::Collector { "garbage collection, " } else { "" };
+        (Fault::Pauses(planted), SlowKind::Pauses, format!("{who}{what}every {every} steps"))
+    };
+    let shares = [
+        found(|below| {
+            let rank = below(RANKS);
+            let slow = Fault::SlowRank(rank, 1.1 + 0.01 * below(10) as f64);
+            (slow, SlowKind::Rank, format!("rank {rank}"))
+        }),
+        found(|below| {
+            let machine = below(RANKS / 2);
+            (Fault::SlowMachine(machine), SlowKind::Machine, format!("machine node-{machine}"))
+        }),
+        found(|below| {
+            let rank = below(RANKS);
+            let next = (rank + 1) % RANKS;
+            let name = format!("rank {rank} (node-{}) – rank {next} (node-{})", rank / 2, next / 2);
+            (Fault::SlowLink(rank), SlowKind::Link, name)
+        }),
+        found(|below| pauses(None, Seen::Collector, below)),
+        found(|below| pauses(Some(below(RANKS)), Seen::Collector, below)),
+        found(|below| pauses(Some(below(RANKS)), Seen::Silent, below)),
+        found(|below| pauses(Some(below(RANKS)), Seen::Work, below)),
+        found(|_| (Fault::Documents, SlowKind::Documents, "documents".to_owned())),
+        found(|below| {
+            let rank = below(RANKS);
+            (Fault::Loading(rank), SlowKind::DataLoading, format!("rank {rank}"))
+        }),
+    ];
+    assert!(shares.iter().all(|share| *share >= 0.9), "{shares:?}");
     let alarms = (0..200).filter(|seed| !find(&recorded(Fault::Nothing, *seed)).causes.is_empty()).count();
+    println!("found {shares:?}; {alarms} alarms of 200");
     assert!(alarms <= 10, "{alarms} of 200");
 }
 
@@ -129,11 +186,12 @@ fn faults_of_recorded_processes_are_found() {
         ("healthy.csv", None),
         ("slow-rank.csv", Some((SlowKind::Rank, "rank 4"))),
         ("slow-link.csv", Some((SlowKind::Link, "rank 3 (node-1) – rank 4 (node-2)"))),
-        ("pauses.csv", Some((SlowKind::Pauses, "every 10 steps"))),
+        ("pauses.csv", Some((SlowKind::Pauses, "rank 2, every 10 steps"))),
         ("documents.csv", Some((SlowKind::Documents, "documents of different lengths"))),
         ("loading.csv", Some((SlowKind::DataLoading, "rank 1"))),
         ("h200/healthy", None),
         ("h200/slow-rank", Some((SlowKind::Rank, "rank 2"))),
+        ("h200/pauses", Some((SlowKind::Pauses, "rank 3, every 8 steps"))),
         ("h200/documents", Some((SlowKind::Documents, "work that differs between ranks"))),
         ("h200/loading", Some((SlowKind::DataLoading, "rank 1"))),
     ] {
@@ -147,7 +205,7 @@ fn faults_of_recorded_processes_are_found() {
 /// A rank that is 10 % slow costs what the others wait for it, and its removal gains as much.
 #[test]
 fn a_fault_costs_what_its_removal_gains() {
-    let (slow, healthy) = (recorded(Fault::SlowRank(5), 1), recorded(Fault::Nothing, 1));
+    let (slow, healthy) = (recorded(Fault::SlowRank(5, 1.1), 1), recorded(Fault::Nothing, 1));
     let mean = |recording: &RankRecording| {
         let steps = recording.steps();
         steps.iter().map(|step| step.get()).sum::<f64>() / steps.len() as f64
