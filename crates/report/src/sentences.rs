@@ -91,7 +91,8 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
             let link = inside.map_or(&cluster.network, |nodes| &nodes.network);
             let link =
                 format!("{} ({}{})", name(&link.name), link.bandwidth.human(), transport(link.transport));
-            format!(", {}", marked(link, assumed.network && inside.is_none()))
+            let is_assumed = if inside.is_some() { assumed.layout } else { assumed.network };
+            format!(", {}", marked(link, is_assumed))
         }
     };
     let precision = match scenario.profile() {

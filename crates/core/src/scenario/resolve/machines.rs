@@ -5,8 +5,8 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::keys::{Given, NameOr};
 use crate::machine::{
-    Beside, Cluster, Device, FabricLevel, FittedDevice, FittedModel, Machine, Network, NetworkSection, Nodes,
-    WorkerGroup, WorkersSection, catalog,
+    Beside, Cluster, Device, DeviceKind, FabricLevel, FittedDevice, FittedModel, Machine, Network,
+    NetworkSection, Nodes, NodesSection, WorkerGroup, WorkersSection, catalog,
 };
 use crate::precision::Precision;
 use crate::scenario::MAX_WORKERS;
@@ -23,6 +23,9 @@ pub(in crate::scenario) enum Layout {
     /// Every worker is a machine of its own.
     Apart,
 }
+
+/// GPUs without links of their own that are taken to share a machine, at most, where nothing says how they are joined.
+const SLOTS: u32 = 8;
 
 pub(in crate::scenario) fn cluster(
     mut section: ClusterSection,
@@ -57,6 +60,14 @@ pub(in crate::scenario) fn cluster(
     let described = matches!(&section.network, Some(NameOr::Table(table)) if table.base.is_none());
     let groups: Vec<WorkerGroup> = sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?;
     let count = groups.iter().map(|group| u64::from(group.count)).sum();
+    if layout == Layout::Usual && machine.is_none() && usual.is_none() && section.network.is_none() {
+        let inside = u32::try_from(count).ok().filter(|count| (2..=SLOTS).contains(count));
+        let is_gpu = groups.iter().all(|group| group.device.kind == DeviceKind::Gpu);
+        let slots = inside
+            .filter(|_| is_gpu)
+            .map(|workers| NodesSection { workers: Some(workers), ..NodesSection::default() });
+        section.nodes = section.nodes.or(slots);
+    }
     let (base, joined) = match (machine, section.nodes.as_ref().map(|nodes| nodes.workers), usual) {
         (Some(machine), ..) => (Some(machine.nodes()?), Some(machine)),
         // The links of the usual machine, whose ports are known only if it is whole and nothing else joins machines.
