@@ -5,7 +5,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use stepcast_analytic::collectives::{AllReduce, Fabric};
+use stepcast_analytic::collectives::{Fabric, all_reduce};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::{Buffer, Layer, Liu2022, Pass, Schedule, optimum, osf, plan};
 use stepcast_analytic::oyama2016::{Oyama2016, Threads, threads};
@@ -18,7 +18,9 @@ use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use stepcast_core::scenario::{Document, Scenario};
-use stepcast_core::strategy::{Division, PYTORCH_CAP, PlanChoice, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{
+    Algorithm, Division, PYTORCH_CAP, PlanChoice, Recompute, ScheduleKind, Sharding,
+};
 
 fn main() {
     divan::main();
@@ -75,7 +77,7 @@ fn fabric() -> Fabric {
 
 fn ring() -> Curve {
     let size = Bytes::new(1e6);
-    AllReduce::Ring.cost(&fabric(), 32, size).line(size)
+    all_reduce(Algorithm::Ring, &fabric(), 32, size).line(size)
 }
 
 #[divan::bench]

@@ -201,15 +201,7 @@ mod tests {
     use super::*;
     use stepcast_core::scenario::Document;
 
-    const ASYNC: &str = r#"
-        [model]
-        zoo = "resnet50"
-        [[cluster.workers]]
-        count = 4
-        device = "tesla-t4"
-        [strategy]
-        synchronisation = "async"
-    "#;
+    const ASYNC: &str = include_str!("baselines.toml");
 
     fn scenario(more: &str) -> Scenario {
         let mut scenario = Document::new("test", format!("{ASYNC}\n{more}")).scenario(&[]).unwrap();

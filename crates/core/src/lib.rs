@@ -33,6 +33,31 @@ pub mod text;
 pub mod uncertain;
 pub mod workload;
 
+/// Names of an enumeration's variants, in order: the list of variants, the name of each, the one with a name, and `Display`.
+#[macro_export]
+macro_rules! variant_names {
+    ($type:ident { $($variant:ident = $name:literal,)* }) => {
+        #[allow(dead_code, reason = "few enumerations need all of them")]
+        impl $type {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|own| own.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};

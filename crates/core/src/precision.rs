@@ -3,7 +3,6 @@
 use crate::keys::{plain, with_aliases};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Number format of the matrix arithmetic.
 #[derive(
@@ -56,18 +55,14 @@ impl Precision {
     }
 }
 
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Fp32 => "fp32",
-            Self::Tf32 => "tf32",
-            Self::Fp16 => "fp16",
-            Self::Bf16 => "bf16",
-            Self::AmpFp16 => "amp-fp16",
-            Self::AmpBf16 => "amp-bf16",
-        })
-    }
-}
+crate::variant_names!(Precision {
+    Fp32 = "fp32",
+    Tf32 = "tf32",
+    Fp16 = "fp16",
+    Bf16 = "bf16",
+    AmpFp16 = "amp-fp16",
+    AmpBf16 = "amp-bf16",
+});
 
 plain!(
     Precision,

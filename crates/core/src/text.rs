@@ -75,6 +75,13 @@ pub fn key_parts(key: &str) -> Result<Vec<&str>, Fault> {
     Ok(parts)
 }
 
+/// Cases of a test, one on each line, in columns that bars divide; `#` begins a comment.
+#[cfg(test)]
+pub(crate) fn test_cases<const N: usize>(text: &str) -> Vec<[&str; N]> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split(" | ").collect::<Vec<_>>().try_into().expect(line)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

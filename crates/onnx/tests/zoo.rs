@@ -16,29 +16,17 @@ use stepcast_core::model::{Cost, Layer, Model, Op, zoo};
 use stepcast_onnx::{ImportedModel, Options};
 
 /// The files: zoo's name, how it was exported.
-const FILES: &[(&str, &str)] = &[
-    ("alexnet", "script17"),
-    ("vgg16", "script17"),
-    ("resnet18", "script17"),
-    ("resnet50", "script17"),
-    ("googlenet", "script17"),
-    ("inception-v3", "script17"),
-    ("densenet121", "script17"),
-    ("mobilenet-v2", "script17"),
-    ("efficientnet-b0", "script17"),
-    ("vit-b-16", "script17"),
-    ("bert-base", "script14"),
-    ("bert-base", "script17"),
-    ("bert-base-mlm", "script17"),
-    ("gpt2", "script17"),
-    ("resnet50", "dynamo"),
-    ("mobilenet-v2", "dynamo"),
-    ("efficientnet-b0", "dynamo"),
-    ("densenet121", "dynamo"),
-    ("vit-b-16", "dynamo"),
-    ("bert-base", "dynamo"),
-    ("gpt2", "dynamo"),
-];
+fn files() -> Vec<(String, String)> {
+    let names = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let parts = |name: String| {
+        let (name, how) = name.strip_suffix(".onnx.gz")?.rsplit_once('.')?;
+        Some((name.to_owned(), how.to_owned()))
+    };
+    let files: Vec<_> = names.filter_map(parts).collect();
+    assert!(files.len() > 20);
+    files
+}
 
 fn path(name: &str, how: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(format!("{name}.{how}.onnx.gz"))
@@ -84,7 +72,7 @@ fn sizes_of_gradients(model: &Model) -> Vec<u64> {
 
 #[test]
 fn every_count_is_that_of_the_zoo() {
-    for &(name, how) in FILES {
+    for (name, how) in &files() {
         let (model, expected) = (imported(name, how), zoo::build(name).unwrap());
         let trained = provenance(name, how)["made"]["mode"] == "train";
         let without = if trained { 0 } else { dropout(&expected) };
@@ -98,7 +86,7 @@ fn every_count_is_that_of_the_zoo() {
 /// `torch.utils.flop_counter` counts products and convolutions, and all pairs of a causal attention.
 #[test]
 fn counts_agree_with_those_of_pytorch() {
-    for &(name, how) in FILES {
+    for (name, how) in &files() {
         let (model, counted) = (imported(name, how), &provenance(name, how)["counted"]);
         assert_eq!(counted["parameters"], model.parameters(), "{name} {how}");
         assert_eq!(counted["tensors"], model.gradients().len(), "{name} {how}");

@@ -65,32 +65,19 @@ struct Importer {
     import: fn(&[PathBuf], &Options<'_>) -> Result<Imported, Fault>,
 }
 
+// In the order in which they are tried: those with the most distinctive beginning first.
+stepcast_core::variant_names!(Format {
+    Onnx = "ONNX",
+    Timeline = "Stepcast timeline",
+    Kineto = "PyTorch profiler trace (Kineto)",
+    RunMetadata = "TensorFlow RunMetadata",
+    TensorFlowTimeline = "TensorFlow timeline",
+    Horovod = "Horovod timeline",
+    Chakra = "Chakra execution trace",
+    Layers = "CSV of layers",
+});
+
 impl Format {
-    /// Every format, in the order in which they are tried: those with the most distinctive beginning first.
-    pub const ALL: &[Self] = &[
-        Self::Onnx,
-        Self::Timeline,
-        Self::Kineto,
-        Self::RunMetadata,
-        Self::TensorFlowTimeline,
-        Self::Horovod,
-        Self::Chakra,
-        Self::Layers,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Onnx => "ONNX",
-            Self::Timeline => "Stepcast timeline",
-            Self::Kineto => "PyTorch profiler trace (Kineto)",
-            Self::RunMetadata => "TensorFlow RunMetadata",
-            Self::TensorFlowTimeline => "TensorFlow timeline",
-            Self::Horovod => "Horovod timeline",
-            Self::Chakra => "Chakra execution trace",
-            Self::Layers => "CSV of layers",
-        }
-    }
-
     fn importer(self) -> Importer {
         match self {
             Self::Onnx => Importer { recognises: onnx::recognises, import: onnx::import },

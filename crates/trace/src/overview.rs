@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value as Json};
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use stepcast_core::model::Model;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
@@ -77,6 +77,7 @@ pub struct StepFigures {
 }
 
 /// One resource in a mean step.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Usage")]
 pub struct ResourceUsage {
@@ -85,10 +86,9 @@ pub struct ResourceUsage {
     /// Operations that use it.
     pub operations: usize,
     /// Payload; transfers only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Time that its operations take together; computing only, because transfers wait for each other.
-    #[serde(rename = "busy_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "busy_s")]
     pub busy: Option<f64>,
 }
 

@@ -28,15 +28,23 @@ fn packed(folder: &Path, name: &str, write: impl FnOnce(&mut Out)) -> PathBuf {
     path
 }
 
-fn listed(out: &mut Out, begin: &str, count: usize, item: impl Fn(usize) -> String, end: &str) {
-    out.write_all(begin.as_bytes()).unwrap();
-    for index in 0..count {
-        if index > 0 {
-            out.write_all(b",\n").unwrap();
-        }
-        out.write_all(item(index).as_bytes()).unwrap();
-    }
-    out.write_all(end.as_bytes()).unwrap();
+/// Texts of a format, made of many items.
+fn listed(format: Format, folder: &Path) -> Vec<PathBuf> {
+    let bombs = include_str!("bombs.txt").lines().filter(|line| !line.starts_with('#'));
+    let bombs = bombs.map(|line| line.split(" | ").collect::<Vec<_>>());
+    let packed = |bomb: Vec<&str>| {
+        let [_, name, count, begin, item, end] = bomb.try_into().unwrap();
+        packed(folder, &format!("{name}.json.gz"), |out| {
+            out.write_all(begin.as_bytes()).unwrap();
+            for index in 0..count.parse::<usize>().unwrap() {
+                let comma = if index > 0 { ",\n" } else { "" };
+                out.write_all((comma.to_owned() + &item.replace('@', &index.to_string())).as_bytes())
+                    .unwrap();
+            }
+            out.write_all(end.as_bytes()).unwrap();
+        })
+    };
+    bombs.filter(|bomb| bomb[0] == format!("{format:?}")).map(packed).collect()
 }
 
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
@@ -55,6 +63,7 @@ const WORKER: &str = "/job:worker/replica:0/task:0/device:CPU:0";
 
 /// Files of a format that hold as much as they can for their size.
 fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
+    let mut files = listed(format, folder);
     match format {
         Format::Onnx => {
             let head = [&[0x08, 0x08][..], &field(2, b"x")].concat();
@@ -67,11 +76,11 @@ fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
                 tensor.repeat(100_000),
                 field(11, b"").repeat(130_000),
             ];
-            let files = (0..).zip(graphs).map(|(number, graph)| {
-                let model = [head.clone(), field(7, &graph)].concat();
-                packed(folder, &format!("{number}.onnx.gz"), |out| out.write_all(&model).unwrap())
-            });
-            let mut files: Vec<PathBuf> = files.collect();
+            for (number, graph) in graphs.iter().enumerate() {
+                let model = [head.clone(), field(7, graph)].concat();
+                files
+                    .push(packed(folder, &format!("{number}.onnx.gz"), |out| out.write_all(&model).unwrap()));
+            }
             // Functions that call each other, with and without nodes at the end.
             for leaf in [field(4, b"Relu"), Vec::new()] {
                 let mut model = [head.clone(), field(7, &field(1, &field(4, b"f0")))].concat();
@@ -84,55 +93,15 @@ fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
                 let name = format!("functions{}.onnx.gz", leaf.len());
                 files.push(packed(folder, &name, |out| out.write_all(&model).unwrap()));
             }
-            files
         }
-        Format::Timeline => {
-            let operation = |name: usize| format!("{{\"name\":\"{name}\",\"resource\":\"worker\"}}");
-            let head = |operations: &str| {
-                format!(
-                    "{{\"stepcast\":{{\"format\":\"stepcast-timeline/1\",\"name\":\"x\",\"batch\":1,\"operations\":[{operations}"
-                )
-            };
-            let one = format!("{}]}},\"traceEvents\":[", head(&operation(0)));
-            let step = |at: usize| format!("{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{at},\"dur\":1}}");
-            let chunk = |at: usize| {
-                format!("{{\"name\":\"0\",\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":{at},\"dur\":1}}")
-            };
-            vec![
-                packed(folder, "steps.json.gz", |out| listed(out, &one, 130_000, step, "]}")),
-                packed(folder, "chunks.json.gz", |out| listed(out, &one, 200_000, chunk, "]}")),
-                packed(folder, "operations.json.gz", |out| {
-                    listed(out, &head(""), 130_000, operation, "]},\"traceEvents\":[]}");
-                }),
-                packed(folder, "name.json.gz", |out| {
-                    out.write_all(one.as_bytes()).unwrap();
-                    out.write_all(b"{\"name\":\"").unwrap();
-                    (0..200).for_each(|_| out.write_all(&[b'x'; 100_000]).unwrap());
-                    out.write_all(b"\"}]}").unwrap();
-                }),
-            ]
-        }
-        Format::Kineto => {
-            let head = "{\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":[";
-            let event = |category: &str, name: &str, at: usize, details: &str| {
-                format!(
-                    "{{\"ph\":\"X\",\"cat\":\"{category}\",\"name\":\"{name}\",\"pid\":1,\"tid\":1,\"ts\":{at},\"dur\":1,\"args\":{{{details}}}}}"
-                )
-            };
-            let step = |at: usize| event("user_annotation", &format!("ProfilerStep#{at}"), at, "");
-            let mark = |at: usize| event("gpu_user_annotation", &format!("ProfilerStep#{at}"), at, "");
-            let kernel = |at: usize| event("kernel", &format!("k{at}"), at, &format!("\"correlation\":{at}"));
-            let launch =
-                |at: usize| event("cuda_runtime", "cudaLaunchKernel", at, &format!("\"correlation\":{at}"));
-            let reduced = |at: usize| event("user_annotation", "nccl:all_reduce", at, "");
-            let both = |at: usize| if at.is_multiple_of(2) { kernel(at / 2) } else { launch(at / 2) };
-            vec![
-                packed(folder, "steps.json.gz", |out| listed(out, head, 100_000, step, "]}")),
-                packed(folder, "marks.json.gz", |out| listed(out, head, 100_000, mark, "]}")),
-                packed(folder, "kernels.json.gz", |out| listed(out, head, 100_000, both, "]}")),
-                packed(folder, "collectives.json.gz", |out| listed(out, head, 100_000, reduced, "]}")),
-            ]
-        }
+        Format::Timeline => files.push(packed(folder, "name.json.gz", |out| {
+            out.write_all(b"{\"stepcast\":{\"format\":\"stepcast-timeline/1\",\"name\":\"x\",\"batch\":1,")
+                .unwrap();
+            out.write_all(b"\"operations\":[{\"name\":\"0\",\"resource\":\"worker\"}]},").unwrap();
+            out.write_all(b"\"traceEvents\":[{\"name\":\"").unwrap();
+            (0..200).for_each(|_| out.write_all(&[b'x'; 100_000]).unwrap());
+            out.write_all(b"\"}]}").unwrap();
+        })),
         Format::RunMetadata => {
             let device = |records: &[u8]| {
                 field(1, &field(1, &[field(1, WORKER.as_bytes()), records.to_vec()].concat()))
@@ -143,7 +112,7 @@ fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
             };
             let named: Vec<u8> = (0..50_000).flat_map(record).collect();
             let graph = field(3, &field(1, b"").repeat(130_000));
-            vec![
+            files.extend([
                 packed(folder, "empty.pb.gz", |out| {
                     out.write_all(&device(&field(2, b"").repeat(200_000))).unwrap()
                 }),
@@ -155,54 +124,10 @@ fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
                     out.write_all(&device(&record(1))).unwrap();
                     (0..200).for_each(|_| out.write_all(&field(9, &[0; 100_000])).unwrap());
                 }),
-            ]
+            ]);
         }
-        Format::TensorFlowTimeline => {
-            let head = format!(
-                "{{\"traceEvents\":[{{\"ph\":\"M\",\"pid\":1,\"args\":{{\"name\":\"{WORKER} Compute\"}}}},"
-            );
-            let operation = |at: usize| {
-                format!(
-                    "{{\"ph\":\"X\",\"pid\":1,\"ts\":{at},\"dur\":1,\"args\":{{\"name\":\"n{at}\",\"input0\":\"a\",\"input1\":\"b\"}}}}"
-                )
-            };
-            let size = |at: usize| {
-                format!(
-                    "{{\"ph\":\"O\",\"name\":\"n{at}\",\"args\":{{\"snapshot\":{{\"tensor_description\":\"requested_bytes: 4\"}}}}}}"
-                )
-            };
-            vec![
-                packed(folder, "operations.json.gz", |out| listed(out, &head, 200_000, operation, "]}")),
-                packed(folder, "sizes.json.gz", |out| listed(out, &head, 100_000, size, "]}")),
-            ]
-        }
-        Format::Horovod => {
-            let head = "[{\"ph\":\"i\",\"name\":\"CYCLE_START\",\"ts\":1},";
-            let tensor = |at: usize| {
-                format!("{{\"ph\":\"B\",\"name\":\"NEGOTIATE_ALLREDUCE\",\"ts\":{at},\"pid\":{at}}}")
-            };
-            let cycle = |at: usize| format!("{{\"ph\":\"i\",\"name\":\"CYCLE_START\",\"ts\":{at}}}");
-            let reduced = |at: usize| match at % 4 {
-                0 => format!("{{\"ph\":\"B\",\"name\":\"NEGOTIATE_ALLREDUCE\",\"ts\":{at},\"pid\":1}}"),
-                2 => format!("{{\"ph\":\"B\",\"name\":\"ALLREDUCE\",\"ts\":{at},\"pid\":1}}"),
-                _ => format!(
-                    "{{\"ph\":\"E\",\"ts\":{at},\"pid\":1,\"args\":{{\"dtype\":\"float32\",\"shape\":\"[4]\"}}}}"
-                ),
-            };
-            vec![
-                packed(folder, "tensors.json.gz", |out| listed(out, head, 200_000, tensor, "]")),
-                packed(folder, "cycles.json.gz", |out| listed(out, head, 130_000, cycle, "]")),
-                packed(folder, "reductions.json.gz", |out| listed(out, head, 250_000, reduced, "]")),
-            ]
-        }
+        Format::Kineto | Format::TensorFlowTimeline | Format::Horovod => {}
         Format::Chakra => {
-            let head = "{\"schema\":\"1.0.0-chakra.0.0.4\",\"nodes\":[";
-            let node = |id: usize| format!("{{\"id\":{id},\"duration_micros\":1,\"ctrl_deps\":1}}");
-            let called = |id: usize| {
-                format!(
-                    "{{\"id\":{id},\"name\":\"aten::relu\",\"ctrl_deps\":1,\"inputs\":{{\"values\":[[1,0,0,1,4,\"cuda\"]],\"shapes\":[[1,1,1,1,1,1]],\"types\":[\"Tensor(float)\"]}},\"outputs\":{{\"values\":[[2,0,0,1,4,\"cuda\"]]}}}}"
-                )
-            };
             let message =
                 field(0, &[&[0x08, 1][..], &field(2, b"n"), &[0x18, 4, 0x38, 1]].concat())[1..].to_vec();
             let long = {
@@ -210,9 +135,7 @@ fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
                     [&[0x08, 1][..], &field(2, b"n"), &[0x18, 4], &[0x28, 1].repeat(1_500_000)].concat();
                 field(0, &node)[1..].to_vec()
             };
-            vec![
-                packed(folder, "nodes.json.gz", |out| listed(out, head, 100_000, node, "]}")),
-                packed(folder, "operators.json.gz", |out| listed(out, head, 100_000, called, "]}")),
+            files.extend([
                 packed(folder, "nodes.et.gz", |out| {
                     out.write_all(&[3, 0x0a, 1, b'x']).unwrap();
                     (0..130_000).for_each(|_| out.write_all(&message).unwrap());
@@ -222,13 +145,14 @@ fn bombs(format: Format, folder: &Path) -> Vec<PathBuf> {
                     out.write_all(&message).unwrap();
                     out.write_all(&long).unwrap();
                 }),
-            ]
+            ]);
         }
-        Format::Layers => vec![packed(folder, "layers.csv.gz", |out| {
+        Format::Layers => files.push(packed(folder, "layers.csv.gz", |out| {
             out.write_all(b"layer,forward_ms,backward_ms,bytes\n").unwrap();
             (0..60_000).for_each(|_| out.write_all(b"a,1,1,4\n").unwrap());
-        })],
+        })),
     }
+    files
 }
 
 /// One after the other: the allocator counts for the whole program.

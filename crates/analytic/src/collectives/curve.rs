@@ -1,7 +1,7 @@
 //! Time of an all-reduce as a function of its size, on the machines of a scenario.
 
 use super::reached::AchievedRates;
-use super::{AllReduce, Cost, Fabric, Hierarchy};
+use super::{Cost, Fabric, Hierarchy, all_reduce};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Cluster, Network, WorkerGroup};
 use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Seconds};
@@ -24,7 +24,7 @@ const SOME: Bytes = Bytes::new(1e6);
 /// has no peer to communicate with. The α of `fabric` is not used.
 pub fn ring_update(fabric: &Fabric, workers: u32, overhead: Seconds) -> Curve {
     let latency = if workers > 1 { overhead } else { Seconds::ZERO };
-    Cost { latency, ..AllReduce::Ring.cost(fabric, workers, SOME) }.line(SOME)
+    Cost { latency, ..all_reduce(Algorithm::Ring, fabric, workers, SOME) }.line(SOME)
 }
 
 /// The all-reduce curve of a scenario, either given or derived from its network and algorithm. The slowest port and
@@ -32,7 +32,7 @@ pub fn ring_update(fabric: &Fabric, workers: u32, overhead: Seconds) -> Curve {
 pub fn curve(scenario: &Scenario) -> Curve {
     let exchange = &scenario.strategy.exchange;
     if scenario.cluster.workers() <= 1 {
-        return AllReduce::Ring.cost(&between(&scenario.cluster), 1, SOME).line(SOME);
+        return all_reduce(Algorithm::Ring, &between(&scenario.cluster), 1, SOME).line(SOME);
     }
     if let Some(curve) = &exchange.curve {
         return curve.clone();
@@ -77,7 +77,7 @@ fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &AchievedRates
             };
             hierarchy.cost(size)
         }
-        (algorithm, _) => flat(algorithm).cost(&fabric(reached.ring()), workers, size),
+        (algorithm, _) => all_reduce(algorithm, &fabric(reached.ring()), workers, size),
     };
     Cost { latency: if size > Bytes::ZERO { reached.start() } else { Seconds::ZERO }, ..cost }
 }
@@ -98,19 +98,9 @@ fn ideal_cost(cluster: &Cluster, algorithm: Algorithm, size: Bytes) -> Cost {
         // Workers of one machine do not use the network.
         (algorithm, Some(nodes)) if workers <= cluster.workers_per_domain() => {
             let inside = fabric(cluster, &nodes.network, nodes.network.bandwidth);
-            flat(algorithm).cost(&inside, workers, size)
+            all_reduce(algorithm, &inside, workers, size)
         }
-        (algorithm, _) => flat(algorithm).cost(&between(cluster), workers, size),
-    }
-}
-
-/// An algorithm over all workers alike; without machines of several workers, the hierarchical one is a ring.
-fn flat(algorithm: Algorithm) -> AllReduce {
-    match algorithm {
-        Algorithm::Ring | Algorithm::Hierarchical => AllReduce::Ring,
-        Algorithm::HalvingDoubling => AllReduce::HalvingDoubling,
-        Algorithm::Tree => AllReduce::Tree,
-        Algorithm::DoubleTree => AllReduce::DoubleTree,
+        (algorithm, _) => all_reduce(algorithm, &between(cluster), workers, size),
     }
 }
 

@@ -6,8 +6,7 @@
 //!
 //! The costs of the ring, halving-doubling and tree algorithms follow Thakur, Rabenseifner and Gropp 2005 (doi
 //! 10.1177/1094342005051521). The cost of the two-tree algorithm is the small-packet limit of Sanders, Speck and
-//! Träff 2009 (doi 10.1016/j.parco.2009.09.001). No algorithm beats [`lower_bound`] (Chan et al. 2007, doi
-//! 10.1002/cpe.1206).
+//! Träff 2009 (doi 10.1016/j.parco.2009.09.001).
 //!
 //! A [`Curve`] gives the time of a whole collective as a function of its size, in the form that the overlap models
 //! use. [`curve`] derives it from a scenario; [`ring_update`] implements eq. 7 of Liu et al. 2022.
@@ -22,6 +21,7 @@ pub(crate) use reached::{Machines, reached_rate};
 
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
+use stepcast_core::strategy::Algorithm;
 
 /// Network between the workers, and the rate at which they reduce incoming data.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,64 +98,37 @@ fn rounds(workers: u32) -> f64 {
     f64::from(u32::BITS - workers.max(1).saturating_sub(1).leading_zeros())
 }
 
-/// How gradients are summed over all workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AllReduce {
-    /// Reduce-scatter, then all-gather, both around a ring:
-    ///
-    /// ```text
-    /// 2(N-1) α + 2(N-1)/N D/β + (N-1)/N D/(sπ)
-    /// ```
-    #[default]
-    Ring,
-    /// Reduce-scatter by recursive halving, then all-gather by recursive doubling, among the largest power of two p ≤
-    /// N. Each of the other N - p workers first sends all its data to a partner and receives the sum at the end:
-    ///
-    /// ```text
-    /// 2 log₂(p) α + 2(p-1)/p D/β + (p-1)/p D/(sπ)     and, if p < N,     2α + 2 D/β + D/(sπ)
-    /// ```
-    HalvingDoubling,
-    /// Reduction to one worker and broadcast from there, both along a binary (binomial) tree with whole messages in
-    /// ⌈log₂ N⌉ rounds:
-    ///
-    /// ```text
-    /// 2⌈log₂ N⌉ (α + D/β) + ⌈log₂ N⌉ D/(sπ)
-    /// ```
-    Tree,
-    /// Two binary trees, each for half of the data; every worker is a leaf of one tree and an inner node of the
-    /// other. Packets are so small that the depth of the trees only adds steps:
-    ///
-    /// ```text
-    /// 2⌈log₂ N⌉ α + 2 D/β + D/(sπ)
-    /// ```
-    DoubleTree,
-}
-
-impl AllReduce {
-    pub const ALL: [Self; 4] = [Self::Ring, Self::HalvingDoubling, Self::Tree, Self::DoubleTree];
-
-    /// Cost of an all-reduce of `size` bytes per worker among `workers`.
-    pub fn cost(self, fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
-        if workers <= 1 {
-            return Cost::default();
-        }
-        let depth = rounds(workers);
-        match self {
-            Self::Ring => reduce_scatter(fabric, workers, size).then(all_gather(fabric, workers, size)),
-            Self::HalvingDoubling => {
-                let power = 1 << workers.ilog2();
-                let share = others(power);
-                let core = fabric.cost(size, 2.0 * rounds(power), 2.0 * share, share);
-                if power == workers { core } else { core.then(fabric.cost(size, 2.0, 2.0, 1.0)) }
-            }
-            Self::Tree => fabric.cost(size, 2.0 * depth, 2.0 * depth, depth),
-            Self::DoubleTree => fabric.cost(size, 2.0 * depth, 2.0, 1.0),
-        }
+/// Cost of an all-reduce of `size` bytes per worker among `workers`, all of which an algorithm treats alike; the
+/// hierarchical one is a ring then. With `log₂` rounded up in trees:
+///
+/// ```text
+/// ring               2(N-1) α + 2(N-1)/N D/β + (N-1)/N D/(sπ)
+/// halving-doubling   2 log₂(p) α + 2(p-1)/p D/β + (p-1)/p D/(sπ)     and, if p < N,     2α + 2 D/β + D/(sπ)
+/// tree               2 log₂(N) (α + D/β) + log₂(N) D/(sπ)
+/// double-tree        2 log₂(N) α + 2 D/β + D/(sπ)
+/// ```
+///
+/// A ring is a reduce-scatter, then an all-gather. Recursive halving and doubling work among the largest power of two p ≤ N:
+/// each of the other N - p workers first sends all its data to a partner and receives the sum at the end. A tree sends whole
+/// messages to one worker and back. Each of two trees has half of the data, in packets so small that the depth of the trees
+/// only adds steps; every worker is a leaf of one tree and an inner node of the other.
+pub fn all_reduce(algorithm: Algorithm, fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
+    if workers <= 1 {
+        return Cost::default();
     }
-
-    /// Time of an all-reduce of `size` bytes per worker among `workers`.
-    pub fn time(self, fabric: &Fabric, workers: u32, size: Bytes) -> Seconds {
-        self.cost(fabric, workers, size).total()
+    let depth = rounds(workers);
+    match algorithm {
+        Algorithm::Ring | Algorithm::Hierarchical => {
+            reduce_scatter(fabric, workers, size).then(all_gather(fabric, workers, size))
+        }
+        Algorithm::HalvingDoubling => {
+            let power = 1 << workers.ilog2();
+            let share = others(power);
+            let core = fabric.cost(size, 2.0 * rounds(power), 2.0 * share, share);
+            if power == workers { core } else { core.then(fabric.cost(size, 2.0, 2.0, 1.0)) }
+        }
+        Algorithm::Tree => fabric.cost(size, 2.0 * depth, 2.0 * depth, depth),
+        Algorithm::DoubleTree => fabric.cost(size, 2.0 * depth, 2.0, 1.0),
     }
 }
 
@@ -204,8 +177,8 @@ impl Hierarchy {
     /// take longest inside, and each worker of the last one combines the largest share between nodes: g in the last term
     /// is then their number.
     pub fn cost(&self, size: Bytes) -> Cost {
-        let inside = AllReduce::Ring.cost(&self.intra, self.per_node, size);
-        let mut between = AllReduce::Ring.cost(&self.inter, self.nodes, size);
+        let inside = all_reduce(Algorithm::Ring, &self.intra, self.per_node, size);
+        let mut between = all_reduce(Algorithm::Ring, &self.inter, self.nodes, size);
         // The workers of a node share its port, but each combines only its own share.
         between.reduction = between.reduction / f64::from(self.on_last.clamp(1, self.per_node.max(1)));
         inside.then(between)
@@ -215,11 +188,6 @@ impl Hierarchy {
     pub fn time(&self, size: Bytes) -> Seconds {
         self.cost(size).total()
     }
-}
-
-/// Lower bound of any all-reduce, separately for each cause: ⌈log₂ N⌉ α, 2(N-1)/N D/β and (N-1)/N D/(sπ).
-pub fn lower_bound(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
-    fabric.cost(size, rounds(workers), 2.0 * others(workers), others(workers))
 }
 
 #[cfg(test)]

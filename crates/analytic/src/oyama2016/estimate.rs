@@ -7,12 +7,13 @@
 use super::kernels::{GradientTime, gradient_time};
 use super::structure::Structure;
 use super::threads::Threads;
-use crate::collectives::{AllReduce, Fabric};
+use crate::collectives::{Fabric, all_reduce};
 use stepcast_core::compute::{copy_of_batch, memory_efficiency};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, Scenario};
 use stepcast_core::speed::Speed;
+use stepcast_core::strategy::Algorithm;
 
 /// Bytes per parameter or gradient.
 const ELEMENT: f64 = 4.0;
@@ -76,7 +77,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
                 reduce: FlopsPerSec::new(host.get() / (3.0 * ELEMENT)),
                 element: Bytes::new(ELEMENT),
             };
-            AllReduce::Ring.time(&fabric, nodes, Bytes::new(parameters * ELEMENT))
+            all_reduce(Algorithm::Ring, &fabric, nodes, Bytes::new(parameters * ELEMENT)).total()
         }
     };
     let load_images = match options.load_image {

@@ -20,19 +20,17 @@ pub enum SgemmKernel {
     InputGradientConvolution,
 }
 
-impl SgemmKernel {
-    /// Its name in the paper.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Convolution => "convolution",
-            Self::FullyConnected => "fc",
-            Self::WeightGradient => "dedw",
-            Self::BiasGradient => "dedb",
-            Self::InputGradientFullyConnected => "dedx-fc",
-            Self::InputGradientConvolution => "dedx-conv",
-        }
-    }
+// Their names in the paper.
+stepcast_core::variant_names!(SgemmKernel {
+    Convolution = "convolution",
+    FullyConnected = "fc",
+    WeightGradient = "dedw",
+    BiasGradient = "dedb",
+    InputGradientFullyConnected = "dedx-fc",
+    InputGradientConvolution = "dedx-conv",
+});
 
+impl SgemmKernel {
     /// Which matrix is transposed (errata 2.1; the paper measures each case without saying which kernel uses which).
     pub fn transposition(self) -> Transposition {
         match self {
@@ -71,20 +69,18 @@ pub enum CudaKernel {
     Softmax,
 }
 
-impl CudaKernel {
-    /// Its name in the paper, or the usual one.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Im2col => "im2col",
-            Self::Col2im => "col2im",
-            Self::Activation => "activation",
-            Self::ActivationGradient => "activation-gradient",
-            Self::Pool => "pool",
-            Self::PoolGradient => "pool-gradient",
-            Self::Softmax => "softmax",
-        }
-    }
+// Their names in the paper, or the usual ones.
+stepcast_core::variant_names!(CudaKernel {
+    Im2col = "im2col",
+    Col2im = "col2im",
+    Activation = "activation",
+    ActivationGradient = "activation-gradient",
+    Pool = "pool",
+    PoolGradient = "pool-gradient",
+    Softmax = "softmax",
+});
 
+impl CudaKernel {
     fn time(self, times: &KernelTimes) -> KernelTime {
         match self {
             Self::Im2col => times.im2col,

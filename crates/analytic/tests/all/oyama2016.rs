@@ -269,33 +269,7 @@ fn vgg_is_a_chain_and_residual_networks_are_not() {
 
 // ---------------------------------------------------------------- the method
 
-const SCENARIO: &str = r#"
-    [model]
-    zoo = "vgg16"
-    [[cluster.workers]]
-    count = 64
-    device = "tesla-k80"
-    [cluster]
-    nodes = { workers = 8 }
-    [strategy]
-    architecture = "all-reduce"
-    synchronisation = "async"
-    batch = 4
-    [methods.oyama2016]
-    load-image = { each = "1 ms", fixed = "4 ms" }
-    deform-image = { each = "0.8 ms", fixed = "2 ms" }
-    compute-gradient = { each = "65.5 ms", fixed = "80 ms" }
-    [methods.oyama2016.per-parameter]
-    fetch-weights = "1.2 ns"
-    compute-update = "0.4 ns"
-    update-gradient = "1.3 ns"
-    sum-gradient = "1.5 ns"
-    update-old-weights = "0.8 ns"
-    add-momentum = "1.2 ns"
-    update-momentum = "1 ns"
-    update-weights = "0.7 ns"
-    all-reduce = { each = "1.1 ns", fixed = "3 ns" }
-"#;
+const SCENARIO: &str = include_str!("../scenarios/sprint.toml");
 
 fn scenario(changes: &[&str]) -> Scenario {
     let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();

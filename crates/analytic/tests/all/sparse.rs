@@ -9,24 +9,7 @@ use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::workload::Tensor;
 
 /// One table of a million rows of 64 bytes, of which a sample looks up two, before a product.
-const TABLE: &str = r#"
-[model.custom]
-input = [2]
-layers = [
-  { name = "table", op = "embedding", count = 1000000, width = 16, sparse = true },
-  { op = "flatten" },
-  { name = "out", op = "linear", out = 1 },
-]
-[cluster]
-network = { bandwidth = "10 Gbit/s", latency = "20 us", startup = "5 us", transport = "ideal" }
-[[cluster.workers]]
-device = "a100"
-count = 6
-[strategy]
-architecture = "all-reduce"
-synchronisation = "bsp"
-batch = 512
-"#;
+const TABLE: &str = include_str!("../scenarios/sparse.toml");
 
 /// Bytes per second of the network.
 const RATE: f64 = 1.25e9;

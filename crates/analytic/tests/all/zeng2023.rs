@@ -200,22 +200,7 @@ fn the_activation_sets_the_backward_count() {
 #[test]
 fn one_layer_leaves_nothing_to_overlap() {
     // With a single layer: computing, then the queue of Algorithm 1.
-    let text = r#"
-        [model.custom]
-        name = "one layer"
-        input = [1000]
-        layers = [{ name = "fc", op = "linear", out = 1000, bias = false }]
-        [[cluster.workers]]
-        count = 2
-        device = { base = "quadro-rtx-4000", efficiency = 0.5, memory-efficiency = 0.5 }
-        [[cluster.workers]]
-        count = 1
-        device = { base = "gtx-1060-6gb", efficiency = 0.5, memory-efficiency = 0.5 }
-        [cluster.servers]
-        software = "none"
-        [cluster.network]
-        bandwidth = "100 Mbit/s"
-    "#;
+    let text = include_str!("../scenarios/one-layer.toml");
     let scenario = Document::new("test", text).scenario(&[]).unwrap();
     let prediction = Layerwise.predict(&scenario).unwrap();
     let compute: Vec<f64> = prediction.groups.iter().map(|group| group.compute.get()).collect();

@@ -8,12 +8,7 @@ use clap::Args;
 use stepcast_core::fault::Fault;
 use stepcast_study::explore::plan::Aim;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast advise examples/plan-offers.toml                   offers with prices in `[[plan.offers]]`
-  stepcast advise job.toml --nodes 8,16,32 --tokens 300e9     numbers of machines, with `[price]`
-  stepcast advise job.toml --deadline '30 d' --set plan.late-day=20000
-  stepcast advise job.toml --json                             every experiment and its outcomes, for programs";
+pub(super) const EXAMPLES: &str = include_str!("examples/advise.txt");
 
 /// Flags of `advise`.
 #[derive(Debug, Args)]

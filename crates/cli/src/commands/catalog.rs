@@ -8,30 +8,13 @@ use stepcast_core::machine::catalog;
 use stepcast_report::table::Table;
 use stepcast_report::tables::catalog as tables;
 
-pub(super) const DEVICES_EXAMPLES: &str = "\
-Examples:
-  stepcast devices                   all devices
-  stepcast devices quadro-rtx-4000   every figure of one device, with its source
-  stepcast devices describe tpu-v8   a template for a device that is not in the list, filled with the nearest one
-  stepcast devices --json            for programs";
+pub(super) const DEVICES_EXAMPLES: &str = include_str!("examples/devices.txt");
 
-pub(super) const NETWORKS_EXAMPLES: &str = "\
-Examples:
-  stepcast networks          all networks
-  stepcast networks 10gbe    every figure of one network, with its source
-  stepcast networks --json   for programs";
+pub(super) const NETWORKS_EXAMPLES: &str = include_str!("examples/networks.txt");
 
-pub(super) const MACHINES_EXAMPLES: &str = "\
-Examples:
-  stepcast machines            all machines
-  stepcast machines dgx-h100   every part of one machine, with its source
-  stepcast machines --json     for programs";
+pub(super) const MACHINES_EXAMPLES: &str = include_str!("examples/machines.txt");
 
-pub(super) const METHODS_EXAMPLES: &str = "\
-Examples:
-  stepcast methods
-  stepcast methods --json
-  stepcast predict --method zeng2023   predict by this method";
+pub(super) const METHODS_EXAMPLES: &str = include_str!("examples/methods.txt");
 
 /// `stepcast devices describe`.
 #[derive(Debug, clap::Subcommand)]

@@ -23,17 +23,7 @@ const LONGEST_LOG: u64 = 64 << 20;
 /// Time between two looks at a log that is followed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast check job.toml --measured train.log                a log of Megatron-LM, torchtitan, DeepSpeed or Lightning
-  stepcast check job.toml --measured steps.csv                a table with a column step-time or throughput
-  stepcast check job.toml --measured '41 ms'                  one step time
-  stepcast check job.toml --measured - --steps-left 12000     step times from standard input, such as 41 ms
-  stepcast check job.toml --measured traces/                  traces or tables of several ranks: who is slow?
-  stepcast check job.toml --follow train.log --deadline '30 d'       days, cost and chance while it runs
-  stepcast check job.toml --measured train.log --contract contract.toml      is the cluster as agreed?
-  stepcast check job.toml --measured train.log --keep runs.csv
-  stepcast predict job.toml --calibrate runs.csv              the next forecast, with what was kept";
+pub(super) const EXAMPLES: &str = include_str!("examples/check.txt");
 
 /// Flags of `check`.
 #[derive(Debug, Args)]

@@ -8,13 +8,7 @@ use clap::Args;
 use stepcast_core::fault::Fault;
 use stepcast_study::predict::compare::Comparison;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast compare                                      the built-in quick start
-  stepcast compare async.toml                           methods side by side
-  stepcast compare async.toml --workers 16              with 16 workers
-  stepcast compare --set strategy.synchronisation=async
-  stepcast compare async.toml --json                    for programs";
+pub(super) const EXAMPLES: &str = include_str!("examples/compare.txt");
 
 /// Flags of `compare`.
 #[derive(Debug, Args)]

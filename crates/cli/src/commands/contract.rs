@@ -14,11 +14,7 @@ use stepcast_study::contract::Contract as Terms;
 use stepcast_study::{ForecastOptions, MethodChoice};
 use stepcast_trace::write_text;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast contract job.toml -o contract.toml --page contract.md     the agreed step is the longest of the forecast
-  stepcast contract job.toml -o contract.toml --agreed '1.2 s' --tolerance 3 --false-alarm 1
-  stepcast check job.toml --measured train.log --contract contract.toml      is it kept?";
+pub(super) const EXAMPLES: &str = include_str!("examples/contract.txt");
 
 /// Flags of `contract`.
 #[derive(Debug, Args)]

@@ -18,22 +18,7 @@ use stepcast_validation::priors::{self, refit};
 /// Said if Ctrl-C comes before a fit is done.
 const STOPPED: &str = "Stopped before the fit was done; nothing was written.";
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast fit gemm gemm.csv.gz -o h200-gemm.toml         products: dtype, trans, m, n, k, mean_us
-  stepcast fit kernels kernels.csv -o h200-kernels.toml   kernels: kernel, elements, time_us
-  stepcast fit transfer nccl.csv -o nccl.toml             transfers: bytes, time_us
-  stepcast fit transfer nccl.csv -o nccl.toml --threshold 45kB
-  stepcast fit steps steps.jsonl.gz -o h200-steps.toml    training steps: one JSON object each
-  stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml
-  stepcast fit efficiency steps.csv --device h200-sxm -o h200.toml   steps: model, batch, time_ms
-  stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   test on another file
-  stepcast fit sprint sprint.csv -o sprint.toml           components of SPRINT's threads: component, time_ms
-  stepcast fit machine machine.jsonl -o machine.toml      all that kit/machine.py measures of a GPU
-  stepcast fit priors --left-out                          what published runs tell, and how well it carries over
-
-A column `set` splits a file into measurements to fit (fit) and to test with (held).
-docs/fit.md describes the files.";
+pub(super) const EXAMPLES: &str = include_str!("examples/fit.txt");
 
 /// What to fit.
 #[derive(Debug, Subcommand)]

@@ -13,16 +13,7 @@ use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast fuse cluster.toml                            all rules, the best plan, its settings
-  stepcast fuse cluster.toml --plan                     with every message of the best plan
-  stepcast fuse cluster.toml --plot fusion.svg          plot of step times by kind of rule
-  stepcast fuse one-worker.json --set cluster.workers.0.count=8
-  stepcast fuse cluster.toml --set strategy.all-reduce.channels=2
-  stepcast fuse cluster.toml --json                     with the names of all gradients
-
-The keys of fusion and all-reduce are in docs/scenario.md.";
+pub(super) const EXAMPLES: &str = include_str!("examples/fuse.txt");
 
 /// Flags of `fuse`.
 #[derive(Debug, Args)]

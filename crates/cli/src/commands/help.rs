@@ -12,23 +12,11 @@ use stepcast_core::scenario::{SectionDoc, documentation, full_key};
 use stepcast_core::suggest;
 use stepcast_report::table::{Column, Table};
 
-pub(super) const HELP_EXAMPLES: &str = "\
-Examples:
-  stepcast help                 all commands, sections and topics
-  stepcast help sweep           a command
-  stepcast help cluster.nodes   the keys of a section of a scenario
-  stepcast help batch           one key";
+pub(super) const HELP_EXAMPLES: &str = include_str!("examples/help.txt");
 
-pub(super) const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  stepcast completions bash > ~/.local/share/bash-completion/completions/stepcast
-  stepcast completions zsh > ~/.zfunc/_stepcast
-  stepcast completions fish > ~/.config/fish/completions/stepcast.fish";
+pub(super) const COMPLETIONS_EXAMPLES: &str = include_str!("examples/completions.txt");
 
-pub(super) const MAN_EXAMPLES: &str = "\
-Examples:
-  stepcast man > ~/.local/share/man/man1/stepcast.1
-  stepcast man predict | man -l -";
+pub(super) const MAN_EXAMPLES: &str = include_str!("examples/man.txt");
 
 pub(super) fn run(topic: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let sections = documentation();

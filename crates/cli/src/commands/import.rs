@@ -15,25 +15,7 @@ use stepcast_trace::{Options, Progress, is_profile, is_scenario, usual_name};
 /// Bytes of smaller files are read before one would see a bar.
 const LARGE: u64 = 20_000_000;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast import trace.json.gz -o resnet50.json        a trace of PyTorch's profiler
-  stepcast import rank*.json -o resnet50.json           several ranks of one job, and which is late
-  stepcast import steps/ --batch 32 -o vgg16.json       TensorFlow: a folder of step_0000.pb, ...
-  stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
-  stepcast import timeline.json --batch 32 -o vgg16.json   timeline of TensorFlow or Horovod
-  stepcast import bert.onnx --size sequence=128 -o bert.toml   a model, as a scenario
-  stepcast import trace.json.gz --summary               show the contents and write nothing
-  stepcast predict resnet50.json                        predict with the profile
-
-Formats, detected from the content, compressed or not:
-  PyTorch profiler (Kineto)   docs/import.md
-  TensorFlow RunMetadata      docs/profile.md
-  TensorFlow timeline         docs/import/tensorflow-timeline.md
-  Horovod timeline            docs/import/horovod.md
-  Chakra execution trace      docs/import/chakra.md
-  ONNX                        docs/import/onnx.md
-  CSV of layers               docs/import/csv.md";
+pub(super) const EXAMPLES: &str = include_str!("examples/import.txt");
 
 /// Flags of `import`.
 #[derive(Debug, Args)]

@@ -14,12 +14,7 @@ use stepcast_study::explore::map::{self, Extent, MinibatchRange};
 /// Cells that one map may have: a few seconds.
 const MAX_CELLS: usize = 1 << 18;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast map sprint.toml                              up to the whole cluster and its memory
-  stepcast map sprint.toml --minibatch 104..172         only conditions with these minibatches
-  stepcast map sprint.toml --nodes 1..64 --batches 1..16 --minibatch 104..172 --plot map.svg
-  stepcast map sprint.toml --json                       every cell, for programs";
+pub(super) const EXAMPLES: &str = include_str!("examples/map.txt");
 
 /// Flags of `map`.
 #[derive(Debug, Args)]

@@ -24,29 +24,7 @@ use crate::answer::{Answer, Output};
 use clap::{Parser, Subcommand};
 use stepcast_core::fault::Fault;
 
-const EXAMPLES: &str = "\
-Examples:
-  stepcast predict                             the built-in quick start
-  stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
-  stepcast predict --model llama3-8b --machine dgx-h100 --workers 4x8
-  stepcast predict cluster.toml --workers 1..16
-  stepcast compare cluster.toml                one scenario by every method
-  stepcast check cluster.toml --measured train.log   a running job against its forecast
-  stepcast contract cluster.toml -o contract.toml    an acceptance test for it
-  stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
-  stepcast search cluster.toml --minimize cost --vary workers.count=1..64
-  stepcast plan transformer.toml               the best way to split a transformer
-  stepcast advise offers.toml                  what to measure before an offer is taken
-  stepcast fuse cluster.toml                   which gradients to send together
-  stepcast replace vgg.toml                    layers whose communication cannot be hidden
-  stepcast import steps/ --batch 32 -o vgg16.json
-  stepcast fit gemm gemm.csv -o gemm.toml
-  stepcast models show resnet50
-  stepcast report cluster.toml -o report.html  forecast, plots and inputs in one file
-  stepcast serve --open                        forecasts in the browser
-  stepcast validate zeng2023
-
-Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.";
+const EXAMPLES: &str = include_str!("examples/stepcast.txt");
 
 /// Forecast distributed training of neural networks: step time, throughput, bottleneck
 #[derive(Debug, Parser)]

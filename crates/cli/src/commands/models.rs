@@ -11,20 +11,9 @@ use stepcast_core::model::{Counting, Layer, Model};
 use stepcast_core::suggest;
 use stepcast_report::tables::model;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast models                          all models
-  stepcast models llama3                   those of a family
-  stepcast models show vgg16               totals of one model
-  stepcast models show resnet50 --layers   layer by layer
-  stepcast models --json                   for programs";
+pub(super) const EXAMPLES: &str = include_str!("examples/models.txt");
 
-const SHOW_EXAMPLES: &str = "\
-Examples:
-  stepcast models show vgg16               totals
-  stepcast models show resnet50 --layers   layer by layer
-  stepcast models show zeng2023/vgg16d     as a paper counted it, with reasons
-  stepcast models show bert-base --json    for programs";
+const SHOW_EXAMPLES: &str = include_str!("examples/models-show.txt");
 
 /// What to do with models.
 #[derive(Debug, Subcommand)]

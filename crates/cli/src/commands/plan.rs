@@ -20,17 +20,7 @@ use stepcast_study::request::launch::{Framework, emit};
 /// Said if Ctrl-C comes before there is anything to report.
 pub(super) const STOPPED: &str = "Stopped before anything was found.";
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast plan examples/plan-175b.toml                      every valid plan on its machines
-  stepcast plan job.toml --nodes 64,128,256 --minimize cost --deadline '30 d'
-  stepcast plan --model llama3-8b --offers dgx-a100,dgx-h100 --nodes 2,4,8 --global-batch 512 --tokens 100e9
-  stepcast plan job.toml --for any                           the best that a framework runs, and what each costs
-  stepcast plan job.toml --global-batch 1536 --tokens 300e9 --emit megatron
-  stepcast plan job.toml --set 'plan.sharding=[\"zero-1\"]' --set plan.tensor-across-nodes=true
-  stepcast plan job.toml --json                              the front and all families, for programs
-
-`[plan]` of a scenario restricts the search; docs/plan.md describes it.";
+pub(super) const EXAMPLES: &str = include_str!("examples/plan.txt");
 
 /// Flags of `plan`.
 #[derive(Debug, Args)]

@@ -30,31 +30,7 @@ const ROUNDS: &str = "zeng2023";
 const OVER_TIME: u64 = 1000;
 const SLICES: u32 = 60;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast predict                                      the built-in quick start
-  stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
-  stepcast predict --model llama3-8b --machine dgx-h100
-  stepcast predict --model llama3-8b --lora 16 --device rtx-4090 --sequence 4096 --tokens 50M   fine-tuning with adapters
-  stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
-  stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
-  stepcast predict --model resnet50 --device v100 --workers 8 --samples 1.28M --epochs 90   days and cost
-  stepcast predict --set batch=64 --set network=25gbe   try changes
-  stepcast predict --set cluster.workers.0.count=8      only the first group of workers
-  stepcast predict cluster.toml --worth 20              saturation below a gain of 20 %
-  stepcast predict vgg16.json --workers 1..16           a profile of one worker
-  stepcast predict model.onnx --device v100 --workers 8 a model from a file
-  stepcast predict pretrain.sh --machine dgx-h100       a launch file of Megatron-LM (docs/import/launch.md)
-  stepcast predict titan.toml --device h100 --workers 4x8   of torchtitan, DeepSpeed (.json) or Accelerate (.yaml)
-  stepcast predict cluster.toml --plot scaling.svg      plot of throughput over workers
-  stepcast predict async.toml --timeline steps.json     timeline for Perfetto
-  stepcast predict async.toml --timeline steps.svg --timeline-steps 1   timeline as a plot
-  stepcast predict async.toml --over-time run.svg       throughput over the time of a simulated run
-  stepcast predict zeng.toml --method zeng2023 --timeline round.svg   who waits for the server when
-  stepcast predict cluster.toml --json                  everything, for programs
-  cat cluster.toml | stepcast predict -                 from standard input
-
-The keys of a scenario file are in docs/scenario.md.";
+pub(super) const EXAMPLES: &str = include_str!("examples/predict.txt");
 
 /// Flags of `predict`.
 #[derive(Debug, Args)]

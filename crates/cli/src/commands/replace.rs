@@ -19,15 +19,7 @@ use stepcast_study::replace::{Refusal, Substitution, replace};
 /// Bytes of a file of layers, at most.
 const LONGEST: u64 = 16 << 20;
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast replace vgg.toml                        convolutions in place of fully connected layers
-  stepcast replace vgg.toml --from features.30     from this layer on
-  stepcast replace vgg.toml --with head.toml       with these layers, as in [model.custom]
-  stepcast replace vgg.toml --workers 1..64 --plot scaling.svg   scaling factors over workers
-  stepcast replace vgg.toml --json                 for programs
-
-The strategy has to be all-reduce. The keys of a layer are in docs/scenario.md.";
+pub(super) const EXAMPLES: &str = include_str!("examples/replace.txt");
 
 /// Flags of `replace`.
 #[derive(Debug, Args)]

@@ -16,13 +16,7 @@ struct WrittenReport<'a> {
     bytes: usize,
 }
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast report cluster.toml -o report.html
-  stepcast report cluster.toml --set strategy.batch=64 -o batch64.html
-  stepcast report async.toml --method simulate -o async.html
-
-The file is self-contained: plots, tables, inputs and the command that reproduces it.";
+pub(super) const EXAMPLES: &str = include_str!("examples/report.txt");
 
 /// Flags of `report`.
 #[derive(Debug, Args)]

@@ -18,21 +18,7 @@ use stepcast_study::explore::sweep::on_threads;
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast search job.toml --minimize cost --subject-to 'deadline<=2h' --vary workers.count=1..64
-  stepcast search job.toml --minimize cost --vary workers.count=1..64 --plot front.svg
-  stepcast search job.toml --minimize cost-time --vary workers.count=1..16 --vary batch=8..512:x2 \\
-      --vary servers.count=1..4 --vary servers.placement=greedy,even
-  stepcast search job.toml --minimize time --devices tesla-t4,tesla-v100-sxm2-16gb --count 0..16 \\
-      --price tesla-t4=0.4 --price tesla-v100-sxm2-16gb=2.5 --subject-to 'budget<=500'
-  stepcast search job.toml --minimize epoch --method simulate --vary synchronisation=bsp,async \\
-      --vary batch=16,32,64 --subject-to 'staleness<=4' --subject-to 'minibatch<=1024'
-  stepcast search job.toml --minimize time --vary all-reduce.algorithm=ring,tree,double-tree \\
-      --vary fusion.rule=none,pytorch,horovod --subject-to 'nodes<=16' --json
-
-Constraints: minibatch, staleness, nodes, workers, throughput, iteration, deadline and
-budget with <= or >=. Configurations fit into memory, unless any-memory is given; kinds<=1 excludes mixtures of devices. The prices of the examples are made up. docs/search.md describes the search.";
+pub(super) const EXAMPLES: &str = include_str!("examples/search.txt");
 
 /// Flags of `search`.
 #[derive(Debug, Args)]

@@ -8,17 +8,7 @@ use std::process::{Command, Stdio};
 use stepcast_core::fault::Fault;
 use stepcast_web::{Access, Ended, Options, Token, serve};
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast serve                         on http://127.0.0.1:7400, for this machine only
-  stepcast serve --open                  and open it in the browser
-  stepcast serve --port 0                on any free port
-  stepcast serve --bind 192.168.1.5 --token
-                                         for everyone who has the link that this prints
-  stepcast serve --bind 192.168.1.5 --open-to-all
-                                         for everyone who can reach this address
-
-The API is described at /api; docs/serve.md has more. Ctrl-C gives running requests a second, and exits.";
+pub(super) const EXAMPLES: &str = include_str!("examples/serve.txt");
 
 /// Flags of `serve`.
 #[derive(Debug, Args)]

@@ -30,20 +30,7 @@ const MOST_PRINTED: u64 = 1_000_000;
 /// What would take longer needs a limit.
 const LONGEST: Duration = Duration::from_secs(600);
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast sweep job.toml --vary strategy.batch=16,32,64 --vary cluster.workers.count=1..16
-  stepcast sweep job.toml --vary network.bandwidth=1Gbit/s,10Gbit/s --vary batch=1..64:x2
-  stepcast sweep job.toml --vary workers.count=1..64 --vary batch=1..512 -o sweep.csv
-  stepcast sweep job.toml --vary workers.count=1..64 --vary batch=1..512 -o sweep.csv --resume
-  stepcast sweep job.toml --vary workers.count=1..16 --vary batch=8..128:x2 --plot sweep.svg
-  stepcast sweep sprint.toml --vary batch=1..11 --plot update.svg --figure update-time
-  stepcast sweep job.toml --vary synchronisation=bsp,async --method simulate -o sweep.jsonl
-  stepcast sweep job.toml --vary workers.0.count=0..4 --vary workers.1.count=0..4   mixed groups
-  stepcast sweep job.toml --vary batch=16,32 --json                                 JSON lines
-
-Values: 16,32,64 or 1..64 (both ends), 1..64:4 (every fourth), 1..64:x2 (doubling). After
-Ctrl-C, --resume completes the file. Keys are in docs/scenario.md, files in docs/sweep.md.";
+pub(super) const EXAMPLES: &str = include_str!("examples/sweep.txt");
 
 /// Flags of `sweep`.
 #[derive(Debug, Args)]

@@ -17,27 +17,7 @@ use stepcast_validation::{
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
 const DATA: &str = "validation";
 
-pub(super) const EXAMPLES: &str = "\
-Examples:
-  stepcast validate                                  all sets in one table
-  stepcast validate --markdown table.md              the same as a document
-  stepcast validate --plot runs.svg                  plot of predictions against measurements
-  stepcast validate zeng2023                         published tables and measurements
-  stepcast validate liu2022                          its equations, networks and tables
-  stepcast validate hkbu                             published throughput, predicted from one GPU
-  stepcast validate cakelab                          the same; also tf-k80, tf-saturation
-  stepcast validate oyama2016                        its equations and Table 10
-  stepcast validate li2020                           exact traces of asynchronous training
-  stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
-  stepcast validate tf-ps --data FOLDER --held-out   each with parameters chosen on the others
-  stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
-  stepcast validate parallel-jobs --data FILE        real pipeline, tensor-parallel and sharded jobs
-  stepcast validate transformer-memory               peaks of memory, from shapes
-  stepcast validate steps --data FILE                steps, each model by a fit of the others
-  stepcast validate steps --data FILE --gemm gemm.toml   the same with fitted matrix products
-  stepcast validate zeng2023 --json                  for programs
-
-Exits with 1 when a bound is missed.";
+pub(super) const EXAMPLES: &str = include_str!("examples/validate.txt");
 
 /// Flags of `validate`.
 #[derive(Debug, Args)]

@@ -98,3 +98,25 @@ fn a_fit_is_written_once_and_again_only_by_force() {
     done(fit(&["--force"]));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside");
 }
+
+#[test]
+fn bad_questions_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let folders = [
+        ("EXAMPLES", format!("{tests}/../../../examples")),
+        ("FIXTURES", format!("{tests}/../../trace/tests/fixtures")),
+        ("BROKEN", format!("{tests}/broken")),
+        ("OUT", folder.path().to_str().unwrap().to_owned()),
+    ];
+    for line in include_str!("../refused.txt").lines().filter(|line| !line.starts_with('#')) {
+        let line = folders.iter().fold(line.to_owned(), |line, (name, path)| line.replace(name, path));
+        let mut parts = line.split(" | ");
+        let arguments: Vec<&str> = parts.next().unwrap().split(' ').collect();
+        let told = refused(&arguments);
+        for part in parts {
+            assert!(told.contains(part), "{line}: {told}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

@@ -139,10 +139,6 @@ fn a_contract_is_kept_broken_or_not_decided() {
     assert_eq!(outcome(0.95, 200), "kept");
     assert_eq!(outcome(1.1, 200), "broken");
     assert_eq!(outcome(1.02, 15), "open");
-    let wrong = ["-o", terms.to_str().unwrap(), "--miss", "70"];
-    let (code, _, errors) = stepcast(&[&["contract"][..], &JOB, &wrong].concat(), "");
-    assert_eq!(code, 2);
-    assert!(errors.contains("50 % or less"), "{errors}");
 }
 
 #[test]
@@ -169,6 +165,4 @@ fn recordings_of_ranks_name_the_slow_one_and_logs_tell_the_end() {
         figure("goodput") < 0.5 && figure("cost") > 0.0 && (0.0..1.0).contains(&figure("in_time")),
         "{running}"
     );
-    let (code, _, errors) = stepcast(&["check", &job, "--follow", &log, "--measured", &log], "");
-    assert_eq!(code, 2, "{errors}");
 }

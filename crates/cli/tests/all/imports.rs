@@ -10,39 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the table calls a trace, its files, and the batch where the trace does not tell.
-const TRACES: [(&str, &[&str], Option<u32>); 12] = [
-    ("h200 alexnet", &["measured/kineto_h200/alexnet_b32.json.gz"], None),
-    ("h200 resnet50", &["measured/kineto_h200/resnet50_b32.json.gz"], None),
-    ("h200 vgg16", &["measured/kineto_h200/vgg16_b32.json.gz"], None),
-    ("hta nccl_parser_config", &["external/hta/nccl_parser_config__nccl_data.json.gz"], Some(32)),
-    (
-        "hta ns_resolution",
-        &["external/hta/ns_resolution_trace__rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz"],
-        Some(32),
-    ),
-    ("hta df_index_resolver", &["external/hta/df_index_resolver__df_index_resolver.json.gz"], Some(32)),
-    (
-        "hta trace_filter, 2 ranks",
-        &[
-            "external/hta/trace_filter__sampled_rank-0.json.gz",
-            "external/hta/trace_filter__sampled_rank-1.json.gz",
-        ],
-        Some(32),
-    ),
-    (
-        "hta critical_path",
-        &["external/hta/critical_path__alexnet__benchmark_result_2869224_1695835535_trace.json.gz"],
-        Some(32),
-    ),
-    (
-        "kineto resnet50",
-        &["external/kineto/resnet50_num_workers_0__worker0.1623143089861.pt.trace.json.gz"],
-        None,
-    ),
-    ("param dlrm, 8 ranks", &["external/param/dlrm_kineto.tar.gz"], Some(32)),
-    ("param linear", &["external/param/linear_kineto.json.gz"], Some(32)),
-    ("param resnet", &["external/param/resnet_kineto.json.gz"], Some(32)),
-];
+const TRACES: &str = include_str!("../recordings.txt");
 
 /// What is predicted with: how many workers, and how they exchange.
 const FORECAST: [&str; 8] = [
@@ -197,8 +165,11 @@ fn every_trace_is_imported_and_predicted_from() {
         "| trace | steps | step | marks | off | forward | backward | rest | exposed | parameters | buckets | 2 | 8 | 32 |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for (name, files, batch) in TRACES {
-        let files: Vec<PathBuf> = files.iter().map(|file| data.join(file)).collect();
+    for trace in TRACES.lines() {
+        let mut cells = trace.split(" | ");
+        let name = cells.next().unwrap();
+        let files: Vec<PathBuf> = cells.next().unwrap().split(' ').map(|file| data.join(file)).collect();
+        let batch = cells.next().map(|batch| batch.parse().unwrap());
         let (text, off, import) = line(name, &files, batch, folder.path());
         let _ = writeln!(table, "{text}");
         if let Some(off) = off {
@@ -241,7 +212,7 @@ fn every_other_recording_is_imported_or_refused_with_a_reason() {
     );
     let mut refused = String::from("| recording | why it cannot be used |\n|---|---|\n");
     let traces: Vec<PathBuf> =
-        TRACES.iter().flat_map(|(_, files, _)| files.iter().map(|file| data.join(file))).collect();
+        TRACES.split_whitespace().filter(|word| word.contains('/')).map(|file| data.join(file)).collect();
     for file in recordings(&data).iter().filter(|file| !traces.contains(file)) {
         let name = file.strip_prefix(data.join("external")).unwrap().to_str().unwrap();
         match other_line(name, file, folder.path()) {

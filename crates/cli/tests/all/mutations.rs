@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use std::cell::RefCell;
+use std::sync::LazyLock;
 use stepcast_core::fault::{Excerpt, Fault};
 use stepcast_core::files::{Files, NoFiles};
 use stepcast_core::prediction::Prediction;
@@ -13,89 +14,16 @@ const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
 const PROFILE: &str = include_str!("../../../../examples/one-worker.json");
 
 /// Values that a careless or a hostile author might write.
-const TOKENS: [&str; 43] = [
-    "\"9..10 Gbit/s\"",
-    "\"0.4..0.5\"",
-    "[1e-9, 1e9]",
-    "0",
-    "1",
-    "-1",
-    "32",
-    "1e308",
-    "1e-308",
-    "-0.0",
-    "nan",
-    "inf",
-    "4294967295",
-    "4294967296",
-    "1_000_000",
-    "9223372036854775807",
-    "true",
-    "\"\"",
-    "\"vgg16\"",
-    "\"resnet50\"",
-    "\"bsp\"",
-    "\"async\"",
-    "\"ssp(0)\"",
-    "\"local-sgd(1)\"",
-    "\"local-sgd(4294967295)\"",
-    "\"all-reduce\"",
-    "\"stand-alone\"",
-    "\"25gbe\"",
-    "\"tesla-t4\"",
-    "\"1 bit/s\"",
-    "\"1e300 Gbit/s\"",
-    "\"1e-300 Gbit/s\"",
-    "[]",
-    "[[]]",
-    "{}",
-    "{ bandwidth = \"1e-300 bit/s\" }",
-    "{ bandwidth = \"1e300 bit/s\", latency = \"1e300 s\" }",
-    "{ base = \"10gbe\", host-rate = \"1e-300 B/s\" }",
-    "{ base = \"tesla-t4\", clock = \"1e300 Hz\" }",
-    "{ base = \"tesla-t4\", clock = \"1e-300 Hz\" }",
-    "{ base = \"tesla-t4\", efficiency = 1e-300 }",
-    "{ base = \"tesla-t4\", memory-rate = \"1e-300 B/s\" }",
-    "\u{1F680}",
-];
+static TOKENS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../mutations/values.txt").lines().collect());
 
 /// Keys that a quick start does not have.
-const LINES: [&str; 18] = [
-    "efficiency = 0.5",
-    "efficiency = 1e300",
-    "efficiency = 1e-300",
-    "bandwidth = \"1 Gbit/s\"",
-    "bandwidth = \"1e-300 Gbit/s\"",
-    "batch = 100_000_000",
-    "placement = \"even\"",
-    "precision = \"fp16\"",
-    "epochs = 9223372036854775807",
-    "[methods.zeng2023]",
-    "flops-per-weight = 1e308",
-    "simd = 1e-300",
-    "speed = 1e-300",
-    "speed = 3",
-    "[methods.simulate]",
-    "transport = \"tcp\"",
-    "jitter = 1e300",
-    "window = \"1 B\"",
-];
+static LINES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../mutations/lines.txt").lines().collect());
 
 /// Numbers that a careless or a hostile author might write into a profile.
-const NUMBERS: [&str; 12] = [
-    "0",
-    "1",
-    "-1",
-    "0.5",
-    "-0.0",
-    "1e12",
-    "-1e12",
-    "1e-308",
-    "1e999",
-    "4294967295",
-    "18446744073709551615",
-    "null",
-];
+static NUMBERS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../mutations/numbers.txt").lines().collect());
 
 #[derive(Debug, Clone)]
 enum Mutation {

@@ -50,23 +50,3 @@ fn every_command_draws_what_it_answers() {
     );
     assert!(steps.contains(">step 0</text>") && steps.contains(">worker 0</text>"));
 }
-
-#[test]
-fn what_cannot_be_drawn_is_refused_before_anything_is_computed() {
-    let folder = tempfile::tempdir().unwrap();
-    for (args, reason) in [
-        ("predict --plot x.png", "ends in .svg"),
-        ("fuse --plot x", "ends in .svg"),
-        ("sweep --vary batch=1,2 --plot x.pdf", "ends in .svg"),
-        ("map --plot x.svgz", "ends in .svg"),
-        ("sweep --vary batch=1,2 --vary servers.count=1,2 --vary workers.count=1,2 --plot x.svg", "two"),
-        ("search EXAMPLES/all-reduce.toml --minimize iteration --vary batch=8,16 --plot x.svg", "no costs"),
-        ("predict --plot missing/x.svg", "cannot write the plot"),
-    ] {
-        let output = stepcast(folder.path(), args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args}");
-        assert!(told.contains(reason) && told.contains("help:") && told.contains("--plot"), "{args}: {told}");
-    }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}

@@ -83,21 +83,7 @@ macro_rules! names {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, schemars::JsonSchema, serde::Serialize, serde::Deserialize)]
         pub enum $type { $(#[doc = concat!("\"", $name, "\".")] $(#[$vdoc])* #[serde(rename = $name)] $variant,)* }
 
-        impl $type {
-            /// All of them, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
+        $crate::variant_names!($type { $($variant = $name,)* });
     };
 }
 

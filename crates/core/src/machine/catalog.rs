@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::sync::LazyLock;
 
 /// Entries by name, in the order of the file.
@@ -226,6 +227,7 @@ pub struct SpotPrice {
 }
 
 /// A machine of the catalog; parts are names of other entries.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Machine {
@@ -238,7 +240,6 @@ pub struct Machine {
     /// What joins its devices.
     pub within: String,
     /// Devices that this joins, if it reaches beyond one machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<u32>,
     /// The network that joins machines.
     pub network: String,
@@ -247,7 +248,7 @@ pub struct Machine {
     /// Where the figures come from.
     pub source: String,
     /// What it costs, where a price is known.
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing)]
     pub price: Option<MachinePrice>,
 }
 

@@ -16,135 +16,78 @@ pub(crate) struct Unit {
     pub(crate) printed: bool,
 }
 
-const fn shown(name: &'static str, exponent: i32) -> Unit {
-    Unit { name, exponent, factor: 1.0, printed: true }
-}
-
-const fn read(name: &'static str, exponent: i32, factor: f64) -> Unit {
-    Unit { name, exponent, factor, printed: false }
-}
-
+const PRINTED: bool = true;
+const READ: bool = false;
 const KI: f64 = 1024.0;
-const MI: f64 = KI * KI;
-const GI: f64 = KI * MI;
-const TI: f64 = KI * GI;
 
-// Printed units are in ascending order and include the base unit.
+/// Units by their prefixes: `whether printed, factor => unit: prefix power-of-ten, …`. Printed ones are in ascending order
+/// and include the base unit.
+macro_rules! units {
+    ($($printed:ident, $factor:expr => $unit:literal: $($prefix:literal $exponent:literal),*;)*) => {&[$($(
+        Unit { name: concat!($prefix, $unit), exponent: $exponent, factor: $factor, printed: $printed },
+    )*)*]};
+}
 
-pub(crate) const SECONDS: &[Unit] = &[
-    shown("ns", -9),
-    shown("µs", -6),
-    shown("ms", -3),
-    shown("s", 0),
-    read("us", -6, 1.0),
-    read("μs", -6, 1.0),
-    read("min", 0, 60.0),
-    read("h", 0, 3600.0),
-    read("d", 0, 86_400.0),
-];
+pub(crate) const SECONDS: &[Unit] = units! {
+    PRINTED, 1.0 => "s": "n" -9, "µ" -6, "m" -3, "" 0;
+    READ, 1.0 => "s": "u" -6, "μ" -6;
+    READ, 60.0 => "min": "" 0;
+    READ, 3600.0 => "h": "" 0;
+    READ, 86_400.0 => "d": "" 0;
+};
 
-pub(crate) const BYTES: &[Unit] = &[
-    shown("B", 0),
-    shown("kB", 3),
-    shown("MB", 6),
-    shown("GB", 9),
-    shown("TB", 12),
-    read("KB", 3, 1.0),
-    read("KiB", 0, KI),
-    read("MiB", 0, MI),
-    read("GiB", 0, GI),
-    read("TiB", 0, TI),
-    read("bit", 0, 0.125),
-    read("kbit", 3, 0.125),
-    read("Mbit", 6, 0.125),
-    read("Gbit", 9, 0.125),
-];
+pub(crate) const BYTES: &[Unit] = units! {
+    PRINTED, 1.0 => "B": "" 0, "k" 3, "M" 6, "G" 9, "T" 12;
+    READ, 1.0 => "B": "K" 3;
+    READ, KI => "B": "Ki" 0;
+    READ, KI * KI => "B": "Mi" 0;
+    READ, KI * KI * KI => "B": "Gi" 0;
+    READ, KI * KI * KI * KI => "B": "Ti" 0;
+    READ, 0.125 => "bit": "" 0, "k" 3, "M" 6, "G" 9;
+};
 
-pub(crate) const BITS: &[Unit] = &[
-    shown("bit", 0),
-    shown("kbit", 3),
-    shown("Mbit", 6),
-    shown("Gbit", 9),
-    shown("Tbit", 12),
-    read("B", 0, 8.0),
-    read("kB", 3, 8.0),
-    read("KB", 3, 8.0),
-    read("MB", 6, 8.0),
-    read("GB", 9, 8.0),
-    read("TB", 12, 8.0),
-    read("KiB", 0, 8.0 * KI),
-    read("MiB", 0, 8.0 * MI),
-    read("GiB", 0, 8.0 * GI),
-    read("TiB", 0, 8.0 * TI),
-];
+pub(crate) const BITS: &[Unit] = units! {
+    PRINTED, 1.0 => "bit": "" 0, "k" 3, "M" 6, "G" 9, "T" 12;
+    READ, 8.0 => "B": "" 0, "k" 3, "K" 3, "M" 6, "G" 9, "T" 12;
+    READ, 8.0 * KI => "B": "Ki" 0;
+    READ, 8.0 * KI * KI => "B": "Mi" 0;
+    READ, 8.0 * KI * KI * KI => "B": "Gi" 0;
+    READ, 8.0 * KI * KI * KI * KI => "B": "Ti" 0;
+};
 
-pub(crate) const FLOPS: &[Unit] = &[
-    shown("FLOP", 0),
-    shown("kFLOP", 3),
-    shown("MFLOP", 6),
-    shown("GFLOP", 9),
-    shown("TFLOP", 12),
-    shown("PFLOP", 15),
-    shown("EFLOP", 18),
-];
+pub(crate) const FLOPS: &[Unit] =
+    units! { PRINTED, 1.0 => "FLOP": "" 0, "k" 3, "M" 6, "G" 9, "T" 12, "P" 15, "E" 18; };
 
-pub(crate) const HERTZ: &[Unit] =
-    &[shown("Hz", 0), shown("kHz", 3), shown("MHz", 6), shown("GHz", 9), shown("THz", 12)];
+pub(crate) const HERTZ: &[Unit] = units! { PRINTED, 1.0 => "Hz": "" 0, "k" 3, "M" 6, "G" 9, "T" 12; };
 
-pub(crate) const WATTS: &[Unit] = &[shown("mW", -3), shown("W", 0), shown("kW", 3)];
+pub(crate) const WATTS: &[Unit] = units! { PRINTED, 1.0 => "W": "m" -3, "" 0, "k" 3; };
 
-pub(crate) const FLOPS_PER_SEC: &[Unit] = &[
-    shown("FLOP/s", 0),
-    shown("kFLOP/s", 3),
-    shown("MFLOP/s", 6),
-    shown("GFLOP/s", 9),
-    shown("TFLOP/s", 12),
-    shown("PFLOP/s", 15),
-    shown("EFLOP/s", 18),
-    read("GFLOPS", 9, 1.0),
-    read("TFLOPS", 12, 1.0),
-    read("PFLOPS", 15, 1.0),
-];
+pub(crate) const FLOPS_PER_SEC: &[Unit] = units! {
+    PRINTED, 1.0 => "FLOP/s": "" 0, "k" 3, "M" 6, "G" 9, "T" 12, "P" 15, "E" 18;
+    READ, 1.0 => "FLOPS": "G" 9, "T" 12, "P" 15;
+};
 
-pub(crate) const BITS_PER_SEC: &[Unit] = &[
-    shown("bit/s", 0),
-    shown("kbit/s", 3),
-    shown("Mbit/s", 6),
-    shown("Gbit/s", 9),
-    shown("Tbit/s", 12),
-    read("bps", 0, 1.0),
-    read("kbps", 3, 1.0),
-    read("Mbps", 6, 1.0),
-    read("Gbps", 9, 1.0),
-    read("Tbps", 12, 1.0),
-    read("Mb/s", 6, 1.0),
-    read("Gb/s", 9, 1.0),
-    read("Tb/s", 12, 1.0),
-    read("B/s", 0, 8.0),
-    read("kB/s", 3, 8.0),
-    read("KB/s", 3, 8.0),
-    read("MB/s", 6, 8.0),
-    read("GB/s", 9, 8.0),
-    read("TB/s", 12, 8.0),
-    read("KiB/s", 0, 8.0 * KI),
-    read("MiB/s", 0, 8.0 * MI),
-    read("GiB/s", 0, 8.0 * GI),
-];
+pub(crate) const BITS_PER_SEC: &[Unit] = units! {
+    PRINTED, 1.0 => "bit/s": "" 0, "k" 3, "M" 6, "G" 9, "T" 12;
+    READ, 1.0 => "bps": "" 0, "k" 3, "M" 6, "G" 9, "T" 12;
+    READ, 1.0 => "b/s": "M" 6, "G" 9, "T" 12;
+    READ, 8.0 => "B/s": "" 0, "k" 3, "K" 3, "M" 6, "G" 9, "T" 12;
+    READ, 8.0 * KI => "B/s": "Ki" 0;
+    READ, 8.0 * KI * KI => "B/s": "Mi" 0;
+    READ, 8.0 * KI * KI * KI => "B/s": "Gi" 0;
+};
 
-pub(crate) const BYTES_PER_SEC: &[Unit] = &[
-    shown("B/s", 0),
-    shown("kB/s", 3),
-    shown("MB/s", 6),
-    shown("GB/s", 9),
-    shown("TB/s", 12),
-    read("KB/s", 3, 1.0),
-    read("KiB/s", 0, KI),
-    read("MiB/s", 0, MI),
-    read("GiB/s", 0, GI),
-    read("TiB/s", 0, TI),
-    read("Mbit/s", 6, 0.125),
-    read("Gbit/s", 9, 0.125),
-    read("Tbit/s", 12, 0.125),
-];
+pub(crate) const BYTES_PER_SEC: &[Unit] = units! {
+    PRINTED, 1.0 => "B/s": "" 0, "k" 3, "M" 6, "G" 9, "T" 12;
+    READ, 1.0 => "B/s": "K" 3;
+    READ, KI => "B/s": "Ki" 0;
+    READ, KI * KI => "B/s": "Mi" 0;
+    READ, KI * KI * KI => "B/s": "Gi" 0;
+    READ, KI * KI * KI * KI => "B/s": "Ti" 0;
+    READ, 0.125 => "bit/s": "M" 6, "G" 9, "T" 12;
+};
 
-pub(crate) const SAMPLES_PER_SEC: &[Unit] = &[shown("samples/s", 0), read("sample/s", 0, 1.0)];
+pub(crate) const SAMPLES_PER_SEC: &[Unit] = units! {
+    PRINTED, 1.0 => "samples/s": "" 0;
+    READ, 1.0 => "sample/s": "" 0;
+};

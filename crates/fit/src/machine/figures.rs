@@ -32,31 +32,16 @@ pub(super) enum FigureKind {
     Step,
 }
 
-impl FigureKind {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Product,
-        Self::Attention,
-        Self::Flash,
-        Self::Pass,
-        Self::Update,
-        Self::Block,
-        Self::Head,
-        Self::Step,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Product => "products",
-            Self::Attention => "attention",
-            Self::Flash => "flash attention",
-            Self::Pass => "passes over memory",
-            Self::Update => "updates",
-            Self::Block => "shards of layers",
-            Self::Head => "output layers",
-            Self::Step => "steps",
-        }
-    }
-}
+stepcast_core::variant_names!(FigureKind {
+    Product = "products",
+    Attention = "attention",
+    Flash = "flash attention",
+    Pass = "passes over memory",
+    Update = "updates",
+    Block = "shards of layers",
+    Head = "output layers",
+    Step = "steps",
+});
 
 #[derive(Debug, Clone)]
 enum What {

@@ -127,7 +127,7 @@ pub fn run(
     };
     let mut errors = BTreeMap::new();
     let mut table = Vec::new();
-    for kind in FigureKind::ALL {
+    for &kind in FigureKind::ALL {
         let held = quality(&held, kind);
         let Some(fit) = quality(&on_fit, kind) else { continue };
         let own = FitErrors { fit, held };

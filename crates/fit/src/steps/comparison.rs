@@ -6,7 +6,6 @@ use crate::{FitError, Quality};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Nominal, StepModel, StepTimes};
 use stepcast_core::method::CancelCheck;
@@ -22,20 +21,7 @@ pub enum StepPart {
     Iteration,
 }
 
-impl StepPart {
-    /// In the order of a step.
-    pub const ALL: [Self; 3] = [Self::Forward, Self::Backward, Self::Iteration];
-}
-
-impl fmt::Display for StepPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-            Self::Iteration => "iteration",
-        })
-    }
-}
+stepcast_core::variant_names!(StepPart { Forward = "forward", Backward = "backward", Iteration = "iteration", });
 
 /// Steps that are judged together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -49,19 +35,11 @@ pub enum StepGroup {
     Bf16Small,
 }
 
-impl StepGroup {
-    pub const ALL: [Self; 3] = [Self::Fp32, Self::Bf16Large, Self::Bf16Small];
-}
-
-impl fmt::Display for StepGroup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Fp32 => "fp32",
-            Self::Bf16Large => "bf16, larger batch",
-            Self::Bf16Small => "bf16, smaller batches",
-        })
-    }
-}
+stepcast_core::variant_names!(StepGroup {
+    Fp32 = "fp32",
+    Bf16Large = "bf16, larger batch",
+    Bf16Small = "bf16, smaller batches",
+});
 
 pub fn groups(steps: &[MeasuredStep]) -> Vec<StepGroup> {
     let largest = |step: &MeasuredStep| {
@@ -179,8 +157,8 @@ pub fn predictions(
 /// Mean and worst errors by group.
 pub fn summary(predictions: &[LeftOutPrediction]) -> Vec<LeftOutErrors> {
     let mut rows = Vec::new();
-    for group in StepGroup::ALL {
-        for moment in StepPart::ALL {
+    for &group in StepGroup::ALL {
+        for &moment in StepPart::ALL {
             let own = predictions.iter().filter(|prediction| prediction.group == group);
             let errors: Vec<f64> = own.map(|prediction| prediction.judged.error(moment).abs()).collect();
             let Some(worst) = errors.iter().copied().reduce(f64::max) else { continue };

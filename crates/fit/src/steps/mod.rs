@@ -179,7 +179,7 @@ pub fn run(
     else {
         return Err(ended(FitError::TooFew { rows: 0, columns: 1 }));
     };
-    let rows = StepPart::ALL.into_iter().zip([forward, backward, iteration]);
+    let rows = StepPart::ALL.iter().copied().zip([forward, backward, iteration]);
     let rows =
         rows.flat_map(|(moment, errors)| FitErrorRow::rows(&moment.to_string(), &errors).collect::<Vec<_>>());
     let left_out = summary(&predictions(&steps, Fold::Model, products, wanted).map_err(ended)?);

@@ -7,56 +7,51 @@ use proptest::prelude::*;
 use stepcast_core::fault::Fault;
 
 fn small() -> Sketch {
-    Sketch::new(&["n", "3", "8", "8"])
-        .weight("conv.weight", &[4, 3, 3, 3])
-        .wholes("flat", &[0, -1])
-        .weight("fc.weight", &[144, 10])
-        .node("c", "Conv", "x conv.weight")
-        .node("r", "Relu", "c")
-        .node("f", "Reshape", "r flat")
-        .node("y", "MatMul", "f fc.weight")
+    Sketch::new(
+        "x: n 3 8 8; conv.weight[4 3 3 3]; flat = 0 -1; fc.weight[144 10]; c = Conv(x conv.weight); r = Relu(c); \
+         f = Reshape(r flat); y = MatMul(f fc.weight)",
+    )
 }
 
-fn error(sketch: Sketch) -> Fault {
-    sketch.read("y").unwrap_err()
+fn error(text: &str) -> Fault {
+    Sketch::new(text).read("y").unwrap_err()
 }
 
 #[test]
 fn unknown_operators_are_named_and_count_nothing() {
-    let sketch = small().node("z", "FancyOp", "y").node("w", "FancyOp", "z");
+    let sketch = small().add("z = FancyOp(y); w = FancyOp(z)");
     let imported = sketch.clone().read("w").unwrap();
     let expected = "warning: the operator FancyOp is not known; the work of its 2 nodes was counted as zero";
     assert_eq!(imported.notes, [expected]);
     let known = small().read("y").unwrap();
     assert_eq!(imported.model.cost(), known.model.cost());
     // What needs the shape of its output says so, and where it was lost.
-    let lost = sketch.clone().node("v", "Relu", "w").read("v").unwrap_err();
+    let lost = sketch.clone().add("v = Relu(w)").read("v").unwrap_err();
     assert_eq!(lost.origin(), "m.onnx, node \"/v/Relu\" (Relu)");
     assert!(lost.reason.contains("\"/z/FancyOp\" (FancyOp) the operator is not known"), "{lost}");
     // A declared shape mends it.
-    let mut declared = sketch.node("v", "Relu", "w");
-    declared.graph().values = vec![value("w", &["n", "5", "7"])];
+    let mut declared = sketch.add("v = Relu(w)");
+    declared.graph().values = vec![value("w", "n 5 7")];
     assert_eq!(declared.read("v").unwrap().model.cost().activation, known.model.cost().activation + 35);
 }
 
 #[test]
 fn branches_are_named_even_if_only_their_bodies_read_samples() {
     let body = |op: &str| {
-        let mut inside = Sketch::new(&["n", "10"]).node("inner", op, "y");
+        let mut inside = Sketch::new(&format!("x: n 10; inner = {op}(y)"));
         AttributeProto { name: op.to_owned(), graph: Some(inside.graph().clone()), ..Default::default() }
     };
     // The file has the branch before what its bodies read.
-    let mut sketch = Sketch::new(&["n", "3", "8", "8"]).wholes("yes", &[1]).node("z", "If", "yes");
+    let mut sketch = Sketch::new("x: n 3 8 8; yes = 1; z = If(yes)");
     sketch.graph().nodes[0].attributes = vec![body("Relu"), body("Tanh")];
-    let mut sketch = sketch.weight("w", &[4, 3, 3, 3]).node("y", "Conv", "x w").node("v", "Relu", "z");
-    sketch.graph().values = vec![value("z", &["n", "5", "7"])];
+    let mut sketch = sketch.add("w[4 3 3 3]; y = Conv(x w); v = Relu(z)");
+    sketch.graph().values = vec![value("z", "n 5 7")];
     let imported = sketch.read("v").unwrap();
     assert_eq!(
         imported.notes,
         ["warning: the operator If is not known; the work of its 1 node was counted as zero"]
     );
-    let alone = Sketch::new(&["n", "3", "8", "8"]).weight("w", &[4, 3, 3, 3]).node("y", "Conv", "x w");
-    let alone = alone.read("y").unwrap().model.cost();
+    let alone = Sketch::new("x: n 3 8 8; w[4 3 3 3]; y = Conv(x w)").read("y").unwrap().model.cost();
     assert_eq!(imported.model.cost().activation, alone.activation + 35);
 }
 
@@ -64,80 +59,63 @@ fn branches_are_named_even_if_only_their_bodies_read_samples() {
 fn other_domains_are_unknown() {
     let mut sketch = small();
     sketch.graph().nodes[1].domain = "com.example".to_owned();
-    sketch.graph().values = vec![value("r", &["n", "4", "6", "6"])];
+    sketch.graph().values = vec![value("r", "n 4 6 6")];
     let imported = sketch.read("y").unwrap();
     assert!(imported.notes[0].contains("com.example.Relu"), "{:?}", imported.notes);
 }
 
 #[test]
 fn graphs_that_are_none_are_refused_with_their_place() {
-    let cycle =
-        Sketch::new(&["n", "4"]).node("a", "Add", "x b").node("b", "Relu", "a").node("y", "Relu", "b");
-    assert!(error(cycle).reason.contains("cycle"));
-    let missing = error(Sketch::new(&["n", "4"]).node("y", "Add", "x ghost"));
+    assert!(error("x: n 4; a = Add(x b); b = Relu(a); y = Relu(b)").reason.contains("cycle"));
+    let missing = error("x: n 4; y = Add(x ghost)");
     assert_eq!(missing.origin(), "m.onnx, node \"/y/Add\" (Add)");
     assert!(missing.reason.contains("\"ghost\", which no node produces"), "{missing}");
-    let twice = error(Sketch::new(&["n", "4"]).node("y", "Relu", "x").node("y", "Tanh", "x"));
+    let twice = error("x: n 4; y = Relu(x); y = Tanh(x)");
     assert!(twice.reason.contains("another node produces too"), "{twice}");
-    let constant = error(Sketch::new(&["n", "4"]).wholes("w", &[1]).node("y", "Identity", "w"));
+    let constant = error("x: n 4; w = 1; y = Identity(w)");
     assert!(constant.reason.contains("do not depend on its inputs"), "{constant}");
-    let unordered = Sketch::new(&["n", "4"]).node("y", "Relu", "a").node("a", "Tanh", "x");
+    let unordered = Sketch::new("x: n 4; y = Relu(a); a = Tanh(x)");
     assert!(unordered.read("y").is_ok(), "order is mended");
 }
 
 #[test]
 fn sizes_that_are_missing_or_do_not_fit_are_told() {
-    let sequence =
-        || Sketch::new(&["batch", "sequence", "4"]).weight("w", &[4, 8]).node("y", "MatMul", "x w");
-    let missing = error(sequence());
+    let text = "x: batch sequence 4; w[4 8]; y = MatMul(x w)";
+    let missing = error(text);
     assert_eq!(missing.origin(), "m.onnx, input \"x\"");
     assert!(missing.reason.contains("\"sequence\", which has no size"), "{missing}");
     assert!(missing.remedy.contains("sizes = { \"sequence\" = 128 }"), "{missing}");
-    assert!(sequence().read_with("y", &[("sequence", 7)]).is_ok());
-    let unknown = sequence().read_with("y", &[("sequence", 7), ("tokens", 7)]).unwrap_err();
+    assert!(Sketch::new(text).read_with("y", &[("sequence", 7)]).is_ok());
+    let unknown = Sketch::new(text).read_with("y", &[("sequence", 7), ("tokens", 7)]).unwrap_err();
     assert!(unknown.reason.contains("\"tokens\"") && unknown.remedy.contains("batch, sequence"), "{unknown}");
-    let misfit = error(Sketch::new(&["n", "5"]).weight("w", &[4, 8]).node("y", "MatMul", "x w"));
+    let misfit = error("x: n 5; w[4 8]; y = MatMul(x w)");
     assert!(misfit.reason.contains("n×5") || misfit.reason.contains("batch×5 and 4×8"), "{misfit}");
-    let mut shapeless = Sketch::new(&["n", "5"]).node("y", "Relu", "x");
+    let mut shapeless = Sketch::new("x: n 5; y = Relu(x)");
     shapeless.graph().inputs[0].kind = None;
-    assert!(error(shapeless).reason.contains("its shape is not given"));
-    let nameless = Sketch::new(&["", "3", "", "8"]).node("y", "Relu", "x");
-    assert!(error(nameless.clone()).reason.contains("\"x.2\""));
-    assert_eq!(nameless.read_with("y", &[("x.2", 9)]).unwrap().model.input().dims(), [3, 9, 8]);
+    assert!(shapeless.read("y").unwrap_err().reason.contains("its shape is not given"));
+    let nameless = "x: ? 3 ? 8; y = Relu(x)";
+    assert!(error(nameless).reason.contains("\"x.2\""));
+    assert_eq!(Sketch::new(nameless).read_with("y", &[("x.2", 9)]).unwrap().model.input().dims(), [3, 9, 8]);
 }
 
 #[test]
 fn absurd_sizes_are_refused() {
-    let most = i64::MAX;
-    let text = most.to_string();
-    let cases = [
-        Sketch::new(&["n", &text, &text]).node("y", "Relu", "x"),
-        Sketch::new(&["n", "4"]).weight("w", &[4, most]).node("y", "MatMul", "x w"),
-        Sketch::new(&["n", "4"]).weight("w", &[4, -3]).node("y", "MatMul", "x w"),
-        Sketch::new(&["n", "4", "4"]).wholes("s", &[most, most, 4]).node("y", "Expand", "x s"),
-        Sketch::new(&["n", "1", "4", "4"]).weight("w", &[1, 1, 2, 2]).node_with(
-            "y",
-            "Conv",
-            "x w",
-            &[("pads", &[most; 4])],
-        ),
-        Sketch::new(&["n", "1", "4", "4"]).weight("w", &[1, 1, 2, 2]).node_with(
-            "y",
-            "Conv",
-            "x w",
-            &[("strides", &[0, -1])],
-        ),
-        Sketch::new(&["n", "4"]).wholes("s", &[0, most]).node("y", "Reshape", "x s"),
-        Sketch::new(&["n", "0", "4"]).node("y", "Relu", "x"),
-        Sketch::new(&["n", "4"]).node_with("y", "Transpose", "x", &[("perm", &[7, most])]),
-        Sketch::new(&["n", "4"])
-            .node_with("y", "Unsqueeze", "x", &[("axes", &[1; 70])])
-            .node("z", "Relu", "y"),
-        Sketch::new(&["n", "4"]).weight("w", &[1; 100]).node("y", "Mul", "x w"),
-    ];
-    for (index, sketch) in cases.into_iter().enumerate() {
-        let error = sketch.read("y").err().unwrap_or_else(|| panic!("case {index} was read"));
-        assert!(error.origin().starts_with("m.onnx") && !error.remedy.is_empty(), "case {index}: {error}");
+    for text in [
+        "x: n MOST MOST; y = Relu(x)",
+        "x: n 4; w[4 MOST]; y = MatMul(x w)",
+        "x: n 4; w[4 -3]; y = MatMul(x w)",
+        "x: n 4 4; s = MOST MOST 4; y = Expand(x s)",
+        "x: n 1 4 4; w[1 1 2 2]; y = Conv(x w / pads=MOST MOST MOST MOST)",
+        "x: n 1 4 4; w[1 1 2 2]; y = Conv(x w / strides=0 -1)",
+        "x: n 4; s = 0 MOST; y = Reshape(x s)",
+        "x: n 0 4; y = Relu(x)",
+        "x: n 4; y = Transpose(x / perm=7 MOST)",
+        "x: n 4; y = Unsqueeze(x / axes=ONES); z = Relu(y)",
+        "x: n 4; w[ONES]; y = Mul(x w)",
+    ] {
+        let text = text.replace("MOST", &i64::MAX.to_string()).replace("ONES", "1 ".repeat(100).trim_end());
+        let error = Sketch::new(&text).read("y").err().unwrap_or_else(|| panic!("{text} was read"));
+        assert!(error.origin().starts_with("m.onnx") && !error.remedy.is_empty(), "{text}: {error}");
     }
 }
 
@@ -145,10 +123,10 @@ fn absurd_sizes_are_refused() {
 #[test]
 fn large_graphs_are_read_in_time() {
     let started = std::time::Instant::now();
-    let mut sketch = Sketch::new(&["n", "4"]).node("t0", "Relu", "x");
+    let mut sketch = Sketch::new("x: n 4; t0 = Relu(x)");
     for place in 0..30_000 {
         let op = if place % 2 == 0 { "Identity" } else { "Relu" };
-        sketch = sketch.node(&format!("t{}", place + 1), op, &format!("t{place}"));
+        sketch = sketch.add(&format!("t{} = {op}(t{place})", place + 1));
     }
     for node in &mut sketch.graph().nodes {
         node.name = "same".to_owned();
@@ -171,15 +149,14 @@ fn odd_versions_are_noted() {
 
 #[test]
 fn weights_that_nothing_uses_are_noted() {
-    let imported = small().weight("forgotten", &[10, 10]).read("y").unwrap();
+    let imported = small().add("forgotten[10 10]").read("y").unwrap();
     assert!(imported.notes[0].contains("100 elements") && imported.notes[0].contains("forgotten"));
     assert_eq!(imported.model.parameters(), 4 * 27 + 1440);
 }
 
 #[test]
 fn work_that_grows_with_the_square_of_the_batch_is_noted() {
-    let sketch = Sketch::new(&["n", "8"]).node_with("t", "Transpose", "x", &[]).node("y", "MatMul", "x t");
-    let imported = sketch.read("y").unwrap();
+    let imported = Sketch::new("x: n 8; t = Transpose(x); y = MatMul(x t)").read("y").unwrap();
     assert!(imported.notes[0].contains("grows faster than the batch"), "{:?}", imported.notes);
 }
 

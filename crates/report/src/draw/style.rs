@@ -32,29 +32,7 @@ const DARK: Theme = Theme {
     series: ["#5bb5f2", "#ff9152", "#3fc79d", "#e596cb", "#dcb43c", "#a9b6c2", "#ada4ff", "#ff8f96"],
 };
 
-const PLAIN: &str = "\
-.plot text { font-family: system-ui, sans-serif; font-size: 12px; }
-.plot .title { font-size: 15px; font-weight: 600; }
-.plot .strong { font-weight: 600; }
-.plot .small { font-size: 10px; }
-.plot .end { text-anchor: end; }
-.plot .middle { text-anchor: middle; }
-.plot .line, .plot .grid { fill: none; }
-.plot .grid, .plot .tile { shape-rendering: crispEdges; }
-.plot .fill { fill: currentColor; }
-.plot .band { fill: currentColor; fill-opacity: 0.2; }
-.plot .stroke { stroke: currentColor; stroke-width: 2; fill: none; stroke-linejoin: round; }
-.plot .thin { stroke-width: 1; }
-.plot .dashed { stroke-dasharray: 7 4; }
-.plot .dotted { stroke-dasharray: 2 3; }
-.plot .dot-dashed { stroke-dasharray: 8 3 2 3; }
-.plot .hatch { stroke: #ffffff; stroke-width: 1.4; }
-.plot .hatch-edge { stroke: #000000; stroke-width: 0.6; }
-.plot .halo { fill: none; stroke: #ffffff; stroke-width: 5; }
-.plot .frame { fill: none; stroke: #000000; stroke-width: 2.5; }
-.plot .cell.on-dark { fill: #ffffff; }
-.plot .cell.on-light { fill: #000000; }
-";
+const PLAIN: &str = include_str!("plain.css");
 
 pub(crate) fn style() -> String {
     let rules = |theme, within: &str| coloured(theme, within);

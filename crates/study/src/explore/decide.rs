@@ -22,6 +22,7 @@ const LATE: f64 = 0.05;
 
 /// The machines to choose from, and which of them to take.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
     /// The model.
@@ -29,16 +30,14 @@ pub struct Decision {
     /// The currency of all costs.
     pub currency: String,
     /// Longest time of training, if one is given.
-    #[serde(rename = "deadline_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "deadline_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub deadline: Option<Seconds>,
     /// Highest cost of training, if one is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<f64>,
     /// Every kind and number of machines, in the order of the offers.
     pub options: Vec<MachineOption>,
     /// The cheapest option that meets the deadline, otherwise the fastest; none if the model fits on none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recommended: Option<usize>,
 }
 

@@ -4,7 +4,7 @@ use crate::predict::interval::Intervals;
 use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
@@ -16,6 +16,7 @@ const SCALING_TO: u64 = 16;
 
 /// One row of the scaling table.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingPoint {
     /// How many workers.
@@ -29,7 +30,6 @@ pub struct ScalingPoint {
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Interval in which the measured throughput should lie.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_samples_per_s: Option<[f64; 2]>,
     /// Throughput relative to the fastest single worker alone.
     pub speedup: f64,
@@ -38,7 +38,6 @@ pub struct ScalingPoint {
     /// The bottleneck of the step.
     pub bottleneck: Bottleneck,
     /// Whether a plan fits into the devices.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Verdict>,
 }
 

@@ -76,24 +76,7 @@ mod tests {
     #[test]
     fn the_search_finds_what_the_queue_knows() {
         // A wide range of speeds, so that some workers have slack and one has none.
-        let text = r#"
-            strategy.architecture = "parameter-server"
-            [model]
-            zoo = "alexnet"
-            [[cluster.workers]]
-            count = 2
-            device = "xeon-e5-2620"
-            [[cluster.workers]]
-            count = 3
-            device = "xeon-e5-2660"
-            batch = 48
-            [[cluster.workers]]
-            count = 1
-            device = "xeon-e5-2660"
-            batch = 8
-            [cluster.network]
-            bandwidth = "2 Gbit/s"
-        "#;
+        let text = include_str!("slack.toml");
         let scenario = Document::new("test", text).scenario(&[]).unwrap();
         let prediction = Zeng2023.predict(&scenario).unwrap();
         let mut differing = 0;

@@ -1,16 +1,14 @@
 //! All-reduce training, simulated.
 
+use super::broken;
 use super::excerpt::NamedProgram;
-use super::measure::{Measured, Measurement, Recorder, measure, observe};
-use super::measure::{batches, groups, mean, spread};
-use super::{Recording, about, broken};
-use std::ops::ControlFlow;
+use super::measure::{Measured, Measurement, Recorder, batches, groups, mean, measure, spread};
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
 use stepcast_analytic::liu2022::{self, Buffer, Flush, Schedule, passes, plan, schedule};
 use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
+use stepcast_core::method::{Stopped, Watch};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{
     Bottleneck, Communication, Part, PartKind, Prediction, Resource, Simulation, Spread, Usage, Warning,
@@ -20,8 +18,8 @@ use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{BufferReading, Synchronisation};
 use stepcast_sim::{
-    AllReduce, Bucket, Interference, Limits, Messages, Observer, Program, Role, StepRecord, Steps, Timeline,
-    Window, jitter_factors, most_steps, run,
+    AllReduce, Bucket, Interference, Limits, Messages, Observer, Program, Role, StepRecord, Steps, Window,
+    jitter_factors, most_steps, run,
 };
 use stepcast_stats::spread_of_logarithms;
 
@@ -74,15 +72,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let compute = computing(scenario).map_err(inapplicable)?;
     let batches = batches(scenario);
     let observer = || Exchanges::new(training.roles(), 0);
-    let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
-    let measured =
-        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| match measured
-            .is_last
-        {
-            true => ControlFlow::Continue(()),
-            false => watch(Progress::Estimate(&predicted(measured))),
-        })?;
-    Ok(predicted(&measured))
+    measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
+        prediction(scenario, &program, &compute, measured)
+    })
 }
 
 fn prediction(
@@ -176,20 +168,11 @@ fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
 
 pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let training = training(scenario).map_err(inapplicable)?;
-    Ok(NamedProgram { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
-}
-
-pub(super) fn timeline(
-    scenario: &Scenario,
-    steps: u64,
-    wanted: &CancelCheck<'_>,
-) -> Result<Recording, Stopped> {
-    let training = training(scenario).map_err(inapplicable)?;
-    let program = training.program().map_err(broken)?;
-    let mut observed = Timeline::default();
-    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
-    let about = about(scenario, training.profile_operations());
-    Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
+    Ok(NamedProgram {
+        program: training.program().map_err(broken)?,
+        lane_names: training.lane_names(),
+        operations: training.profile_operations(),
+    })
 }
 
 /// Measures the exchanges of the first worker, step by step.

@@ -4,11 +4,13 @@
 //! then do the same at the same moments and one of each kind is simulated.
 
 use super::measure::go_on;
-use super::{all_reduce, is_sprint, parameter_server, waits};
+use super::{all_reduce, is_sprint, parameter_server, sprint, waits};
 use std::borrow::Cow;
+use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Stopped};
+use stepcast_core::profile::Operation;
 use stepcast_core::scenario::{Scenario, SharingRule};
-use stepcast_core::strategy::Synchronisation;
+use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::{ChunkRecord, End, Limits, Observer, Program, Run, StepRecord};
 
 /// Share of the effort that a run gets to settle where workers do not meet.
@@ -20,6 +22,18 @@ const RECORDED: u64 = 8;
 pub(super) struct NamedProgram {
     pub(super) program: Program,
     pub(super) lane_names: Vec<String>,
+    /// Operations of a profile that can be made of a run: the first of the program's.
+    pub(super) operations: Vec<Operation>,
+}
+
+impl NamedProgram {
+    pub(super) fn from_scenario(scenario: &Scenario) -> Result<Self, Fault> {
+        match scenario.strategy.architecture {
+            _ if is_sprint(scenario) => sprint::named_program(scenario),
+            Architecture::AllReduce => all_reduce::named_program(scenario),
+            _ => parameter_server::named_program(scenario),
+        }
+    }
 }
 
 pub(crate) struct Excerpt {
@@ -76,10 +90,7 @@ pub(crate) fn excerpt(
     }
     let meets = waits(scenario.strategy.synchronisation);
     let scenario = if is_typical { Cow::Owned(typical(scenario)) } else { Cow::Borrowed(scenario) };
-    let NamedProgram { program, lane_names } = match scenario.strategy.architecture {
-        stepcast_core::strategy::Architecture::AllReduce => all_reduce::named_program(&scenario)?,
-        _ => parameter_server::named_program(&scenario)?,
-    };
+    let NamedProgram { program, lane_names, .. } = NamedProgram::from_scenario(&scenario)?;
     let mut run =
         Run::new(&program, scenario.methods.simulate.seed, Recent::default()).map_err(super::broken)?;
     let steps = match scenario.strategy.synchronisation {

@@ -9,11 +9,10 @@ use super::broken;
 use super::estimate::{Estimate, Estimator};
 use crate::cost;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::WorkerGroup;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
-use stepcast_core::prediction::{GroupReport, Spread};
+use stepcast_core::prediction::{GroupReport, Prediction, Spread};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
@@ -56,8 +55,6 @@ impl Recorder for Steps {
 pub(super) struct Measured<'p, O> {
     pub(super) runs: Vec<Measurement<'p, O>>,
     pub(super) estimate: Estimate,
-    /// Whether the runs could go on.
-    pub(super) is_last: bool,
 }
 
 impl<O> Measured<'_, O> {
@@ -127,15 +124,15 @@ pub(super) fn too_long(options: &scenario::Simulate) -> Fault {
     Fault::in_key(BUDGET, reason, "use a larger budget, fewer workers or a closed form")
 }
 
-/// Runs a program within the budget of `options`; `round` is shown every estimate.
+/// Runs a program within the budget of `options`; `predicted` makes the answer, and every estimate before it.
 pub(super) fn measure<'p, O: Recorder>(
     program: &'p Program,
     batches: &[f64],
     options: &scenario::Simulate,
     observer: impl Fn() -> O + Sync,
     watch: &Watch<'_>,
-    mut round: impl FnMut(&Measured<'p, O>) -> ControlFlow<()>,
-) -> Result<Measured<'p, O>, Stopped> {
+    predicted: impl Fn(&Measured<'p, O>) -> Prediction,
+) -> Result<Prediction, Stopped> {
     let begin = |number: u64| {
         let run = Run::new(program, options.seed.wrapping_add(number), observer()).map_err(broken)?;
         Ok::<_, Stopped>(Measurement { run, end: End::EffortLimit, since: 0.0 })
@@ -169,7 +166,7 @@ pub(super) fn measure<'p, O: Recorder>(
         runs.push(begin(number)?);
     }
     let estimator = Estimator::new(program, batches, options);
-    let mut measured = Measured { estimate: estimator.estimate(&runs), runs, is_last: false };
+    let mut measured = Measured { estimate: estimator.estimate(&runs), runs };
     for share in ROUNDS {
         let effort = (options.budget as f64 * share / count as f64) as u64;
         measured.runs.par_iter_mut().try_for_each(|run| run.go_on(effort, steps, &wanted))?;
@@ -177,15 +174,15 @@ pub(super) fn measure<'p, O: Recorder>(
         // What moves on after half of the budget has no time to settle.
         let has_moved = share <= 0.5 && !has_ended && settle(program, &mut measured.runs);
         measured.estimate = estimator.estimate(&measured.runs);
-        measured.is_last = share >= 1.0 || has_ended || (measured.estimate.is_precise() && !has_moved);
-        if round(&measured).is_break() {
-            return Err(Stopped::Cancelled);
-        }
-        if measured.is_last {
+        let is_last = share >= 1.0 || has_ended || (measured.estimate.is_precise() && !has_moved);
+        if is_last {
             break;
         }
+        if watch(Progress::Estimate(&predicted(&measured))).is_break() {
+            return Err(Stopped::Cancelled);
+        }
     }
-    Ok(measured)
+    Ok(predicted(&measured))
 }
 
 // Bounded staleness: fast workers run ahead of the slowest until they are as far ahead as they may be.

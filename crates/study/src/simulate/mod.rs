@@ -1,7 +1,7 @@
 //! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
 //!
-//! One module for each kind of training, `parameter_server`, `all_reduce`, `sprint` and `transformer`, each with `predict` and
-//! `timeline`; `measure` continues runs until `estimate` knows the throughput in steady state well enough; `excerpt` is a typical
+//! One module for each kind of training, `parameter_server`, `all_reduce`, `sprint` and `transformer`, each with `predict` and its
+//! program; `measure` continues runs until `estimate` knows the throughput in steady state well enough; `excerpt` is a typical
 //! step to explain, `timeline` a run to look at.
 //!
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
@@ -17,6 +17,7 @@ mod timeline;
 mod transformer;
 
 pub(crate) use estimate::NOT_STEADY;
+use excerpt::NamedProgram;
 pub(crate) use excerpt::{Excerpt, excerpt};
 pub(crate) use measure::{BUDGET, EXCESS, is_affordable};
 pub(crate) use sprint::is_sprint;
@@ -173,13 +174,10 @@ pub fn timeline(scenario: &Scenario, steps: u64, wanted: &CancelCheck<'_>) -> Re
     if scenario.strategy.plan.is_some() {
         return transformer::timeline(scenario, steps, wanted);
     }
-    if is_sprint(scenario) {
-        return sprint::timeline(scenario, steps, wanted);
-    }
-    if scenario.strategy.architecture == Architecture::AllReduce {
-        return all_reduce::timeline(scenario, steps, wanted);
-    }
-    parameter_server::timeline(scenario, steps, wanted)
+    let NamedProgram { program, lane_names, operations } = NamedProgram::from_scenario(scenario)?;
+    let mut observed = stepcast_sim::Timeline::default();
+    measure::observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
+    Ok(Recording { program, lane_names, observed, about: about(scenario, operations), marks: Vec::new() })
 }
 
 /// The head of a profile made from a run.

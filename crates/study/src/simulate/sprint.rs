@@ -1,12 +1,12 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
-use super::measure::{EXCESS, go_on, observe};
-use super::measure::{histogram, spread};
-use super::{MAX_WORKERS, Recording, about, broken};
+use super::excerpt::NamedProgram;
+use super::measure::{EXCESS, go_on, histogram, spread};
+use super::{MAX_WORKERS, broken};
 use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::fault::{Fault, Remedy};
-use stepcast_core::method::{CancelCheck, Method, Progress, Stopped, Watch};
+use stepcast_core::method::{Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, Part, Prediction, Resource, Simulation, Updating, Usage,
 };
@@ -14,7 +14,7 @@ use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::sprint::{self, Exchange, Figures, Sprint};
-use stepcast_sim::{Limits, Run, Timeline};
+use stepcast_sim::{Limits, Run};
 use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
 /// Whether a scenario is trained as by SPRINT: asynchronously, by all-reduce.
@@ -206,20 +206,12 @@ fn update_parts(threads: &Threads, exchange: Seconds, mean: &Mean<'_>) -> Vec<Pa
     UPDATE_PARTS.iter().zip(times).map(|((kind, _), time)| Part { kind: *kind, time }).collect()
 }
 
-/// The first `steps` iterations of every thread of one run.
-pub(super) fn timeline(
-    scenario: &Scenario,
-    steps: u64,
-    wanted: &CancelCheck<'_>,
-) -> Result<Recording, Stopped> {
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let (threads, _) = threads(scenario)?;
     let program = sprint(&threads, scenario).program(scenario.methods.simulate.seed).map_err(broken)?;
-    let mut observed = Timeline::default();
-    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
     // A profile has no threads: none can be made of this run.
-    let about = about(scenario, Vec::new());
-    Ok(Recording { program, lane_names, observed, about, marks: Vec::new() })
+    Ok(NamedProgram { program, lane_names, operations: Vec::new() })
 }

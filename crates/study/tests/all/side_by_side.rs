@@ -1,6 +1,6 @@
 //! Closed forms and the event engine side by side, for every strategy and every example: steps do not vary and links
 //! are shared fairly. Where the premises of the two agree, so do their steps; where they do not, the reason stands in
-//! [`STRATEGIES`] or [`EXCEPTIONS`] and in docs/methods/agreement.md, and bounds the difference.
+//! strategies.txt or exceptions.txt and in docs/methods/agreement.md, and bounds the difference.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ enum Premise {
 use Premise::{Between, Locked, Phases, PullsOverlap, Queue, Refused, Same, Served, StepsVary};
 
 /// Name, closed form, changes, premise.
-type Strategy = (&'static str, &'static str, &'static [&'static str], Premise);
+type Strategy = (&'static str, &'static str, Vec<&'static str>, Premise);
 
 const SERVERS: &str = "strategy.architecture=parameter-server";
 const ALL_REDUCE: &str = "strategy.architecture=all-reduce";
@@ -61,88 +61,35 @@ const BSP: &str = "strategy.synchronisation=bsp";
 const APART: &str = "strategy.plan.shared-links=false";
 
 /// Buckets of one, two and three gradients; all others travel alone. A file would have to list all of them.
-const BUCKETS: &str = "";
+const BUCKETS: &str = "buckets";
 
-const STRATEGIES: &[Strategy] = &[
-    ("servers, bsp", "layerwise", &[SERVERS, BSP], PullsOverlap),
-    (
-        "4 servers, bsp",
-        "layerwise",
-        &[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=greedy"],
-        PullsOverlap,
-    ),
-    (
-        "4 servers, even, bsp",
-        "layerwise",
-        &[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=even"],
-        PullsOverlap,
-    ),
-    ("gRPC servers, bsp", "layerwise", &[SERVERS, BSP, GRPC, "cluster.servers.placement=greedy"], Served),
-    (
-        "4 gRPC servers, bsp",
-        "layerwise",
-        &[SERVERS, BSP, GRPC, "cluster.servers.count=4", "cluster.servers.placement=greedy"],
-        Served,
-    ),
-    (
-        "4 gRPC servers, even, bsp",
-        "layerwise",
-        &[SERVERS, BSP, GRPC, "cluster.servers.count=4", "cluster.servers.placement=even"],
-        Served,
-    ),
-    (
-        "gRPC servers, async",
-        "layerwise",
-        &[SERVERS, GRPC, "strategy.synchronisation=async", "cluster.servers.count=1"],
-        Queue,
-    ),
-    ("servers, local-sgd(8)", "layerwise", &[SERVERS, "strategy.synchronisation=local-sgd(8)"], PullsOverlap),
-    (
-        "servers, async",
-        "lin2018",
-        &[SERVERS, "strategy.synchronisation=async", "cluster.servers.count=1"],
-        Phases,
-    ),
-    (
-        "servers, ssp(3)",
-        "",
-        &[SERVERS, "strategy.synchronisation=ssp(3)", "cluster.servers.count=1"],
-        Between,
-    ),
-    ("all-reduce, none", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"none\"}"], Same),
-    ("all-reduce, all", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"all\"}"], Same),
-    ("all-reduce, buffer", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"buffer\"}"], Same),
-    ("all-reduce, pytorch", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"pytorch\"}"], Same),
-    ("all-reduce, horovod", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"horovod\"}"], Same),
-    ("all-reduce, adaptive", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"adaptive\"}"], Same),
-    ("all-reduce, mg-wfbp", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"mg-wfbp\"}"], Same),
-    ("all-reduce, buckets", "liu2022", &[ALL_REDUCE, BSP, BUCKETS], Same),
-    // The closed form is that of a step with communication; the other steps compute alone.
-    ("all-reduce, local-sgd(8)", "liu2022", &[ALL_REDUCE, "strategy.synchronisation=local-sgd(8)"], Same),
-    ("all-reduce, async", "oyama2016", &[ALL_REDUCE, "strategy.synchronisation=async"], Same),
-];
+/// The rows of a table, whose columns bars divide.
+fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split(" | ").collect::<Vec<_>>().try_into().unwrap())
+}
 
-/// Example, beginning of the strategy's name, premise.
-const EXCEPTIONS: &[(&str, &str, Premise)] = &[
-    ("all-reduce-cpu.toml", "all-reduce, async", Same),
-    ("all-reduce-cpu.toml", "all-reduce, local-sgd", Refused("strategy.synchronisation")),
-    ("all-reduce-cpu.toml", "all-reduce", Refused("strategy.all-reduce.channels")),
-    ("profile.toml", "gRPC servers", Refused("model.profile")),
-    ("profile.toml", "4 gRPC servers", Refused("model.profile")),
-    ("profile.toml", "servers, async", Phases),
-    ("profile.toml", "servers, ssp", Between),
-    ("profile.toml", "all-reduce, async", Refused("model.profile")),
-    ("profile.toml", "all-reduce", StepsVary),
-    ("profile.toml", "", Refused("model.profile")),
-    // Each of eight threads adds 2.2 GB of gradients in the host's memory.
-    ("dlrm.toml", "all-reduce, async", Locked),
-    // Oyama 2016 models workers that are all alike.
-    ("custom-device.toml", "all-reduce, async", Refused("cluster.workers")),
-    ("quickstart.toml", "all-reduce, async", Refused("cluster.workers")),
-    ("search.toml", "all-reduce, async", Refused("cluster.workers")),
-    ("stale-synchronous.toml", "all-reduce, async", Refused("cluster.workers")),
-    ("zeng2023-table7.toml", "all-reduce, async", Refused("cluster.workers")),
-];
+fn strategies() -> Vec<Strategy> {
+    let rows = rows(include_str!("../strategies.txt"));
+    rows.map(|[name, method, premise, edits]| (name, method, edits.split(' ').collect(), premise.into()))
+        .collect()
+}
+
+impl From<&'static str> for Premise {
+    fn from(text: &'static str) -> Self {
+        match text {
+            "same" => Same,
+            "pulls overlap" => PullsOverlap,
+            "served" => Served,
+            "queue" => Queue,
+            "phases" => Phases,
+            "between" => Between,
+            "steps vary" => StepsVary,
+            "locked" => Locked,
+            _ => Refused(text.strip_prefix("refused: ").unwrap()),
+        }
+    }
+}
 
 /// Whether a file of the examples is a scenario; the manifest of their crate is none.
 fn is_scenario(path: &Path) -> bool {
@@ -201,9 +148,9 @@ fn simulated(scenario: &Scenario) -> f64 {
 }
 
 fn premise(example: &str, strategy: &Strategy) -> Premise {
-    let exception =
-        EXCEPTIONS.iter().find(|(file, begins, _)| *file == example && strategy.0.starts_with(begins));
-    exception.map_or(strategy.3, |(_, _, premise)| *premise)
+    let exception = rows(include_str!("../exceptions.txt"))
+        .find(|[file, begins, _]| *file == example && strategy.0.starts_with(begins));
+    exception.map_or(strategy.3, |[_, _, premise]| premise.into())
 }
 
 fn closed(file: &Path, strategy: &Strategy, scenario: &Scenario) -> f64 {
@@ -223,7 +170,7 @@ fn closed(file: &Path, strategy: &Strategy, scenario: &Scenario) -> f64 {
 
 /// A reason why the row does not hold.
 fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
-    let scenario = scenario(file, strategy.2);
+    let scenario = scenario(file, &strategy.2);
     let premise = premise(example, strategy);
     if let Refused(key) = premise {
         let refused = methods::find(strategy.1).unwrap().applies(&scenario).err();
@@ -305,7 +252,7 @@ fn closed_forms_and_the_engine_agree_where_their_premises_do() {
     let mut wrong = Vec::new();
     for file in examples() {
         let example = file.file_name().unwrap().to_str().unwrap();
-        for strategy in STRATEGIES {
+        for strategy in &strategies() {
             if let Some(why) = broken(&file, example, strategy) {
                 wrong.push(format!("{example}, {}: {why}", strategy.0));
             }

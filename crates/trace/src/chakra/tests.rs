@@ -34,22 +34,8 @@ fn nodes_become_a_pass() {
 
 #[test]
 fn json_says_the_same() {
-    let listed = r#"{"workload_graph": [
-        {"Id": 1, "Name": "forward", "NodeType": 4, "runtime": 300, "data_deps": [], "is_cpu_op": false},
-        {"Id": 2, "Name": "b", "NodeType": 4, "runtime": "200", "data_deps": [1]},
-        {"Id": 3, "Name": "sum", "NodeType": 7, "runtime": 5000, "data_deps": [2], "comm_type": 0, "comm_size": 4000},
-        {"Id": 4, "Name": "a", "NodeType": 4, "runtime": 100, "data_deps": [2]},
-        {"Id": 5, "Name": "sum", "NodeType": 7, "data_deps": [4, 3], "comm_type": "ALL_REDUCE", "comm_size": "8000"},
-        {"Id": 7, "Name": "optimiser", "NodeType": 4, "runtime": 50, "data_deps": [3, 5], "ctrlDeps": 5}]}"#;
-    let printed = r#"{"version": "0.0.4"}
-        {"id": "1", "name": "forward", "type": "COMP_NODE", "durationMicros": "300", "ctrlDeps": []}
-        {"id": "2", "type": "COMP_NODE", "durationMicros": "200", "dataDeps": ["1"]}
-        {"id": "3", "type": "COMM_COLL_NODE", "dataDeps": ["2"], "attr": [{"name": "comm_type", "int64Val": "0"},
-            {"name": "comm_size", "uint64Val": "4000"}]}
-        {"id": "4", "type": "COMP_NODE", "durationMicros": "100", "dataDeps": ["2"]}
-        {"id": "5", "type": "COMM_COLL_NODE", "dataDeps": ["4", "3"], "attr": [{"name": "comm_type", "int64Val": "0"},
-            {"name": "comm_size", "uint64Val": "8000"}]}
-        {"id": "7", "type": "COMP_NODE", "durationMicros": "50", "dataDeps": ["3", "5"]}"#;
+    let listed = include_str!("listed.json");
+    let printed = include_str!("printed.json");
     let expected = imported("x.et", &trace(SMALL)).unwrap().content.into_profile().unwrap();
     for text in [listed, printed] {
         let profile = imported("x.json", text).unwrap().content.into_profile().unwrap();
@@ -85,58 +71,9 @@ fn a_trace_without_sizes_is_refused() {
     assert!(error.reason.contains("neither times nor the layers"), "{error}");
 }
 
-/// One call in the way of PyTorch's traces; tensors are [number, shape].
-fn call(id: u32, name: &str, inputs: &str, shapes: &str, types: &str, output: u32) -> String {
-    format!(
-        "{{\"id\": {id}, \"name\": \"{name}\", \"ctrl_deps\": 1, \
-         \"inputs\": {{\"values\": [{inputs}], \"shapes\": [{shapes}], \"types\": [{types}]}}, \
-         \"outputs\": {{\"values\": [[{output}, 0, 0, 1, 4, \"cuda:0\"]]}}}}"
-    )
-}
-
 #[test]
 fn shapes_without_times_become_a_network() {
-    let tensor = |number: u32| format!("[{number}, 0, 0, 1, 4, \"cuda:0\"]");
-    let float = "\"Tensor(float)\"";
-    let list = "\"GenericList[Int,Int]\"";
-    let nodes = [
-        call(
-            2,
-            "aten::conv2d",
-            &format!("{}, {}, \"<None>\", [1, 1], [1, 1], [1, 1], 1", tensor(1), tensor(90)),
-            "[8, 3, 32, 32], [16, 3, 3, 3], [], [[], []], [[], []], [[], []], []",
-            &format!("{float}, {float}, \"None\", {list}, {list}, {list}, \"Int\""),
-            2,
-        ),
-        call(3, "aten::relu_", &tensor(2), "[8, 16, 32, 32]", float, 2),
-        call(
-            4,
-            "aten::add",
-            &format!("{}, {}, 1", tensor(2), tensor(2)),
-            "[8, 16, 32, 32], [8, 16, 32, 32], []",
-            &format!("{float}, {float}, \"Int\""),
-            4,
-        ),
-        call(
-            5,
-            "aten::flatten",
-            &format!("{}, 1, -1", tensor(4)),
-            "[8, 16, 32, 32], [], []",
-            &format!("{float}, \"Int\", \"Int\""),
-            5,
-        ),
-        call(
-            6,
-            "aten::linear",
-            &format!("{}, {}, {}", tensor(5), tensor(91), tensor(92)),
-            "[8, 16384], [10, 16384], [10]",
-            &format!("{float}, {float}, {float}"),
-            6,
-        ),
-        call(7, "aten::nll_loss", &tensor(6), "[8, 10]", float, 7),
-        call(8, "aten::relu", &tensor(7), "[8, 10]", float, 8),
-    ];
-    let text = format!("{{\"schema\": \"1.1.0-chakra.0.0.4\", \"nodes\": [{}]}}", nodes.join(",\n"));
+    let text = include_str!("network.json");
     let Imported { content: found, notes, .. } = imported("net.json", text.as_bytes()).unwrap();
     let Content::Model(model) = found else { panic!("a trace without times gives a model") };
     assert_eq!(model.layers().len(), 6);

@@ -20,17 +20,16 @@ use stepcast_core::quantity::Seconds;
 /// Viewers take number 0 for the idle process and thread, so numbers in the file begin with 1.
 pub(super) const FIRST: u32 = 1;
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Complete<'a> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cat: Option<&'static str>,
     ph: char,
     pid: u32,
     tid: u32,
     ts: f64,
     dur: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
 }
 

@@ -226,14 +226,7 @@ fn ranks_are_put_on_one_clock_and_the_slow_one_is_shown() {
 
 #[test]
 fn a_job_without_a_device_is_its_operators() {
-    let trace = r#"{"schemaVersion": 1, "traceEvents": [
-{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":1000,"args":{}},
-{"ph":"X","cat":"cpu_op","name":"aten::linear","pid":1,"tid":1,"ts":100,"dur":200,"args":{"Input Dims":[[4,9]]}},
-{"ph":"X","cat":"cpu_op","name":"aten::addmm","pid":1,"tid":1,"ts":110,"dur":150,"args":{}},
-{"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: AddmmBackward0","pid":1,"tid":2,"ts":300,"dur":100},
-{"ph":"X","cat":"cpu_op","name":"torch::autograd::AccumulateGrad","pid":1,"tid":2,"ts":400,"dur":10,"args":{"Input Dims":[[9,2]],"Input type":["float"]}},
-{"ph":"X","cat":"user_annotation","name":"gloo:all_reduce","pid":1,"tid":3,"ts":405,"dur":300,"args":{"Input Dims":[[18]],"Input type":["float"]}},
-{"ph":"X","cat":"cpu_op","name":"aten::add_","pid":1,"tid":1,"ts":705,"dur":95,"args":{}}]}"#;
+    let trace = include_str!("../operators.json");
     let imported = read_with(trace.as_bytes(), None).unwrap();
     near(figure(&imported, "exposed"), 295.0, 1e-3);
     near(figure(&imported, "parameters"), 18.0, 1e-9);

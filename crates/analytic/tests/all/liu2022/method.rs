@@ -19,21 +19,7 @@ fn scenario(text: &str, sets: &[&str]) -> Scenario {
     Document::new("test", text).scenario(&sets).unwrap()
 }
 
-const EQUAL: &str = r#"
-[model]
-zoo = "resnet50"
-[strategy]
-architecture = "all-reduce"
-batch = 32
-[[cluster.workers]]
-count = 32
-device = { base = "quadro-rtx-4000", efficiency = 0.5 }
-[cluster.network]
-bandwidth = "25 Gbit/s"
-latency = "5 us"
-startup = "10 us"
-transport = "ideal"
-"#;
+const EQUAL: &str = include_str!("../../scenarios/equal.toml");
 
 fn predict(scenario: &Scenario) -> Prediction {
     let prediction = Liu2022.predict(scenario).unwrap();

@@ -19,21 +19,7 @@ use stepcast_core::model::zoo;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 
 /// Llama 3 8B on 64 H100 in machines of 8, all operations at half the peak rate.
-const BASE: &str = r#"
-    [model]
-    zoo = "llama3-8b"
-    [[cluster.workers]]
-    count = 64
-    device = { base = "h100-sxm5", efficiency = 0.5 }
-    [cluster.network]
-    base = "infiniband-ndr"
-    [cluster.nodes]
-    workers = 8
-    network = "nvlink4"
-    ports = 8
-    [strategy.plan]
-    global-batch = 128
-"#;
+const BASE: &str = include_str!("../../scenarios/transformer.toml");
 
 fn scenario<T: AsRef<str>>(changes: &[T]) -> Result<Scenario, Fault> {
     let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change.as_ref()).unwrap()).collect();

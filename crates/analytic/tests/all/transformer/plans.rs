@@ -14,17 +14,7 @@ use stepcast_core::strategy::{
 };
 
 const MODELS: [&str; 5] = ["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
-const KINDS: [ScheduleKind; 7] = [
-    ScheduleKind::Gpipe,
-    ScheduleKind::OneFOneB,
-    ScheduleKind::Interleaved,
-    ScheduleKind::ZbH1,
-    ScheduleKind::LoopedBfs,
-    ScheduleKind::InterleavedZeroBubble,
-    ScheduleKind::Zbv,
-];
-const SHARDINGS: [Sharding; 6] =
-    [Sharding::None, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3, Sharding::Keep, Sharding::Hsdp];
+const KINDS: &[ScheduleKind] = ScheduleKind::ALL;
 const OFFLOAD: [&str; 3] = ["[]", "[\"optimiser\"]", "[\"activations\", \"optimiser\"]"];
 const OVERLAPS: [&str; 4] = ["none", "megatron", "torchtitan", "deepspeed"];
 
@@ -49,7 +39,7 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
     let stages: Vec<u64> = divisors(rest).into_iter().filter(fits).collect();
     let pipeline = pick(&stages, at[2]);
     let data = rest / pipeline;
-    let schedule = pick(&KINDS, at[3]);
+    let schedule = pick(KINDS, at[3]);
     let chunks = match schedule {
         ScheduleKind::Zbv => 2,
         _ if has_chunks(schedule) => {
@@ -71,7 +61,7 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
     };
     let experts = shape.experts.map_or(1, |experts| experts.count);
     let expert = divisors(experts).into_iter().filter(|x| (tensor * context * data).is_multiple_of(*x));
-    let sharding = pick(&SHARDINGS, at[7]);
+    let sharding = pick(Sharding::ALL, at[7]);
     let groups: Vec<u64> = divisors(data * context).into_iter().filter(|group| *group > 1).collect();
     let sharding_group = match sharding {
         Sharding::Hsdp if groups.is_empty() => return None,

@@ -10,15 +10,7 @@ use stepcast_analytic::transformer::schedules::{
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
-const KINDS: [ScheduleKind; 7] = [
-    ScheduleKind::Gpipe,
-    ScheduleKind::OneFOneB,
-    ScheduleKind::Interleaved,
-    ScheduleKind::ZbH1,
-    ScheduleKind::LoopedBfs,
-    ScheduleKind::InterleavedZeroBubble,
-    ScheduleKind::Zbv,
-];
+const KINDS: &[ScheduleKind] = ScheduleKind::ALL;
 
 fn seconds(times: &[u32]) -> Vec<Seconds> {
     times.iter().map(|&time| Seconds::new(f64::from(time))).collect()

@@ -64,24 +64,13 @@ pub enum Transposition {
     Tt,
 }
 
-impl Transposition {
-    const ALL: [(&'static str, Self); 4] =
-        [("nn", Self::Nn), ("nt", Self::Nt), ("tn", Self::Tn), ("tt", Self::Tt)];
-}
-
-impl fmt::Display for Transposition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(_, value)| value == self).map_or("", |(name, _)| name);
-        f.pad(name)
-    }
-}
+crate::variant_names!(Transposition { Nn = "nn", Nt = "nt", Tn = "tn", Tt = "tt", });
 
 impl FromStr for Transposition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().find(|(name, _)| *name == text);
-        known.map(|(_, value)| *value).ok_or_else(|| format!("\"{text}\" is no transposition"))
+        Self::named(text).ok_or_else(|| format!("\"{text}\" is no transposition"))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::precision::Precision;
 use crate::strategy::Optimiser;
+use crate::text::test_cases;
 
 fn parse(layers: &str) -> ModelFile {
     toml::from_str(&format!("input = [3, 32, 32]\nlayers = [{layers}]")).unwrap()
@@ -16,24 +17,7 @@ fn fault(layers: &str) -> (String, String, String) {
 
 #[test]
 fn a_small_network_is_built_and_counted() {
-    let file: ModelFile = toml::from_str(
-        r#"
-        name = "small"
-        input = [3, 32, 32]
-        layers = [
-            { name = "a", op = "conv2d", out = 16, kernel = 3, padding = 1, bias = false },
-            { op = "batch-norm" },
-            { op = "relu" },
-            { name = "b", op = "conv2d", out = 16, kernel = [1, 3], padding = [0, 1] },
-            { op = "add", inputs = ["a", "b"] },
-            { op = "max-pool", kernel = 2 },
-            { op = "global-average-pool" },
-            { op = "flatten" },
-            { op = "linear", out = 10 },
-        ]
-        "#,
-    )
-    .unwrap();
+    let file: ModelFile = toml::from_str(include_str!("small.toml")).unwrap();
     let model = file.build().unwrap();
     assert_eq!(model.name, "small");
     let names: Vec<_> = model.layers().iter().map(|layer| layer.name.as_str()).collect();
@@ -89,24 +73,7 @@ fn what_cannot_be_read_is_refused_in_place() {
     }
 }
 
-const BLOCKS: &str = r#"
-    input = [3, 32, 32]
-    with = { width = 16 }
-    layers = [
-        { name = "stem", op = "conv2d", out = "width", kernel = 3, padding = 1 },
-        { name = "stage{i + 1}", block = "stage", each = { depth = [1, 2], factor = [1, 2] }, with = { width = "factor * width" } },
-        { name = "all", op = "concat", inputs = ["stage*"], when = "width > 16" },
-    ]
-    [blocks.stage]
-    layers = [{ name = "{i}", block = "residual", repeat = "depth" }]
-    [blocks.residual]
-    with = { kernel = 3, wide = "2 * width" }
-    layers = [
-        { name = "{n}", op = "conv2d", out = "wide", kernel = "kernel", padding = "kernel / 2" },
-        { name = "{n}", op = "conv2d", out = "width", kernel = 1 },
-        { name = "proj", op = "conv2d", inputs = ["input"], out = "width", kernel = 1, when = "input[0] != width" },
-        { name = "", op = "add", inputs = ["1", "proj"] },
-    ]"#;
+const BLOCKS: &str = include_str!("blocks.toml");
 
 #[test]
 fn blocks_are_repeated_with_values_and_names_of_their_own() {
@@ -138,33 +105,7 @@ fn blocks_are_repeated_with_values_and_names_of_their_own() {
 
 #[test]
 fn what_blocks_cannot_do_is_told_where_it_stands() {
-    let cases = [
-        ("block = \"stage\"", "block = \"stages\"", "layers[1].block", "there is no block \"stages\""),
-        ("depth = [1, 2]", "depth = [1]", "layers[1].each", "`factor` has 2 values and not 1"),
-        (
-            "out = \"wide\"",
-            "out = \"wyde\"",
-            "blocks.residual.layers[0].out",
-            "out is \"wyde\", not a number",
-        ),
-        ("2 * width\" }", "2 * size\" }", "blocks.stage.layers[0]", "there is no value \"size\""),
-        ("width > 16", "width", "layers[2].when", "`when` is neither true nor false"),
-        ("repeat = \"depth\"", "repeat = 3000000", "blocks.stage.layers[0]", "too many layers"),
-        ("[\"1\", \"proj\"]", "[\"9\"]", "blocks.residual.layers[3].inputs", "there is no layer \"9\""),
-        (
-            "block = \"residual\"",
-            "block = \"stage\"",
-            "blocks.stage.layers[0].block",
-            "blocks nest more than 16",
-        ),
-        (
-            "block = \"residual\",",
-            "block = \"residual\", out = 3,",
-            "blocks.stage.layers[0].out",
-            "to a block",
-        ),
-    ];
-    for (from, to, path, reason) in cases {
+    for [from, to, path, reason] in test_cases(include_str!("refused_blocks.txt")) {
         let text = BLOCKS.replacen(from, to, 1);
         let fault = toml::from_str::<ModelFile>(&text).unwrap().build().unwrap_err();
         assert_eq!(fault.key.to_string(), path, "{to}: {fault}");
@@ -206,80 +147,7 @@ fn errors_name_the_layer_the_key_and_the_sizes() {
 
 #[test]
 fn what_a_network_cannot_be_is_refused() {
-    let cases = [
-        ("", "layers", "the model has no layers"),
-        (r#"{ op = "conv2d", out = 8, kernel = 0 }"#, "layers[0].kernel", "a kernel of 0×0 makes no window"),
-        (
-            r#"{ op = "conv2d", out = 8, kernel = 1, stride = [1, 0] }"#,
-            "layers[0].stride",
-            "a stride of 1×0 makes no window",
-        ),
-        (r#"{ op = "conv2d", out = 0, kernel = 1 }"#, "layers[0].out", "out is 0"),
-        (r#"{ op = "conv2d", out = 8, kernel = 1, groups = 0 }"#, "layers[0].groups", "groups is 0"),
-        (
-            r#"{ op = "conv2d", out = 8, kernel = 1, groups = 2 }"#,
-            "layers[0].groups",
-            "2 groups do not divide the 3 input channels",
-        ),
-        (
-            r#"{ op = "conv2d", out = 9223372036854775807, kernel = 1 }"#,
-            "layers[0]",
-            "it is too large: a count does not fit into 64 bits",
-        ),
-        (
-            r#"{ op = "relu" }, { op = "add", inputs = ["relu0", "relu1"] }"#,
-            "layers[1].inputs",
-            "there is no layer \"relu1\" before it",
-        ),
-        (
-            r#"{ name = "a", op = "relu", inputs = ["b"] }, { name = "b", op = "relu" }"#,
-            "layers[0].inputs",
-            "there is no layer \"b\" before it",
-        ),
-        (
-            r#"{ name = "a", op = "relu", inputs = ["a"] }"#,
-            "layers[0].inputs",
-            "there is no layer \"a\" before it",
-        ),
-        (
-            r#"{ name = "a", op = "relu" }, { name = "a", op = "relu" }"#,
-            "layers[1].name",
-            "there is another layer of this name",
-        ),
-        (r#"{ name = "input", op = "relu" }"#, "layers[0].name", "there is another layer of this name"),
-        (
-            r#"{ op = "max-pool", kernel = 2 }, { op = "add", inputs = ["input", "max-pool0"] }"#,
-            "layers[1].inputs",
-            "3×32×32 and 3×16×16 cannot be added",
-        ),
-        (r#"{ op = "add" }"#, "layers[0]", "add reads one layer only"),
-        (r#"{ op = "concat", inputs = [] }"#, "layers[0].inputs", "concat reads no layer"),
-        (r#"{ op = "relu", inputs = ["input", "input"] }"#, "layers[0].inputs", "it reads 2 layers, not one"),
-        (r#"{ op = "input", inputs = ["input"] }"#, "layers[0].inputs", "an input reads no other layer"),
-        (r#"{ op = "input" }"#, "layers[0]", "input needs shape"),
-        (r#"{ op = "input", shape = [0] }"#, "layers[0].shape", "[0] is not the shape of a tensor"),
-        (
-            r#"{ op = "to-sequence" }, { op = "attention", heads = 2 }"#,
-            "layers[1].heads",
-            "2 heads do not divide the width 1",
-        ),
-        (
-            r#"{ op = "shortcut", out = 4, stride = [1, 2] }"#,
-            "layers[0].stride",
-            "a shortcut has one stride, not 1×2",
-        ),
-        (
-            r#"{ op = "to-sequence" }, { op = "select-token", index = 1024 }"#,
-            "layers[1].index",
-            "there is no token 1024 in a sequence of 1024",
-        ),
-        (
-            r#"{ op = "to-sequence" }, { op = "position-embedding", count = 512 }"#,
-            "layers[1].count",
-            "512 positions are fewer than the 1024 tokens of the sequence",
-        ),
-    ];
-    for (layers, path, reason) in cases {
+    for [layers, path, reason] in test_cases(include_str!("refused.txt")) {
         let (at, said, remedy) = fault(layers);
         assert_eq!(at, path, "{layers}");
         assert!(said.ends_with(reason), "{layers}: {said}");

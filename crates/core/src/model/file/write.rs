@@ -231,15 +231,7 @@ mod tests {
         }
     }
 
-    const BRANCH: &str = r#"
-        input = [3, 8, 8]
-        layers = [
-            { name = "a", op = "conv2d", out = 4, kernel = 1 },
-            { name = "b", op = "conv2d", out = 4, kernel = 1 },
-            { name = "c", op = "conv2d", out = 4, kernel = 1, inputs = ["a"] },
-            { name = "sum", op = "add", inputs = ["b", "c"] },
-            { name = "end", op = "flatten" },
-        ]"#;
+    const BRANCH: &str = include_str!("branch.toml");
 
     fn replaced(first: usize, layers: &str) -> Result<(ModelFile, Model), Fault> {
         #[derive(serde::Deserialize)]

@@ -2,42 +2,10 @@
 
 use super::*;
 use crate::model::{Builder, zoo};
+use crate::text::test_cases;
 use serde_json::Value;
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/params.json");
-
-/// Totals of published checkpoints that the golden file does not have.
-const PUBLISHED: &[(&str, u64)] = &[
-    ("bert-base-mlm", 109_514_298),
-    ("llama3.2-1b", 1_235_814_400),
-    ("llama3.2-3b", 3_212_749_824),
-    ("mistral-nemo-12b", 12_247_782_400),
-    ("mistral-large-123b", 122_610_069_504),
-    ("qwen2.5-0.5b", 494_032_768),
-    ("qwen2.5-1.5b", 1_543_714_304),
-    ("qwen2.5-3b", 3_085_938_688),
-    ("qwen2.5-14b", 14_770_033_664),
-    ("qwen2.5-32b", 32_763_876_352),
-    ("qwen2.5-72b", 72_706_203_648),
-    ("qwen3-0.6b", 596_049_920),
-    ("qwen3-4b", 4_022_468_096),
-    ("qwen3-8b", 8_190_735_360),
-    ("qwen3-14b", 14_768_307_200),
-    ("qwen3-32b", 32_762_123_264),
-    ("qwen3-30b-a3b", 30_532_122_624),
-    ("qwen3-235b-a22b", 235_093_634_560),
-    ("gemma2-2b", 2_614_341_888),
-    ("gemma2-9b", 9_241_705_984),
-    ("gemma2-27b", 27_227_128_320),
-    ("deepseek-v2", 235_741_434_880),
-    ("phi4-14b", 14_659_507_200),
-    ("gemma3-1b", 999_885_952),
-    ("kimi-k2", 1_026_408_232_448),
-    ("llama4-scout", 107_769_861_120),
-    ("glm4.5-air", 106_852_251_264),
-    ("mpt-7b", 6_649_286_656),
-    ("mpt-30b", 29_957_200_896),
-];
 
 fn golden_shape(model: &Value) -> Transformer {
     let number = |key: &str| model[key].as_u64().unwrap();
@@ -111,8 +79,8 @@ fn parameters_are_the_golden_ones() {
 
 #[test]
 fn parameters_are_those_of_other_checkpoints() {
-    for &(name, total) in PUBLISHED {
-        assert_eq!(zoo::transformer(name).unwrap().parameters(), total, "{name}");
+    for [name, total] in test_cases(include_str!("checkpoints.txt")) {
+        assert_eq!(zoo::transformer(name).unwrap().parameters().to_string(), total, "{name}");
     }
 }
 
@@ -201,58 +169,7 @@ fn sections_refuse_what_is_no_shape() {
 
 #[test]
 fn configurations_give_the_shapes_of_the_zoo() {
-    let cases = [
-        (
-            "gpt2-xl",
-            r#"{"model_type": "gpt2", "n_embd": 1600, "n_head": 25, "n_layer": 48, "n_positions": 1024,
-                "vocab_size": 50257, "n_inner": null}"#,
-        ),
-        (
-            "llama3-70b",
-            r#"{"model_type": "llama", "hidden_size": 8192, "num_attention_heads": 64, "num_hidden_layers": 80,
-                "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256,
-                "max_position_embeddings": 8192, "tie_word_embeddings": false, "rope_scaling": null}"#,
-        ),
-        (
-            "mixtral-8x7b",
-            r#"{"model_type": "mixtral", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,
-                "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000,
-                "max_position_embeddings": 8192, "num_local_experts": 8, "num_experts_per_tok": 2,
-                "sliding_window": null}"#,
-        ),
-        (
-            "qwen2.5-7b",
-            r#"{"model_type": "qwen2", "hidden_size": 3584, "num_attention_heads": 28, "num_hidden_layers": 28,
-                "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064,
-                "max_position_embeddings": 4096, "sliding_window": 131072, "use_sliding_window": false}"#,
-        ),
-        (
-            "gemma2-9b",
-            r#"{"model_type": "gemma2", "hidden_size": 3584, "num_attention_heads": 16, "num_hidden_layers": 42,
-                "num_key_value_heads": 8, "head_dim": 256, "intermediate_size": 14336, "vocab_size": 256000,
-                "max_position_embeddings": 8192, "sliding_window": 4096}"#,
-        ),
-        (
-            "deepseek-v3",
-            r#"{"model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128,
-                "num_hidden_layers": 61, "num_key_value_heads": 128, "intermediate_size": 18432,
-                "vocab_size": 129280, "max_position_embeddings": 4096, "q_lora_rank": 1536, "kv_lora_rank": 512,
-                "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 256,
-                "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
-                "first_k_dense_replace": 3}"#,
-        ),
-        (
-            "mpt-7b",
-            r#"{"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "max_seq_len": 2048,
-                "vocab_size": 50432, "no_bias": true, "attn_config": {"alibi": true}}"#,
-        ),
-        (
-            "bloom-176b",
-            r#"{"model_type": "bloom", "n_embed": 14336, "num_attention_heads": 112, "n_layer": 70,
-                "seq_length": 2048, "vocab_size": 250880}"#,
-        ),
-    ];
-    for (name, text) in cases {
+    for [name, text] in test_cases(include_str!("configurations.txt")) {
         assert_eq!(hugging_face::read(text).unwrap().1, zoo::transformer(name).unwrap(), "{name}");
     }
 }

@@ -5,7 +5,6 @@ use crate::keys::plain;
 use crate::model::transformer::Transformer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 
 /// Declares an enumeration whose variants have names in files.
@@ -15,18 +14,9 @@ macro_rules! choice {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum $type { $($(#[$vdoc])* #[serde(rename = $name)] $variant,)* }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self { $(Self::$variant => $name,)* })
-            }
-        }
-
+        $crate::variant_names!($type { $($variant = $name,)* });
         plain!($type, $written);
         plain!(Vec<$type>, "list of strings");
-
-        impl $type {
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-        }
 
         impl Coded for $type {
             fn code(&self) -> u64 {
@@ -251,7 +241,7 @@ impl Recipe {
 
     /// The recipe of 8 or 4 bits with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|own| own.bits().is_some() && own.to_string() == name)
+        Self::ALL.iter().copied().find(|own| own.bits().is_some() && own.name() == name)
     }
 
     /// Whether tensor units apply the scales of small blocks themselves.
@@ -459,8 +449,7 @@ impl FromStr for Framework {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().copied().find(|known| known.to_string() == text);
-        known
+        Self::named(text)
             .ok_or_else(|| format!("\"{text}\" is no framework; use megatron, torchtitan, deepspeed or fsdp"))
     }
 }

@@ -4,6 +4,7 @@ use super::{Division, Plan, PlanSection};
 use crate::fault::Fault;
 use crate::files::NoFiles;
 use crate::model::zoo;
+use crate::text::test_cases;
 
 fn plan(text: &str) -> Plan {
     toml::from_str::<PlanSection>(text).unwrap().fill(None, &NoFiles).unwrap()
@@ -25,80 +26,8 @@ fn what_is_left_open_is_derived() {
 
 #[test]
 fn refusals_name_the_key_and_what_would_be_valid() {
-    let cases = [
-        ("gpt2", 8, "tensor = 8", "tensor", "use 1, 2, 3, 4, 6 or 12"),
-        ("qwen2.5-7b", 28, "tensor = 14", "tensor", "use 1, 2, 4 or 28"),
-        ("llama3-8b", 33, "pipeline = 33", "pipeline", "use 32 or less"),
-        ("llama3-8b", 4, "pipeline = 4\nstage-layers = [8, 8, 16]", "stage-layers", "one for each"),
-        ("llama3-8b", 2, "pipeline = 2\nstage-layers = [8, 8]", "stage-layers", "add up"),
-        (
-            "llama3-8b",
-            4,
-            "pipeline = 4\nvirtual-stages = 2\nschedule = \"1f1b\"",
-            "virtual-stages",
-            "interleaved",
-        ),
-        ("llama3-8b", 4, "pipeline = 4\nvirtual-stages = 4\nschedule = \"zbv\"", "virtual-stages", "= 2"),
-        ("llama3-8b", 4, "virtual-stages = 2", "virtual-stages", "use `pipeline = 2` or more"),
-        ("llama3-8b", 4, "virtual-stages = 2\nschedule = \"zbv\"", "virtual-stages", "`schedule = \"1f1b\"`"),
-        ("llama3-8b", 12, "tensor = 8", "tensor", "a multiple of 8 workers"),
-        ("llama3-8b", 16, "tensor = 8\ndata = 4", "data", "use 32 workers"),
-        ("llama3-8b", 8, "global-batch = 20", "global-batch", "such as 16 or 24"),
-        ("llama3-8b", 8, "global-batch = 4", "global-batch", "such as 8"),
-        ("llama3-8b", 8, "expert = 2", "expert", "use `expert = 1`"),
-        ("mixtral-8x7b", 12, "expert = 3", "expert", "use 1, 2 or 4"),
-        ("mixtral-8x7b", 4, "expert = 8", "expert", "use 1, 2 or 4"),
-        ("llama3-8b", 3, "context = 3", "context", "divisor of the sequence: 1, 2, 4, 8"),
-        ("llama3-8b", 8, "offload = [\"optimiser\"]", "offload", "zero-2"),
-        ("llama3-8b", 1, "recompute-layers = 4", "recompute-layers", "add `recompute = [\"layer\"]`"),
-        (
-            "llama3-8b",
-            2,
-            "pipeline = 2\nstage-recompute = [4, 0]",
-            "stage-recompute",
-            "add `recompute = [\"layer\"]`",
-        ),
-        (
-            "llama3-8b",
-            2,
-            "pipeline = 2\nrecompute = [\"layer\"]\nrecompute-layers = 2\nstage-recompute = [4, 0]",
-            "stage-recompute",
-            "remove one",
-        ),
-        (
-            "llama3-8b",
-            2,
-            "pipeline = 2\nrecompute = [\"layer\"]\nstage-recompute = [4]",
-            "stage-recompute",
-            "one for each",
-        ),
-        (
-            "llama3-8b",
-            2,
-            "pipeline = 2\nrecompute = [\"layer\"]\nstage-recompute = [4, 17]",
-            "stage-recompute",
-            "no more than",
-        ),
-        ("gpt2", 8, "context = 8\ncontext-exchange = \"all-to-all\"", "context", "ring"),
-        ("llama3-8b", 8, "sharding = \"hsdp\"", "sharding", "sharding-group = 8"),
-        (
-            "llama3-8b",
-            8,
-            "sharding = \"hsdp\"\nsharding-group = 3",
-            "sharding-group",
-            "divisor of them: 1, 2, 4 or 8",
-        ),
-        ("llama3-8b", 8, "sharding = \"zero-1\"\nsharding-group = 4", "sharding-group", "remove it"),
-        (
-            "llama3-8b",
-            4,
-            "pipeline = 4\nvirtual-stages = 2\nglobal-batch = 6",
-            "schedule",
-            "a replica has a multiple of 4",
-        ),
-    ];
-    for (model, workers, text, key, remedy) in cases {
-        let fault = divide(model, workers, text).expect_err(text);
+    for [model, workers, text, key, remedy] in test_cases(include_str!("refused.txt")) {
+        let fault = divide(model, workers.parse().unwrap(), &text.replace("; ", "\n")).expect_err(text);
         assert_eq!(fault.key.to_string(), key, "{text}: {fault}");
         assert!(fault.remedy.contains(remedy), "{text}: {fault}");
     }

@@ -73,15 +73,13 @@ impl Aim {
     }
 }
 
+stepcast_core::variant_names!(Aim { Time = "time", Cost = "cost", });
+
 impl FromStr for Aim {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "time" => Ok(Self::Time),
-            "cost" => Ok(Self::Cost),
-            _ => Err(format!("\"{text}\" cannot be minimised; use time or cost")),
-        }
+        Self::named(text).ok_or_else(|| format!("\"{text}\" cannot be minimised; use time or cost"))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::advise::MeasurementAdvice;
 use crate::simulate::Simulate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::serde_as;
+use serde_with::{serde_as, skip_serializing_none};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
@@ -12,6 +12,7 @@ use stepcast_core::scenario::{AssumedPrice, Scenario};
 use stepcast_core::strategy::{Framework, PlanSection};
 
 /// The best plan, its alternatives, and the cost of every value of a dimension.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlanReport {
     /// The model.
@@ -23,28 +24,22 @@ pub struct PlanReport {
     /// The best plan.
     pub best: Entry,
     /// The framework for which it was searched.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<Framework>,
     /// Frameworks that run it, each in its own way.
     pub launches: Vec<Framework>,
     /// The best plan that a framework runs as predicted, if none runs the best of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub launchable: Option<Entry>,
     /// Its prediction.
     pub prediction: Prediction,
     /// The event engine on it.
     pub confirmation: Confirmation,
     /// Layers and recomputation of every stage by itself, where that is better than the best plan with equal stages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StagesReport>,
     /// Its training, if tokens are given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
     /// Why training would never end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub endless: Option<EndlessTraining>,
     /// Plans that cannot be told apart from the best.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub close: Option<ClosePlans>,
     /// By how much a plan with more kinds of parallelism is better, as a share; that little is not worth them.
     pub forgone: f64,
@@ -65,7 +60,6 @@ pub struct PlanReport {
     /// Whether the search was stopped before its end.
     pub interrupted: bool,
     /// What to measure before one of the offers is taken, where they are compared by cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<MeasurementAdvice>,
 }
 
@@ -88,26 +82,24 @@ pub struct StagesReport {
 }
 
 /// Plans that the figures cannot tell apart, with 90 %.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClosePlans {
     /// How many, of those that are best with some value of a property, the best one included.
     pub plans: u64,
     /// The one with the fewest kinds of parallelism, unless that is the best.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub simplest: Option<Entry>,
     /// The one that needs least memory, unless that is the best.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest: Option<Entry>,
     /// The best in the worst case of its interval, unless that is the best.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub robust: Option<Entry>,
     /// What to measure to tell the first two apart, if an assumed figure does.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub separated_by: Option<String>,
 }
 
 /// A run that makes no progress: interruptions leave less than a hundredth of the time.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct EndlessTraining {
     /// Mean time between interruptions.
@@ -121,10 +113,8 @@ pub struct EndlessTraining {
     /// Machines that wait for others to fail.
     pub spares: u32,
     /// Spares with which it would end, if they are what is missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub enough_spares: Option<u32>,
     /// Machines on which at least half of the time would be progress, with all else as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<u64>,
 }
 
@@ -159,10 +149,10 @@ impl Counts {
 
 /// A plan with its figures.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Entry {
     /// The offer whose machines these are, if the scenario has any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Number and kind of machines in words.
     #[serde(skip)]
@@ -191,11 +181,10 @@ pub struct Entry {
     /// Whether it fits.
     pub verdict: Verdict,
     /// Time of training, if tokens are given.
-    #[serde(rename = "training_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "training_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub training: Option<Seconds>,
     /// Cost of training, or of a step.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
@@ -226,6 +215,7 @@ pub struct FamilyReport {
 
 /// A whole training run.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Training {
     /// Steps.
@@ -243,23 +233,19 @@ pub struct Training {
     /// Interruptions.
     pub interruptions: f64,
     /// The same over the range that the source of their rate leaves open.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interruptions_range: Option<[f64; 2]>,
     /// Time over that range, and with the interval of a step.
-    #[serde(rename = "time_range_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "time_range_s")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub time_range: Option<[Seconds; 2]>,
     /// Goodput over that range, the least first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_range: Option<[f64; 2]>,
     /// Mean time of a step that waits for slow machines, against one without, if there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_machines: Option<f64>,
     /// Slow machines that are replaced, where that takes less time than to wait for them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_replaced: Option<f64>,
     /// Mean time between them, if there are any.
-    #[serde(rename = "between_interruptions_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "between_interruptions_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub between_interruptions: Option<Seconds>,
     /// From an interruption until work goes on.
@@ -267,29 +253,24 @@ pub struct Training {
     #[serde_as(as = "InBaseUnits")]
     pub restart: Seconds,
     /// The checkpoints; none if nothing interrupts the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<Checkpoints>,
     /// Machines that wait for others to fail.
     pub spares: u32,
     /// Share of the time in which they suffice, if repairs take time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spares_suffice: Option<f64>,
     /// Machines that would suffice for 99 % of the time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recommended_spares: Option<u32>,
     /// Cost of all machines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Cost over the range of the time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_range: Option<[f64; 2]>,
     /// Energy, if the power of the devices is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
 }
 
 /// Checkpoints of a run.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Checkpoints {
     /// Weights and optimiser states.
@@ -300,11 +281,11 @@ pub struct Checkpoints {
     #[serde_as(as = "InBaseUnits")]
     pub interval: Seconds,
     /// The best by Young 1974.
-    #[serde(rename = "young_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "young_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub young: Option<Seconds>,
     /// The best by Daly 2006.
-    #[serde(rename = "daly_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "daly_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub daly: Option<Seconds>,
     /// Time that training stands still for one.
@@ -318,17 +299,16 @@ pub struct Checkpoints {
 }
 
 /// Energy of a run.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Energy {
     /// Kilowatt-hours of the building.
     pub kwh: f64,
     /// The same over the range of the time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kwh_range: Option<[f64; 2]>,
     /// Energy of the building against that of its machines.
     pub pue: f64,
     /// Kilograms of carbon dioxide.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub carbon_kg: Option<f64>,
 }
 
@@ -337,22 +317,20 @@ pub const CONFIRMED: f64 = 0.03;
 
 /// What the event engine says of a step that a closed form predicts.
 #[serde_as]
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Confirmation {
     /// Its step, without variation; none if it does not run the plan.
-    #[serde(rename = "step_s", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "step_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub step: Option<Seconds>,
     /// By how much that is longer, as a share of the closed form's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<f64>,
     /// Whether both agree within 3 %.
     pub confirmed: bool,
     /// Plans that the engine ran because it did not confirm the shortest of the closed form; this is its shortest of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ranked: Option<u64>,
     /// Why the engine does not run the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 

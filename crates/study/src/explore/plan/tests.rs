@@ -10,25 +10,7 @@ use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::PlanChoice;
 use stepcast_core::strategy::{ScheduleKind, Sharding};
 
-const SMALL: &str = r#"
-    [model]
-    zoo = "gpt3-2.7b"
-    [[cluster.workers]]
-    count = 16
-    device = { base = "a100-sxm4-40gb", efficiency = 0.5 }
-    [cluster.network]
-    base = "infiniband-hdr"
-    [cluster.nodes]
-    workers = 4
-    network = "nvlink3"
-    ports = 4
-    [strategy.plan]
-    [plan]
-    global-batch = 64
-    tokens = 60e9
-    [price]
-    worker-hour = 2.0
-"#;
+const SMALL: &str = include_str!("small.toml");
 
 /// Two kinds of machines: slow and cheap, fast and dear.
 pub(super) const OFFERS: &str = "plan.offers=[{ machine = \"dgx-a100-320gb\", nodes = [1, 2], worker-hour = 1.0 }, \

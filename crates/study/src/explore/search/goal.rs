@@ -294,20 +294,15 @@ pub enum Objective {
     CostTime,
 }
 
+stepcast_core::variant_names!(Objective {
+    Iteration = "iteration",
+    Epoch = "epoch",
+    Time = "time",
+    Cost = "cost",
+    CostTime = "cost-time",
+});
+
 impl Objective {
-    const ALL: [(&'static str, Self); 5] = [
-        ("iteration", Self::Iteration),
-        ("epoch", Self::Epoch),
-        ("time", Self::Time),
-        ("cost", Self::Cost),
-        ("cost-time", Self::CostTime),
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, objective)| *objective == self).map_or("", |(name, _)| name)
-    }
-
     /// Whether it depends on prices.
     pub fn is_about_cost(self) -> bool {
         matches!(self, Self::Cost | Self::CostTime)
@@ -349,9 +344,8 @@ impl FromStr for Objective {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == text.trim());
-        found.map(|(_, objective)| *objective).ok_or_else(|| {
-            let names = Self::ALL.map(|(name, _)| name);
+        Self::named(text.trim()).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|own| own.name()).collect();
             let list = format!("use {}", names.join(", "));
             format!("there is no objective \"{text}\"; {}", suggest::remedy(text, names, list))
         })

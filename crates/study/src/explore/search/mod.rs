@@ -105,16 +105,14 @@ impl Ended {
     }
 }
 
+stepcast_core::variant_names!(SearchStrategy { Exhaustive = "exhaustive", Bound = "bound", Heuristic = "heuristic", });
+
 impl FromStr for SearchStrategy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "exhaustive" => Ok(Self::Exhaustive),
-            "bound" => Ok(Self::Bound),
-            "heuristic" => Ok(Self::Heuristic),
-            _ => Err(format!("\"{text}\" is no way to search; use exhaustive, bound or heuristic")),
-        }
+        Self::named(text)
+            .ok_or_else(|| format!("\"{text}\" is no way to search; use exhaustive, bound or heuristic"))
     }
 }
 

@@ -281,30 +281,16 @@ mod tests {
         assert_eq!(agreed(&text, &["cluster.workers.count=17000..20000"]), ["cynthia2019"]);
     }
 
-    const AXES: &[&str] = &[
-        "cluster.workers.0.count=0..40",
-        "cluster.workers.1.count=0,8,16384,1",
-        "cluster.servers.count=1..90",
-        "cluster.workers.0.bandwidth=1Gbit/s,10Gbit/s",
-        "network.bandwidth=1Gbit/s,10Gbit/s",
-        "network.latency=1us,1ms",
-        "strategy.batch=1..3",
-        "architecture=parameter-server,all-reduce,stand-alone",
-        "synchronisation=bsp,async,ssp(2),local-sgd(2)",
-        "strategy.all-reduce.channels=1,2",
-        "strategy.fusion={rule=\"none\"},{rule=\"all\"}",
-        "methods.simulate.transport=fair,tcp",
-        "methods.oyama2016.through-servers=false,true",
-        "cluster.nodes.workers=1,8",
-        "model.zoo=alexnet,vgg16",
-        "cluster.workers.0.device=tesla-t4,tesla-k80",
-    ];
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn nothing_is_overlooked(chosen in proptest::sample::subsequence(AXES, 1..4)) {
+        fn nothing_is_overlooked(
+            chosen in proptest::sample::subsequence(
+                include_str!("agreement_axes.txt").lines().collect::<Vec<_>>(),
+                1..4,
+            ),
+        ) {
             let text = format!("{MODEL}[[cluster.workers]]\ncount = 4\n[[cluster.workers]]\ncount = 2\n");
             with(&text, &chosen, |variants| {
                 let found = Agreement::of(variants, MethodChoice::Auto);

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
@@ -82,29 +81,6 @@ pub(super) fn architecture(architecture: Architecture) -> &'static str {
     }
 }
 
-impl fmt::Display for Pace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Synchronous => "synchronous",
-            Self::Asynchronous => "asynchronous",
-        })
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Computing => "mostly computing",
-            Self::Communication => "mostly waiting",
-        })
-    }
-}
-
-impl fmt::Display for Machines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::One => "one machine",
-            Self::Several => "several machines",
-        })
-    }
-}
+stepcast_core::variant_names!(Pace { Synchronous = "synchronous", Asynchronous = "asynchronous", });
+stepcast_core::variant_names!(Limit { Computing = "mostly computing", Communication = "mostly waiting", });
+stepcast_core::variant_names!(Machines { One = "one machine", Several = "several machines", });

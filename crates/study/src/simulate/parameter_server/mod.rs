@@ -3,18 +3,16 @@
 
 mod replay;
 
+use super::broken;
 use super::excerpt::NamedProgram;
-use super::measure::{Measured, Measurement, measure, observe};
-use super::measure::{batches, groups, histogram, mean, spread};
-use super::{Recording, about, broken};
+use super::measure::{Measured, Measurement, batches, groups, histogram, mean, measure, spread};
 pub(super) use replay::simulated_servers;
 use replay::{hides, replay, server_port};
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 use stepcast_analytic::servers;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
+use stepcast_core::method::{Stopped, Watch};
 use stepcast_core::prediction::{
     Bottleneck, Part, PartKind, Prediction, Resource, Simulation, Usage, Warning, samples_per_step,
 };
@@ -22,7 +20,7 @@ use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::{LocalLanes, Program, Station, StepWork, Steps, Timeline, Window, jittered, synthesise};
+use stepcast_sim::{LocalLanes, Program, Station, StepWork, Steps, Window, jittered, synthesise};
 use stepcast_stats::spread_of_logarithms;
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -33,42 +31,15 @@ const LOCK_STEP: f64 = 0.75;
 
 pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
     let prepared = Prepared::new(scenario)?;
-    let predicted = |measured: &Measured<'_, Steps>| prepared.prediction(scenario, measured);
-    let measured = measure(
-        &prepared.program,
-        &prepared.batches,
-        &scenario.methods.simulate,
-        Steps::default,
-        watch,
-        |measured| match measured.is_last {
-            true => ControlFlow::Continue(()),
-            false => watch(Progress::Estimate(&predicted(measured))),
-        },
-    )?;
-    Ok(predicted(&measured))
+    let options = &scenario.methods.simulate;
+    measure(&prepared.program, &prepared.batches, options, Steps::default, watch, |measured| {
+        prepared.prediction(scenario, measured)
+    })
 }
 
 pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
-    let Prepared { program, lanes, .. } = Prepared::new(scenario)?;
-    Ok(NamedProgram { program, lane_names: lanes.names() })
-}
-
-/// The first `steps` steps of every worker of one run.
-pub(super) fn timeline(
-    scenario: &Scenario,
-    steps: u64,
-    wanted: &CancelCheck<'_>,
-) -> Result<Recording, Stopped> {
-    let prepared = Prepared::new(scenario)?;
-    let mut observed = Timeline::default();
-    observe(&prepared.program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
-    Ok(Recording {
-        lane_names: prepared.lanes.names(),
-        program: prepared.program,
-        observed,
-        about: about(scenario, prepared.operations),
-        marks: Vec::new(),
-    })
+    let Prepared { program, lanes, operations, .. } = Prepared::new(scenario)?;
+    Ok(NamedProgram { program, lane_names: lanes.names(), operations })
 }
 
 struct Prepared {

@@ -15,7 +15,6 @@ use super::measure::spread;
 use super::measure::{Measured, measure, observe};
 use figures::{StageTimes, Stages, breakdown, bubble, slowest};
 use pipeline::{Training, training};
-use std::ops::ControlFlow;
 use stepcast_analytic::transformer::{Transformer, planned};
 use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{Method, Progress, Stopped, Watch};
@@ -73,16 +72,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     }
     let each = training.samples as f64 / built.program.workers() as f64;
     let batches = vec![each; built.program.workers()];
-    let predicted =
-        |measured: &Measured<'_, Stages<'_>>| prediction(closed.clone(), &training, shown(measured));
-    let measured =
-        measure(&built.program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
-            match measured.is_last {
-                true => ControlFlow::Continue(()),
-                false => watch(Progress::Estimate(&predicted(measured))),
-            }
-        })?;
-    Ok(predicted(&measured))
+    measure(&built.program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
+        prediction(closed.clone(), &training, shown(measured))
+    })
 }
 
 fn single(training: &Training, observed: &Stages<'_>, time: f64) -> StepFigures {

@@ -71,15 +71,6 @@ fn relations_of_transformers_hold() {
 fn scenarios() -> BoxedStrategy<Scenario> {
     let power = |most: u32| (0..=most).prop_map(|power| 1_u64 << power);
     let ranks = (power(3), power(1), power(3), power(2), power(2), power(3));
-    let kinds = [
-        ScheduleKind::Gpipe,
-        ScheduleKind::OneFOneB,
-        ScheduleKind::Interleaved,
-        ScheduleKind::ZbH1,
-        ScheduleKind::LoopedBfs,
-        ScheduleKind::InterleavedZeroBubble,
-        ScheduleKind::Zbv,
-    ];
     let model = (
         select(&["llama3-8b", "mixtral-8x7b", "gpt3-1.3b", "gemma2-9b", ""][..]),
         (select(&[16_u64, 32, 64][..]), select(&[512_u64, 1024, 4096][..]), select(&[8_u64, 32][..])),
@@ -94,7 +85,7 @@ fn scenarios() -> BoxedStrategy<Scenario> {
         any::<bool>(),
     );
     let plan = (
-        select(kinds.to_vec()),
+        select(ScheduleKind::ALL),
         select(&["none", "zero-1", "zero-2", "zero-3", "fsdp-keep", "hsdp"][..]),
         select(&["none", "megatron", "torchtitan", "deepspeed", "fsdp2"][..]),
         select(&["[]", "[\"attention\"]", "[\"operators\"]", "[\"layer\"]"][..]),
