@@ -39,12 +39,15 @@ macro_rules! variant_names {
     ($type:ident { $($variant:ident = $name:literal,)* }) => {
         #[allow(dead_code, reason = "few enumerations need all of them")]
         impl $type {
+            /// All of them, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
+            /// Its name.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
+            /// The one with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|own| own.name() == name)
             }

@@ -6,7 +6,7 @@
 //! than memory does, so that the share of the memory rate is at most 1; fast convolutions lift that of the peak rate above.
 
 use crate::measurements::{MeasurementFile, Split};
-use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport, stopped};
+use crate::report::{FitErrorRow, FitErrors, FitReport, artefact, stopped};
 use crate::{FitError, Quality, nnls_while, steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,22 +24,6 @@ use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Zeng2023;
 use stepcast_core::speed::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 
-const ARTEFACT: ArtefactText = ArtefactText {
-    kind: ArtefactKind::Efficiency,
-    constants: &[],
-    formula: "\
-step = 3 * forward operations * batch / (compute * peak) + 32 B * parameters / (memory * memory_rate); \
-zeng2023 (eqs. 27, 28, 33): step = (forward operations * batch + 85 * weights) / (zeng2023 * rate), \
-rate = clock * units on a GPU, 2 * clock on a CPU",
-    meaning: &[
-        ("compute", "share of the peak rate that training reaches"),
-        ("memory", "share of the memory rate that the work on every weight reaches"),
-        ("zeng2023", "share of the rate of Zeng 2023 that training reaches"),
-        ("peak", "peak rate of the device by its data sheet"),
-        ("memory-rate", "memory rate of the device by its data sheet"),
-        ("device", "the device whose rates these are shares of"),
-    ],
-};
 /// Names of the two figures, in the order of the columns of a fit.
 const COEFFICIENTS: [&str; 2] = ["compute", "memory"];
 
@@ -193,7 +177,7 @@ pub fn run(
     }
     let model = EfficiencyModel { device: device.name, precision: precisions };
     let rows = errors.iter().flat_map(|(what, errors)| FitErrorRow::rows(what, errors)).collect();
-    let artefact = ARTEFACT.write(data, fit.len(), &date, &errors, &model)?;
+    let artefact = artefact(ArtefactKind::Efficiency, data, fit.len(), &date, &errors, &model)?;
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
 

@@ -3,13 +3,13 @@
 
 use crate::steps::LeftOutErrors;
 use crate::{FitError, Quality};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;
-use stepcast_core::fitted::machine::ConstantRow;
+use stepcast_core::fitted::machine::{CONSTANTS, ConstantRow};
 use stepcast_core::method::Stopped;
 
 /// A fit: its errors for people to read, and the artefact to keep.
@@ -76,12 +76,13 @@ pub struct FitErrors {
     pub held: Option<Quality>,
 }
 
-pub(crate) struct ArtefactText {
-    pub(crate) kind: ArtefactKind,
-    pub(crate) formula: &'static str,
-    pub(crate) meaning: &'static [(&'static str, &'static str)],
-    /// Constants that say themselves what they mean.
-    pub(crate) constants: &'static [ConstantRow],
+/// Formula and meaning of coefficients, by kind of fit.
+const TEXTS: &str = include_str!("artefacts.toml");
+
+#[derive(Deserialize)]
+struct ArtefactText {
+    formula: String,
+    meaning: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -102,30 +103,34 @@ struct ArtefactFile<'a, E, M> {
     model: &'a M,
 }
 
-impl ArtefactText {
-    /// The text of a TOML file with a model that was fitted to this many measurements of `data`. Its source is named without
-    /// the folder, so that artefacts do not depend on where data are stored.
-    pub(crate) fn write<E: Serialize, M: Serialize>(
-        &self,
-        data: &Path,
-        measurements: usize,
-        date: &str,
-        errors: &E,
-        model: &M,
-    ) -> Result<String, Fault> {
-        let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let source = format!("{name}, {measurements} measurements");
-        let given = self.meaning.iter().map(|(name, meaning)| (name.to_string(), meaning.to_string()));
-        let constants = self.constants.iter();
-        let constants =
-            constants.map(|row| (row.name.replace('_', "-"), format!("{}, {}", row.meaning, row.unit)));
-        let meaning = given.chain(constants).collect();
-        let provenance = Provenance { formula: self.formula, source, date, meaning };
-        toml::to_string(&ArtefactFile { kind: self.kind, provenance, errors, model }).map_err(|error| {
-            let reason = format!("the fit cannot be written: {error}");
-            Fault::in_file(data.display().to_string(), reason, "report this")
-        })
+/// The text of a TOML file with a model that was fitted to this many measurements of `data`. Its source is named without
+/// the folder, so that artefacts do not depend on where data are stored.
+pub(crate) fn artefact<E: Serialize, M: Serialize>(
+    kind: ArtefactKind,
+    data: &Path,
+    measurements: usize,
+    date: &str,
+    errors: &E,
+    model: &M,
+) -> Result<String, Fault> {
+    let unwritten = |reason: String| {
+        let reason = format!("the fit cannot be written: {reason}");
+        Fault::in_file(data.display().to_string(), reason, "report this")
+    };
+    let texts: Result<BTreeMap<String, ArtefactText>, _> = toml::from_str(TEXTS);
+    let text = texts.map_err(|error| unwritten(error.to_string()))?.remove(&kind.to_string());
+    let ArtefactText { formula, mut meaning } =
+        text.ok_or_else(|| unwritten(format!("no text of {kind}")))?;
+    if kind == ArtefactKind::Machine {
+        let of_row =
+            |row: &ConstantRow| (row.name.replace('_', "-"), format!("{}, {}", row.meaning, row.unit));
+        meaning.extend(CONSTANTS.iter().map(of_row));
     }
+    let name = data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let source = format!("{name}, {measurements} measurements");
+    let provenance = Provenance { formula: &formula, source, date, meaning };
+    toml::to_string(&ArtefactFile { kind, provenance, errors, model })
+        .map_err(|error| unwritten(error.to_string()))
 }
 
 /// A fit that is no longer wanted, or measurements that do not determine the coefficients called `names`.

@@ -2,7 +2,7 @@
 //! depends on. The components of a whole run also have its iteration times, columns gpu and update.
 
 use crate::measurements::{MeasurementFile, MeasurementRow, Split};
-use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport, stopped};
+use crate::report::{FitErrorRow, FitErrors, FitReport, artefact, stopped};
 use crate::{FitError, Quality, nnls_while};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,20 +14,6 @@ use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
-const ARTEFACT: ArtefactText = ArtefactText {
-    kind: ArtefactKind::Sprint,
-    constants: &[],
-    formula: "Oyama 2016, Tables 3 and 4: time = per_element * amount + start; the amount is samples of images and gradients, \
-        parameters of weights (a node's share, and new ones only, where the tables have it), and in all-reduce parameters \
-        times doublings of the nodes, whose start is for each parameter",
-    meaning: &[
-        (
-            "per-element",
-            "time for each sample or parameter, of an all-reduce for each parameter and doubling of nodes",
-        ),
-        ("start", "time once, of an all-reduce for each parameter"),
-    ],
-};
 /// Names of the coefficients, in the order of the columns of a fit.
 const COEFFICIENTS: [&str; 2] = ["per-element", "start"];
 
@@ -263,7 +249,7 @@ pub fn run(
     if !missing.is_empty() {
         notes.push(format!("Not measured, and left to estimates: {}.", missing.join(", ")));
     }
-    let artefact = ARTEFACT.write(data, timings.len(), &date, &errors, &lines)?;
+    let artefact = artefact(ArtefactKind::Sprint, data, timings.len(), &date, &errors, &lines)?;
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
 

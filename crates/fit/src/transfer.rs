@@ -2,7 +2,7 @@
 //! from there.
 
 use crate::measurements::{MeasurementFile, Split};
-use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport, stopped};
+use crate::report::{FitErrorRow, FitErrors, FitReport, artefact, stopped};
 use crate::{FitError, Quality, nnls_while};
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -11,20 +11,6 @@ use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
-const ARTEFACT: ArtefactText = ArtefactText {
-    kind: ArtefactKind::Transfer,
-    constants: &[],
-    formula: "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
-        time = below + per_doubling * log2(size) below threshold, overhead + size / bandwidth from there on",
-    meaning: &[
-        ("bandwidth", "rate of large transfers"),
-        ("below", "time of one byte"),
-        ("overhead", "time beside the bytes of a large transfer"),
-        ("per-doubling", "time for each doubling of a small transfer"),
-        ("startup", "time whatever the size"),
-        ("threshold", "size from which on a transfer is large"),
-    ],
-};
 /// Names of the coefficients of a line, in the order of the columns of a fit.
 const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 
@@ -142,7 +128,7 @@ pub fn run(
         notes.push(format!("{outside} held transfers are outside the fitted sizes: extrapolated."));
     }
     let model = TransferModel { least, most, curve };
-    let artefact = ARTEFACT.write(data, measured.len(), &date, &errors, &model)?;
+    let artefact = artefact(ArtefactKind::Transfer, data, measured.len(), &date, &errors, &model)?;
     let rows = FitErrorRow::rows("transfer", &errors).collect();
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
@@ -174,12 +160,6 @@ mod tests {
         assert!(matches!(given, TransferCurve::LogLinear(curve) if curve.threshold == threshold));
         assert!(quality(&given, &measured).unwrap().worst < 1e-6);
         assert!(fit(&measured, Some(Bytes::new(1e12)), &never_cancelled).is_err());
-    }
-
-    #[test]
-    fn one_size_tells_no_line() {
-        let same = [(Bytes::new(8.0), Seconds::new(1.0)); 3];
-        assert!(matches!(fit(&same, None, &never_cancelled), Err(FitError::Collinear { .. })));
     }
 
     /// A hundred thousand sizes would take ten thousand million looks at a transfer.

@@ -289,21 +289,6 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_place() {
-        let fails = |json: &str| parse_profile(json.as_bytes(), "p.json").unwrap_err();
-        let error = fails("{\n\"format\": 3}");
-        assert!(error.origin().starts_with("p.json:2:"), "{error}");
-        assert!(!error.reason.contains("line"), "{error}");
-        assert!(fails("{\"format\"").remedy.contains("too early"));
-        let mut text = Vec::new();
-        print_profile(&sample(), &mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        assert_eq!(fails(&text.replace("\"batch\": 8", "\"batch\": 0")).origin(), "p.json, batch");
-        assert!(fails(&text.replace("[0]}", "[7]}")).origin().contains("forward"));
-        assert!(fails(&text.replace("\"batch\"", "\"size\"")).reason.contains("size"));
-    }
-
-    #[test]
     fn a_profile_that_cannot_be_used_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p.json");

@@ -128,38 +128,11 @@ fn idle_connections_lock_nobody_out() {
 #[test]
 fn answers_are_the_bytes_of_the_commands() {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let vary = ["batch=16,32", "workers.0.count=1..3"];
     let mut server = Server::start(1024);
-    for (command, example, fields, flags) in [
-        ("predict", "quickstart", "", &[][..]),
-        ("compare", "quickstart", "", &[]),
-        (
-            "search",
-            "quickstart",
-            ", \"minimize\": \"iteration\", \"vary\": [\"batch=16,32\"]",
-            &["--minimize", "iteration", "--vary", vary[0]],
-        ),
-        (
-            "sweep",
-            "quickstart",
-            ", \"vary\": [\"batch=16,32\", \"workers.0.count=1..3\"]",
-            &["--vary", vary[0], "--vary", vary[1]],
-        ),
-        (
-            "map",
-            "sprint",
-            ", \"nodes\": \"1..4\", \"batches\": \"1,4\", \"minibatch\": \"20..90\"",
-            &["--nodes", "1..4", "--batches", "1,4", "--minibatch", "20..90"],
-        ),
-        ("fuse", "all-reduce", "", &[]),
-        ("replace", "layer-replacement", "", &[]),
-        (
-            "plan",
-            "transformer-pipeline",
-            ", \"minimize\": \"time\", \"global_batch\": 64, \"set\": [\"plan.tensor=[8]\", \"plan.context=[1]\"]",
-            &["--global-batch", "64", "--set", "plan.tensor=[8]", "--set", "plan.context=[1]"],
-        ),
-    ] {
+    for line in include_str!("../questions.txt").lines() {
+        let cells =
+            line.split(" | ").map(|cell| cell.strip_prefix('-').filter(|it| it.is_empty()).unwrap_or(cell));
+        let [command, example, fields, flags] = cells.collect::<Vec<_>>().try_into().unwrap();
         let path = format!("{examples}/{example}.toml");
         let text = serde_json::to_string(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let body = format!("{{\"scenario\": {text}{fields}}}");
@@ -175,7 +148,8 @@ fn answers_are_the_bytes_of_the_commands() {
         let split = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
         assert!(answer.starts_with(b"HTTP/1.0 200"), "{command}: {}", String::from_utf8_lossy(&answer));
         let mut program = process(&[]);
-        let printed = program.args([command, &path, "--json"]).args(flags).output().unwrap();
+        let printed =
+            program.args([command, &path, "--json"]).args(flags.split_whitespace()).output().unwrap();
         assert!(printed.status.success(), "{command}: {}", String::from_utf8_lossy(&printed.stderr));
         assert!(
             answer[split..] == printed.stdout[..],

@@ -58,19 +58,7 @@ mod tests {
         file.resolve()
     }
 
-    const RANGES: &str = "
-        [cluster.network]
-        base = \"10gbe\"
-        bandwidth = \"9..10 Gbit/s\"
-        efficiency = \"0.9..0.94\"
-        [cluster.servers]
-        bandwidth = \"18..20 Gbit/s\"
-        [[cluster.workers]]
-        device = { base = \"tesla-v100-sxm2-16gb\", efficiency = [0.4, 0.5] }
-        [[cluster.workers]]
-        speed = \"0.5..0.6\"
-        [input]
-        rate = \"2000..3000 samples/s\"";
+    const RANGES: &str = include_str!("ranges.toml");
 
     #[test]
     fn ranges_are_found_and_the_centre_is_asked() {

@@ -16,7 +16,7 @@ pub use model::fit;
 pub use table::GemmTable;
 
 use crate::measurements::{MeasurementFile, Split};
-use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport};
+use crate::report::{FitErrorRow, FitErrors, FitReport, artefact};
 use crate::{FitError, Quality};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,37 +26,6 @@ use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel, Shape, Variant
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-
-const ARTEFACT: ArtefactText = ArtefactText {
-    kind: ArtefactKind::Gemm,
-    constants: &[],
-    formula: "\
-time = queued + (alone + kernel - queued) / calls; calls = budget / flops, from 1 to 20; \
-queued = (host^4 + kernel^4)^(1/4); host = launch + [two kernels] second; \
-kernel = least over tiles and splits of \
-max(waves * 2 * tile * steps / rate(tile), (mk + kn) / read) + mn / write + start + steps * step \
-+ [split > 1] (split_start + split * mn / merge); \
-waves = ceil(tiles of C * split / multiprocessors), steps = k / split; \
-times exp(log-ratio) interpolated between nodes",
-    meaning: &[
-        (
-            "alignment",
-            "largest unit in which rows of all matrices can be copied: other units take other kernels",
-        ),
-        ("alone", "what the first call of a queue costs beside its kernel"),
-        ("budget", "operations after which a queue of timed calls ended"),
-        ("launch", "what the host needs for a call in a queue of calls"),
-        ("merge", "rate at which partial sums of a split k are added"),
-        ("read", "rate at which A and B are read"),
-        ("second", "what the host needs for a second kernel of the same call"),
-        ("split", "what adding partial sums costs whatever their size"),
-        ("start", "what a kernel costs whatever its size"),
-        ("step", "latency of one element of k in the loop of a block"),
-        ("tiles", "rate of one multiprocessor by the part of C that a block computes"),
-        ("write", "rate at which C is written"),
-        ("log-ratios", "ln(measured / kernels) at nodes half a doubling apart, k fastest, then n"),
-    ],
-};
 
 /// Fewest products of one variant and family of kernels that tell their coefficients.
 const FEWEST: usize = 50;
@@ -162,7 +131,7 @@ pub fn run(
         }
         errors.insert(variant.to_string(), own);
     }
-    let artefact = ARTEFACT.write(data, products.len(), &date, &errors, &model)?;
+    let artefact = artefact(ArtefactKind::Gemm, data, products.len(), &date, &errors, &model)?;
     let notes = notes(&model, multiprocessors.is_some(), &held);
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }

@@ -11,7 +11,7 @@ mod read;
 
 pub use decoder::{Decoder, Piece};
 
-use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport};
+use crate::report::{FitErrorRow, FitErrors, FitReport, artefact};
 use crate::steps::{self, PreparedSteps};
 use crate::{FitError, Problem, Quality};
 use figures::{Figure, FigureKind, On};
@@ -25,20 +25,6 @@ use stepcast_core::machine::{Device, catalog};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::prior::{Priors, REPEATS, Transformers};
 use stepcast_stats::quantile_of_sorted;
-
-const ARTEFACT: ArtefactText = ArtefactText {
-    kind: ArtefactKind::Machine,
-    constants: &CONSTANTS,
-    formula: "the compute model of transformers (docs/transformers.md, computing), with these constants",
-    meaning: &[
-        ("device", "entry of the catalog to whose rates the shares refer"),
-        (
-            "uncertainty",
-            "families of shapes predicted by a fit of the others: standard deviations of logarithms",
-        ),
-        ("times", "measured collectives, for `collectives` of a plan"),
-    ],
-};
 
 /// Which attention jobs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,7 +134,7 @@ pub fn run(
     };
     notes.extend(told(&model, &sheet));
     let measurements = figures.len();
-    let artefact = ARTEFACT.write(data, measurements, &date, &errors, &model)?;
+    let artefact = artefact(ArtefactKind::Machine, data, measurements, &date, &errors, &model)?;
     Ok(FitReport { rows: table, left_out: Vec::new(), notes, artefact })
 }
 

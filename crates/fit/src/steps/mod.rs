@@ -17,7 +17,7 @@ pub use comparison::{
 pub use read::{MeasuredSteps, parse, read};
 
 use crate::FitError;
-use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport};
+use crate::report::{FitErrorRow, FitErrors, FitReport, artefact};
 use classes::{ClassCoefficients, CoefficientTable};
 use host::Host;
 use prepared::PreparedStep;
@@ -35,37 +35,6 @@ use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::Model;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-
-const ARTEFACT: ArtefactText = ArtefactText {
-    kind: ArtefactKind::Steps,
-    constants: &[],
-    formula: "\
-layer = factor * (sum of coefficient * feature + counted); \
-end = max(end, issued) + layer, layers forward in order, then backward in reverse; \
-forward = end of the forward pass; backward = max(end - forward, host's time of the backward pass), never falling with the \
-batch; iteration = max(end, host's time + 40 us) + 12 B * parameters / memory + 0.25 us * tensors + 8 us",
-    meaning: &[
-        ("factor", "what a whole phase takes against layers timed one by one"),
-        ("samples", "layers measured while the device was busy; 0: the coefficients are guesses"),
-        ("compute", "multiple of operations / peak rate"),
-        ("memory", "multiple of bytes of inputs and output / memory rate"),
-        ("product", "multiple of the layer's matrix products as fitted by themselves"),
-        ("products", "matrix products, fitted by themselves"),
-        (
-            "reduction",
-            "multiple of the reduction over pixels behind a 64x32 tile of a weight gradient, on one multiprocessor",
-        ),
-        ("wave", "multiple of a 128x64 tile of the output on one multiprocessor"),
-        ("weights", "multiple of the bytes of the weights / memory rate"),
-        ("channel", "ns for each element of a channel, one block for each channel"),
-        ("launch.forward", "host time of a kernel of the forward pass"),
-        ("launch.backward", "host time of a kernel of the backward pass"),
-        ("launch.gradient", "host time of a gradient of parameters"),
-        ("launch.forward-cast", "host time of a cast in the forward pass"),
-        ("launch.backward-cast", "host time of a cast in the backward pass"),
-        ("nominal", "the rates that features are measured in: units, not fitted"),
-    ],
-};
 
 #[derive(Debug, Clone)]
 pub struct MeasuredStep {
@@ -186,7 +155,7 @@ pub fn run(
     notes.extend(model_notes(&model));
     let rows = rows.collect();
     let errors = StepErrors { forward, backward, iteration };
-    let artefact = ARTEFACT.write(data, steps.len(), &date, &errors, &model)?;
+    let artefact = artefact(ArtefactKind::Steps, data, steps.len(), &date, &errors, &model)?;
     Ok(FitReport { rows, left_out, notes, artefact })
 }
 

@@ -70,17 +70,6 @@ fn curve_time(scenario: &Scenario, size: Bytes) -> Seconds {
 }
 
 #[test]
-fn what_hides_or_has_no_head_is_left_alone() {
-    let alone = scenario(&["cluster.workers.count=1"]);
-    let report = replace(&alone, Substitution::default(), &never_cancelled).unwrap();
-    assert_eq!((report.before.exposed, report.before.scaling_factor), (Seconds::ZERO, 1.0));
-    assert!(report.replacement.is_none() && report.reason.unwrap().contains("hides"));
-    let report =
-        replace(&scenario(&["model.zoo=resnet50"]), Substitution::default(), &never_cancelled).unwrap();
-    assert!(report.replacement.is_none() && report.reason.unwrap().contains("averaged already"));
-}
-
-#[test]
 fn a_user_chooses_the_cut_and_the_layers() {
     let request = |from: Option<&str>, with: Option<&str>| Substitution {
         from: from.map(str::to_owned),
@@ -104,27 +93,6 @@ fn a_user_chooses_the_cut_and_the_layers() {
         &never_cancelled,
     );
     assert_eq!(found.unwrap().replacement.unwrap().added[0].parameters, 40_970);
-}
-
-#[test]
-fn what_cannot_be_replaced_is_refused() {
-    let refused = |sets: &[&str], from: Option<&str>, with: Option<&str>| {
-        let request = Substitution { from: from.map(str::to_owned), with: with.map(layers), workers: None };
-        replace(&scenario(sets), request, &never_cancelled).unwrap_err()
-    };
-    let why = refused(&[], Some("classifier.7"), None);
-    assert!(matches!(&why, Refusal::Cut(fault) if fault.remedy.contains("classifier.")), "{why:?}");
-    let why = refused(&[], Some("classifier.0"), None);
-    assert!(matches!(&why, Refusal::Cut(fault) if fault.reason.contains("feature map")), "{why:?}");
-    let why = refused(&[], None, Some(r#"layers = [{ op = "linear", out = 10 }]"#));
-    assert!(matches!(&why, Refusal::Layers(fault) if fault.key == "layers[0]"), "{why:?}");
-    let why = refused(&["model.zoo=resnet50"], None, Some(r#"layers = [{ op = "relu" }]"#));
-    assert!(matches!(&why, Refusal::Layers(fault) if fault.remedy.contains("`from`")), "{why:?}");
-    let why = refused(&["strategy.architecture=parameter-server"], None, None);
-    assert!(matches!(&why, Refusal::Scenario(why) if why.key == "strategy.architecture"), "{why:?}");
-    let one = format!("strategy.fusion.buckets=[{}]", vec!["1"; 32].join(","));
-    let why = refused(&[&one, "strategy.fusion.rule=buckets"], None, None);
-    assert!(matches!(&why, Refusal::Scenario(why) if why.key == "strategy.fusion"), "{why:?}");
 }
 
 /// Where the budget does not pay for a step without each of the layers, those with the most gradients are looked at, with

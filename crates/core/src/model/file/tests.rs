@@ -57,20 +57,6 @@ fn what_cannot_be_read_is_refused_in_place() {
     let message = error(r#"{ op = "conv2d", out = 1, kernel = -3 }"#);
     assert!(message.contains("expected a whole number, a list, true, false, or a formula"), "{message}");
     assert!(error(r#"{ op = "conv2d", output = 1 }"#).contains("unknown field `output`"));
-    let wrong = [
-        ("kernel = [1, 2, 3]", "kernel is a list of 3, not a number, or a pair [height, width]"),
-        ("kernel = \"same\"", "kernel is \"same\", not a number, or a pair [height, width]"),
-        ("kernel = 1, padding = \"most\"", "padding is \"most\", not a number, a pair"),
-        ("kernel = 1, bias = 1", "bias is 1, not true or false"),
-        ("kernel = 1, groups = true", "groups is true, not a number"),
-    ];
-    for (setting, reason) in wrong {
-        let (path, said, _) = fault(&format!(r#"{{ op = "conv2d", out = 1, {setting} }}"#));
-        let key = setting.rsplit(", ").next().and_then(|last| last.split(" =").next());
-        let key = if setting.starts_with("kernel = [") { Some("kernel") } else { key };
-        assert_eq!(Some(path.as_str()), key.map(|key| format!("layers[0].{key}")).as_deref());
-        assert!(said.contains(reason), "{said}");
-    }
 }
 
 const BLOCKS: &str = include_str!("blocks.toml");
@@ -111,38 +97,6 @@ fn what_blocks_cannot_do_is_told_where_it_stands() {
         assert_eq!(fault.key.to_string(), path, "{to}: {fault}");
         assert!(fault.reason.contains(reason), "{to}: {fault}");
     }
-}
-
-#[test]
-fn errors_name_the_layer_the_key_and_the_sizes() {
-    let (path, reason, _) = fault(
-        r#"{ op = "conv2d", out = 8, kernel = 3, stride = 5 },
-           { name = "conv2", op = "conv2d", out = 8, kernel = 11 }"#,
-    );
-    assert_eq!(path, "layers[1].kernel");
-    assert_eq!(reason, "layer \"conv2\": kernel 11×11 does not fit into 6×6 with padding 0");
-
-    let (path, reason, remedy) = fault(r#"{ op = "relu", kernel = 3 }"#);
-    assert_eq!(path, "layers[0].kernel");
-    assert_eq!(reason, "layer \"relu0\": kernel does not belong to relu");
-    assert_eq!(remedy, "relu has no settings: remove kernel");
-
-    let (path, reason, remedy) = fault(r#"{ op = "linear", out = 10, heads = 2 }"#);
-    assert_eq!((path.as_str(), remedy.as_str()), ("layers[0].heads", "linear takes out, bias, tied"));
-    assert_eq!(reason, "layer \"linear0\": heads does not belong to linear");
-
-    let (path, reason, remedy) = fault(r#"{ op = "conv3d", out = 10 }"#);
-    assert_eq!(path, "layers[0].op");
-    assert_eq!(reason, "layer \"conv3d0\": there is no operation \"conv3d\"");
-    assert!(remedy.starts_with("did you mean \"conv2d\"? the operations are input, conv2d"), "{remedy}");
-
-    let (path, reason, _) = fault(r#"{ op = "conv2d", out = 10 }"#);
-    assert_eq!((path.as_str(), reason.as_str()), ("layers[0]", "layer \"conv2d0\": conv2d needs kernel"));
-
-    let (path, reason, remedy) = fault(r#"{ op = "linear", out = 10 }"#);
-    assert_eq!(path, "layers[0]");
-    assert_eq!(reason, "layer \"linear0\": a linear layer reads features or a sequence, not 3×32×32");
-    assert_eq!(remedy, "put a flatten layer before it");
 }
 
 #[test]

@@ -300,12 +300,6 @@ fn parts_make_up_the_whole() {
 fn questions_without_an_answer_say_why() {
     let heads = fault(&["plan.tensor=[3]"]);
     assert!(heads.key == KeyPath::of("plan.tensor"), "{heads}");
-    let large = fault(&["model.zoo=gpt3-175b", "plan.nodes=[1]"]);
-    assert!(large.reason.contains("the nearest (1 machine,") && large.reason.contains("needs"), "{large}");
-    let late = fault(&["plan.deadline=1 h"]);
-    assert!(late.key == KeyPath::of("plan.deadline") && late.reason.contains("days"), "{late}");
-    let dear = fault(&["plan.budget=1"]);
-    assert!(dear.key == KeyPath::of("plan.budget") && dear.reason.contains("costs"), "{dear}");
     // Two machines cost less, and four are done earlier.
     let narrow = ["plan.pipeline=[1]", "plan.nodes=[2, 4]", "plan.recompute=[\"none\"]", "failures.rate=0"];
     let cheapest = plan(&scenario(&narrow), Aim::Cost, &mut go).unwrap().best;
@@ -315,9 +309,6 @@ fn questions_without_an_answer_say_why() {
     let budget = format!("plan.budget={}", 1.0001 * cheapest.cost.unwrap());
     let both = fault(&[&narrow[..], &[deadline.as_str(), budget.as_str()]].concat());
     assert!(both.reason.contains("both it and the budget") && both.reason.contains("the cheapest"), "{both}");
-    let batch =
-        fault(&["plan.global-batch=7", "plan.tensor=[1]", "plan.context=[1]", "plan.pipeline=[1, 2]"]);
-    assert!(batch.key == KeyPath::of("plan.global-batch") && batch.remedy.contains("such as 8"), "{batch}");
     let many = fault(&["plan.nodes=[1000000000]"]);
     assert!(many.reason.contains("1000000000 machines"), "{many}");
     let unknown = fault(&["plan.offers=[{ machine = \"dgx-h1000\" }]"]);

@@ -7,26 +7,7 @@ use stepcast_core::files::NoFiles;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 
-const TEXT: &str = "\
-strategy.architecture = \"parameter-server\"
-[model]
-zoo = \"alexnet\"
-[[cluster.workers]]
-count = 2
-device = \"tesla-t4\"
-price = 0.5
-[[cluster.workers]]
-count = 3
-device = \"tesla-v100-sxm2-16gb\"
-price = 2.5
-[cluster.network]
-base = \"10gbe\"
-[data]
-samples = 1_281_167
-epochs = 3
-[price]
-server-hour = 0.2
-";
+const TEXT: &str = include_str!("groups.toml");
 
 const EFFORT: Effort = Effort { how: None, budget: None, seed: 1 };
 

@@ -332,20 +332,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_of_runs_is_left_as_it_is() {
-        for text in [
-            "hello\n",
-            "step-time\n41 ms\n42 ms\n",
-            "step,step-time\n1,41 ms\n",
-            "[model]\nzoo = \"vgg16\"\n",
-            "iteration 10 | elapsed time per iteration (ms): 900.0 |\n",
-        ] {
-            let fault = with_run("kept.csv", text, &request(32), Seconds::new(0.5)).unwrap_err();
-            assert!(fault.reason.contains("left as it is"), "{text}: {fault}");
-        }
-    }
-
-    #[test]
     fn runs_of_unknown_batch_or_workers_are_refused() {
         let refused = |text: &str| {
             let runs = read_runs("runs.csv", text).unwrap();

@@ -10,16 +10,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
-const WITHOUT_EFFECT: &str = "\
-    compute_environment debug downcast_bf16 enable_cpu_affinity machine_rank main_ rdzv_backend same_network \
-    tpu_ use_cpu gpu_ids commands dynamo_config. num_cpu_threads deployment_group_name mpirun_config. \
-    use_parallelism_config fsdp_config.fsdp_auto_wrap_policy \
-    fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.fsdp_state_dict_type \
-    fsdp_config.fsdp_use_orig_params fsdp_config.fsdp_sync_module_states \
-    fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.fsdp_min_num_params \
-    fsdp_config.fsdp_forward_prefetch deepspeed_config.gradient_clipping \
-    deepspeed_config.zero3_save_16bit_model deepspeed_config.deepspeed_multinode_launcher \
-    deepspeed_config.zero3_init_flag";
+const WITHOUT_EFFECT: &str = include_str!("accelerate_without_effect.txt");
 
 /// Arguments of a trainer that its configuration lacks; a comment may give them.
 const TRAINER: [&str; 2] = ["per_device_train_batch_size", "gradient_accumulation_steps"];

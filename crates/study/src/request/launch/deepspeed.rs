@@ -11,18 +11,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
-const WITHOUT_EFFECT: &str = "\
-    zero_optimization.allgather_bucket_size \
-    zero_optimization.stage3_param_persistence_threshold \
-    optimizer. scheduler. gradient_clipping steps_per_print wall_clock_breakdown dump_state fp16. bf16. \
-    tensorboard. wandb. csv_monitor. comet. flops_profiler. checkpoint. data_types. \
-    zero_allow_untested_optimizer zero_force_ds_cpu_optimizer prescale_gradients \
-    zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.round_robin_gradients \
-    zero_optimization.contiguous_gradients zero_optimization.reduce_scatter gradient_predivide_factor \
-    zero_optimization.allgather_partitions zero_optimization.sub_group_size \
-    zero_optimization.load_from_fp32_weights zero_optimization.stage3_max_live_parameters \
-    zero_optimization.stage3_max_reuse_distance communication_data_type seq_parallel_communication_data_type \
-    comms_logger. elasticity. autotuning. memory_breakdown torch_autocast.";
+const WITHOUT_EFFECT: &str = include_str!("deepspeed_without_effect.txt");
 
 /// Whether an object of JSON is such a configuration.
 pub(super) fn recognises(tree: &serde_json::Value) -> bool {

@@ -54,14 +54,7 @@ const LISTED: usize = 12;
 pub const IGNORE_UNKNOWN: &str = "launch.ignore-unknown";
 
 /// Beginnings of what changes the time of a step or the memory, and is not understood.
-const WITH_EFFECT: &str = "\
-    --recompute-modules --recompute-num-layers --expert-tensor-parallel-size --optimizer-cpu-offload \
-    --cpu-offloading --cuda-graph-impl --enable-cuda-graph --external-cuda-graph --mtp-num-layers --tp-comm-overlap \
-    --fp8-recipe --num-distributed-optimizer-instances --use-precision-aware-optimizer --main-grads-dtype \
-    --main-params-dtype --exp-avg --distribute-saved-activations --fp8-param-gather --window-size model.converters \
-    training.enable_cpu_offload activation_checkpoint.mode zero_optimization.offload_param \
-    zero_optimization.zero_quantized zero_optimization.zero_hpz fsdp_config.fsdp_offload_params \
-    deepspeed_config.offload mixed_precision";
+const WITH_EFFECT: &str = include_str!("launch_with_effect.txt");
 
 /// What a launch file says.
 #[derive(Debug, Default)]

@@ -42,14 +42,7 @@ const TARGETS: [(&str, &[&str]); 15] = [
 const ALL: [&str; 3] = ["all", "all-linear", "linear"];
 
 /// Keys that say nothing about the time of a step, by their beginnings.
-const WITHOUT_EFFECT: &str = "\
-    datasets dataset data_ val_set eval output_dir save_ checkpoint logging wandb mlflow report_to seed learning_rate lr_ \
-    warmup weight_decay max_grad_norm gradient_clipping num_epochs num_train_epochs epochs max_steps special_tokens \
-    chat_template template stage do_ overwrite_ plot_loss preprocessing_ ddp_timeout trust_remote_code model_type \
-    tokenizer tokenizer_type tokenizer. checkpointer. loss. metric_logger. log_ shuffle resume hub_ push_to_hub strict \
-    flash_attention xformers_ attn_implementation bf16 fp16 tf32 lora_alpha model.lora_alpha model.lora_dropout device \
-    lora_model_dir early_stopping debug group_by_length train_on_inputs adam_ optimizer. profiler. clip_grad_norm \
-    packed_dataset_ gradient_checkpointing_kwargs optimizer_in_bwd lora_task_type bnb_ max_samples num_workers";
+const WITHOUT_EFFECT: &str = include_str!("recipes_without_effect.txt");
 
 /// Which recipe a text is, if one.
 pub(super) fn recognises(text: &str) -> Option<Recipe> {

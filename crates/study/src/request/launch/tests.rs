@@ -224,33 +224,11 @@ fn uneven_stages_are_read_alike() {
 #[test]
 fn what_has_no_setting_is_refused() {
     let shape = zoo::transformer("llama3-8b").unwrap();
-    for (framework, text, reason, remedy) in [
-        (
-            Framework::Deepspeed,
-            "tensor = 2\nsequence-parallel = true",
-            "sequence parallelism",
-            "plan.sequence-parallel",
-        ),
-        (
-            Framework::Deepspeed,
-            "pipeline = 2\nvirtual-stages = 2",
-            "several chunks",
-            "plan.virtual-stages = [1]",
-        ),
-        (
-            Framework::Deepspeed,
-            "pipeline = 2\nstage-layers = [15, 17]",
-            "numbers of layers",
-            "plan.per-stage = false",
-        ),
-        (Framework::Deepspeed, "recipe = \"fp8\"", "products in 8 bits", "strategy.plan.recipe = \"none\""),
-        (Framework::Deepspeed, "loss = \"chunked\"", "`loss = \"chunked\"`", "remove `loss`"),
-        (Framework::Megatron, "loss = \"chunked\"", "`loss = \"chunked\"`", "remove `loss`"),
-        (Framework::Megatron, "offload = [\"activations\"]", "offloading", "strategy.plan.offload = []"),
-        (Framework::Torchtitan, "bucket = 10000000", "buckets", "remove `bucket`, also from `[plan]`"),
-        (Framework::Fsdp, "tensor = 2", "tensor parallelism", "plan.tensor = [1]"),
-    ] {
-        let plan = toml::from_str::<PlanSection>(text).unwrap().resolve(&NoFiles).unwrap();
+    for line in include_str!("refused.txt").lines() {
+        let [framework, text, reason, remedy] = line.split(" | ").collect::<Vec<_>>().try_into().unwrap();
+        let framework = Framework::named(framework).unwrap();
+        let plan =
+            toml::from_str::<PlanSection>(&text.replace("; ", "\n")).unwrap().resolve(&NoFiles).unwrap();
         let refused = launch("llama3-8b", &shape, &plan).emit(framework).unwrap_err();
         assert!(refused.reason.contains(reason), "{text}: {refused}");
         assert!(refused.remedy.contains(remedy), "{text}: {refused}");

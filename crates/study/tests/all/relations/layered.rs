@@ -22,32 +22,22 @@ const ORDER: f64 = 1e-3;
 const FAST_CONVOLUTION: f64 = 2.25;
 
 const RELATIONS: &[Relation] = &[
-    Relation {
-        name: "faster computing never lengthens a step",
-        caught: "faster memory that lengthened the forward pass, where the host's time was spread over layers by their device time",
-        check: faster_computing,
-    },
-    Relation { name: "faster links never lengthen a step", caught: "nothing yet", check: faster_links },
-    Relation { name: "more samples never take less time", caught: "nothing yet", check: more_samples },
-    Relation { name: "no step is shorter than its bounds", caught: "nothing yet", check: bounded },
-    Relation { name: "workers do no more together than alone", caught: "nothing yet", check: together },
-    Relation {
-        name: "parts add up to the step, and none is negative",
-        caught: "nothing yet",
-        check: |scenario, _| parts_add_up(&predicted(scenario)?),
-    },
-    Relation {
-        name: "an interval contains its step",
-        caught: "nothing yet",
-        check: |scenario, _| in_interval(scenario, method(scenario)?, &predicted(scenario)?),
-    },
+    // Caught: faster memory that lengthened the forward pass, where the host's time was spread over layers by their device
+    // time
+    ("faster computing never lengthens a step", faster_computing),
+    ("faster links never lengthen a step", faster_links),
+    ("more samples never take less time", more_samples),
+    ("no step is shorter than its bounds", bounded),
+    ("workers do no more together than alone", together),
+    ("parts add up to the step, and none is negative", |scenario, _| parts_add_up(&predicted(scenario)?)),
+    ("an interval contains its step", |scenario, _| {
+        in_interval(scenario, method(scenario)?, &predicted(scenario)?)
+    }),
 ];
 
 /// Of a simulation with few steps, only bounds are exact.
-const SIMULATED: &[Relation] = &[
-    Relation { name: "no step is shorter than its bounds", caught: "nothing yet", check: bounded },
-    Relation { name: "workers do no more together than alone", caught: "nothing yet", check: together },
-];
+const SIMULATED: &[Relation] =
+    &[("no step is shorter than its bounds", bounded), ("workers do no more together than alone", together)];
 
 #[test]
 fn relations_of_layers_hold() {

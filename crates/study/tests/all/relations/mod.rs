@@ -1,6 +1,6 @@
 //! What physics and logic demand of every forecast, as relations between random scenarios and their answers.
 //!
-//! A relation is a function of a scenario, with what it has caught. Every kind of training has a file with its random scenarios
+//! A relation is a function of a scenario; comments say what it has caught. Every kind of training has a file with its random scenarios
 //! and its table of relations; [`hold`] tries each of them on `PROPTEST_CASES` scenarios, 64 unless set.
 
 mod layered;
@@ -17,11 +17,7 @@ use stepcast_study::predict::interval;
 /// What must hold of a scenario and of its answers. The factor is by how much something is changed.
 type Check = fn(&Scenario, f64) -> Result<(), TestCaseError>;
 
-struct Relation {
-    name: &'static str,
-    caught: &'static str,
-    check: Check,
-}
+type Relation = (&'static str, Check);
 
 /// Tries all relations, each on its own scenarios, and says which do not hold.
 fn hold(scenarios: &BoxedStrategy<Scenario>, relations: &[Relation]) {
@@ -30,10 +26,10 @@ fn hold(scenarios: &BoxedStrategy<Scenario>, relations: &[Relation]) {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let broken = relations.iter().filter_map(|relation| {
-        let case = |(scenario, factor): (Scenario, f64)| (relation.check)(&scenario, factor);
+    let broken = relations.iter().filter_map(|(name, check)| {
+        let case = |(scenario, factor): (Scenario, f64)| check(&scenario, factor);
         let tried = TestRunner::new(config.clone()).run(&(scenarios.clone(), 1.01..20.0_f64), case);
-        tried.err().map(|error| format!("{} (it has caught: {}): {error}", relation.name, relation.caught))
+        tried.err().map(|error| format!("{name}: {error}"))
     });
     let broken: Vec<String> = broken.collect();
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));

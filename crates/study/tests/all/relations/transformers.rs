@@ -17,49 +17,26 @@ use stepcast_study::simulate::Simulate;
 const ROUNDING: f64 = 1e-9;
 
 const RELATIONS: &[Relation] = &[
-    Relation {
-        name: "faster computing never lengthens a step",
-        caught: "2× compute: 16 % longer, because the host's time was subtracted from traffic; a higher clock: 11 % longer, \
-                 because tensor units did not follow it",
-        check: faster_computing,
-    },
-    Relation { name: "faster links never lengthen a step", caught: "nothing yet", check: faster_links },
-    Relation {
-        name: "less recomputation never lengthens a step",
-        caught: "a step that recomputation shortened by 15 %",
-        check: less_recomputation,
-    },
-    Relation {
-        name: "recomputation never needs more memory",
-        caught: "46 % more with offloaded activations: what a layer keeps was counted twice",
-        check: recomputed_memory,
-    },
-    Relation { name: "more work never takes less time", caught: "nothing yet", check: more_work },
-    Relation {
-        name: "no step is shorter than its bounds",
-        caught: "a step of 11.7 s whose ports carry 60 GB each way at 10 Gbit/s: asynchronous sends cost latency alone",
-        check: bounded,
-    },
-    Relation {
-        name: "parts add up to the step, and none is negative",
-        caught: "nothing yet",
-        check: all_parts,
-    },
-    Relation {
-        name: "an interval contains its step",
-        caught: "nothing yet",
-        check: |scenario, _| in_interval(scenario, &Transformer, &closed(scenario)?),
-    },
-    Relation {
-        name: "closed form and engine agree to 1e-9 where links are apart",
-        caught: "65 of 1,185 plans beyond 1e-6, by up to 3.9 %: split backward passes, chunks, weights beside the next step",
-        check: agree_apart,
-    },
-    Relation {
-        name: "closed form and engine agree within 10 %, or within the interval, where links are shared",
-        caught: "49 of 1,185 plans differed by more than 10 %, the worst by 367 %; 23 of them outside of the interval",
-        check: agree_shared,
-    },
+    // Caught: 2× compute: 16 % longer, because the host's time was subtracted from traffic; a higher clock: 11 % longer,
+    // because tensor units did not follow it
+    ("faster computing never lengthens a step", faster_computing),
+    ("faster links never lengthen a step", faster_links),
+    // Caught: a step that recomputation shortened by 15 %
+    ("less recomputation never lengthens a step", less_recomputation),
+    // Caught: 46 % more with offloaded activations: what a layer keeps was counted twice
+    ("recomputation never needs more memory", recomputed_memory),
+    ("more work never takes less time", more_work),
+    // Caught: a step of 11.7 s whose ports carry 60 GB each way at 10 Gbit/s: asynchronous sends cost latency alone
+    ("no step is shorter than its bounds", bounded),
+    ("parts add up to the step, and none is negative", all_parts),
+    ("an interval contains its step", |scenario, _| in_interval(scenario, &Transformer, &closed(scenario)?)),
+    // Caught: 65 of 1,185 plans beyond 1e-6, by up to 3.9 %: split backward passes, chunks, weights beside the next step
+    ("closed form and engine agree to 1e-9 where links are apart", agree_apart),
+    // Caught: 49 of 1,185 plans differed by more than 10 %, the worst by 367 %; 23 of them outside of the interval
+    (
+        "closed form and engine agree within 10 %, or within the interval, where links are shared",
+        agree_shared,
+    ),
 ];
 
 #[test]

@@ -3,20 +3,7 @@ use proptest::prelude::*;
 use stepcast_core::files::NoFiles;
 
 /// Two groups, and a network with a table of its own.
-const TEXT: &str = "\
-strategy.architecture = \"parameter-server\"
-[model]
-zoo = \"alexnet\"
-[[cluster.workers]]
-count = 2
-device = \"tesla-t4\"
-[[cluster.workers]]
-count = 3
-device = \"quadro-rtx-4000\"
-efficiency = 0.4
-[cluster.network]
-base = \"10gbe\"
-";
+const TEXT: &str = include_str!("groups.toml");
 
 /// Every key with its own setting, and some that require resolving the document.
 const AXES: &str = include_str!("axes.txt");

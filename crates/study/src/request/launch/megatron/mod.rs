@@ -15,23 +15,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{Dispatcher, OverlapPreset, Recipe, Recompute, Sharding, States};
 
 /// Flags that say nothing about the time of a step, and those of launchers.
-const WITHOUT_EFFECT: &str = "\
-    --accumulate- --adam- --apply-query-key-layer-scaling --async-save --attention-softmax \
-    --auto-detect-ckpt --calculate-per-token-loss --check- --ckpt- --clip-grad --config-logger \
-    --create-attention-mask --cross-entropy- --data- --dataloader-type --decoupled-lr --deterministic \
-    --dist-ckpt --distributed-backend --distributed-timeout --enable-one-logger --end-weight-decay \
-    --eod-mask --eval- --exit- --finetune --full-validation --gres --init-method --initial-loss --job-name \
-    --load --log- --loss-scale --lr --manual-gc --master- --max-restarts --mem --merge-file --min- \
-    --mmap-bin --mock-data --moe-aux-loss --moe-router- --moe-z-loss --moe-grouped-gemm \
-    --moe-flex-dispatcher --moe-enable-deepep --moe-deepep --moe-hybridep --moe-permute-fusion --no-async-tensor --no-check- --no-create- \
-    --no-gradient-accumulation-fusion --no-load --no-masked-softmax-fusion --no-mmap --no-one-logger \
-    --no-persist --no-rope-fusion --no-save --node-rank --non-persistent --norm-epsilon --num-dataset \
-    --num-workers --output --override-opt --partition --per-split-data --profile --qos --rdzv- --rerun- \
-    --reset- --rotary- --save --seed --sgd- --split --start-weight-decay --swiglu- --tee --tensorboard \
-    --test-data --time --timing- --tokenizer- --train-data --transformer-impl --use-checkpoint \
-    --use-cpu-init --use-dist-ckpt --use-flash-attn --use-legacy --use-mcore --use-mp-args --use-rope \
-    --use-torch-fsdp2-reshard --valid-data --vocab-file --wandb --weight-decay --error --exclusive --account \
-    --cpus-per-task --ntasks --num-gpus --use-pytorch-profiler --tp-comm- --extra-vocab-size --iterations-to-skip --ft-";
+const WITHOUT_EFFECT: &str = include_str!("megatron_without_effect.txt");
 
 /// Rows of the vocabulary are padded to a multiple of this for each tensor-parallel rank.
 const PADDED: u64 = 128;

@@ -14,14 +14,7 @@ use stepcast_core::strategy::{
 };
 
 /// Keys that say nothing about the time of a step.
-const WITHOUT_EFFECT: &str = "\
-    job. profiling. metrics. optimizer. lr_scheduler. checkpoint. comm. validation. experimental. debug. float8. \
-    fault_tolerance. model.hf_assets_path model.tokenizer_path model.print_after_conversion training.dataset \
-    training.max_norm training.seed training.gc_freq training.deterministic training.mixed_precision_reduce \
-    training.mixed_precision_param training.debug_moe_force_load_balance parallelism.disable_loss_parallel \
-    activation_checkpoint.debug activation_checkpoint.determinism_check \
-    activation_checkpoint.preserve_rng_state activation_checkpoint.early_stop activation_checkpoint.per_op \
-    compile.backend training.disable_cuda_graphs hf_assets_path parallelism.spmd_backend";
+const WITHOUT_EFFECT: &str = include_str!("torchtitan_without_effect.txt");
 
 /// Schedules with one stage on each rank have no chunks.
 const SCHEDULES: [(&str, ScheduleKind); 6] = [
