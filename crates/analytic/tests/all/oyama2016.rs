@@ -272,8 +272,7 @@ fn vgg_is_a_chain_and_residual_networks_are_not() {
 const SCENARIO: &str = include_str!("../scenarios/sprint.toml");
 
 fn scenario(changes: &[&str]) -> Scenario {
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("test", SCENARIO).scenario(&changes).unwrap()
+    Document::new("test", SCENARIO).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
 }
 
 fn predict(changes: &[&str]) -> Prediction {

@@ -17,8 +17,7 @@ const RATE: f64 = 1.25e9;
 const START: f64 = 25e-6;
 
 fn scenario(sets: &[&str]) -> Scenario {
-    let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
-    Document::new("table", TABLE).scenario(&sets).unwrap()
+    Document::new("table", TABLE).scenario(&Edit::parse_all(sets).unwrap()).unwrap()
 }
 
 fn table(scenario: &Scenario) -> &Tensor {

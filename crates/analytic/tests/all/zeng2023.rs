@@ -81,8 +81,7 @@ fn scenario(device: &str, batches: &[u32], bandwidth: &str, more: &[&str]) -> Sc
     }
     text += "[cluster.servers]\nsoftware = \"none\"\n";
     text += &format!("[cluster.network]\nbandwidth = \"{bandwidth}\"\n");
-    let more: Vec<Edit> = more.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("test", text).scenario(&more).unwrap()
+    Document::new("test", text).scenario(&Edit::parse_all(more).unwrap()).unwrap()
 }
 
 fn sums_up(prediction: &Prediction) -> bool {

@@ -38,6 +38,10 @@ impl Edit {
         Ok(Self { key, value: Some(parse_value(value)), text: text.to_owned() })
     }
 
+    pub fn parse_all(texts: &[impl AsRef<str>]) -> Result<Vec<Self>, Fault> {
+        texts.iter().map(|text| Self::parse(text.as_ref())).collect()
+    }
+
     pub fn set(key: impl Into<String>, value: impl Into<toml::Value>) -> Self {
         let (key, value) = (key.into(), value.into());
         let text = format!("{key}={value}");

@@ -301,8 +301,7 @@ fn the_front_is_a_staircase() {
 /// A plan of 4,096 ranks.
 fn scenario(changes: &[&str]) -> Scenario {
     let text = include_str!("../../../../examples/plan-175b.toml");
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("test", text).scenario(&changes).unwrap()
+    Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
 }
 
 /// 4,096 ranks are folded; what is shown is in its place.

@@ -245,8 +245,7 @@ mod tests {
 
     fn scenario(changes: &[&str]) -> Scenario {
         let text = include_str!("../../../../examples/sprint.toml");
-        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-        Document::new("sprint.toml", text).scenario(&changes).unwrap()
+        Document::new("sprint.toml", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
     }
 
     fn extent(minibatch: Option<MinibatchRange>) -> Extent {

@@ -8,8 +8,7 @@ use stepcast_core::scenario::{Document, Edit};
 
 fn report(changes: &[&str]) -> FusionReport {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\narchitecture = \"all-reduce\"\n";
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    fuse(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
+    fuse(&Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap()).unwrap()
 }
 
 const NETWORKS: [&str; 4] = [

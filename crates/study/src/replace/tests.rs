@@ -6,8 +6,7 @@ use stepcast_core::scenario::{Document, Edit};
 const EXAMPLE: &str = include_str!("../../../../examples/layer-replacement.toml");
 
 fn scenario(sets: &[&str]) -> Scenario {
-    let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
-    Document::new("example", EXAMPLE).scenario(&sets).unwrap()
+    Document::new("example", EXAMPLE).scenario(&Edit::parse_all(sets).unwrap()).unwrap()
 }
 
 fn layers(text: &str) -> Vec<LayerFile> {

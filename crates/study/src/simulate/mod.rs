@@ -197,8 +197,9 @@ mod tests {
 
     fn predicted(changes: &[&str]) -> Prediction {
         let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\nsoftware = \"none\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
-        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-        Simulate.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
+        Simulate
+            .predict(&Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap())
+            .unwrap()
     }
 
     #[test]

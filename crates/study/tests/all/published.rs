@@ -5,8 +5,7 @@ use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::methods;
 
 fn scenario(text: &str, changes: &[&str]) -> Scenario {
-    let edits: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("test", text.to_owned()).scenario(&edits).unwrap()
+    Document::new("test", text.to_owned()).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
 }
 
 fn predicted(method: &str, scenario: &Scenario) -> Prediction {

@@ -23,8 +23,7 @@ fn scenario(model: &str, changes: &[&str]) -> Scenario {
     let text = format!(
         "strategy.batch = 64\nstrategy.architecture = \"parameter-server\"\n[model]\nzoo = \"{model}\"\n"
     );
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("test", text).scenario(&changes).unwrap()
+    Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
 }
 
 fn predicted(scenario: &Scenario) -> Prediction {

@@ -15,8 +15,7 @@ use stepcast_core::strategy::PYTORCH_CAP;
 use stepcast_core::workload::Workload;
 
 fn scenario(text: &str, sets: &[&str]) -> Scenario {
-    let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
-    Document::new("test", text).scenario(&sets).unwrap()
+    Document::new("test", text).scenario(&Edit::parse_all(sets).unwrap()).unwrap()
 }
 
 const EQUAL: &str = include_str!("../../scenarios/equal.toml");

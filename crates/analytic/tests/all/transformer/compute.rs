@@ -49,8 +49,9 @@ fn thin_products_take_what_memory_takes() {
 fn predict(changes: &[&str]) -> Prediction {
     let text = "[model]\nzoo = \"llama3-8b\"\nsequence = 1024\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n\
                 [strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n";
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Transformer.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
+    Transformer
+        .predict(&Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap())
+        .unwrap()
 }
 
 /// Small layers are bound by the host: fewer numbers to compute do not shorten the step, fewer kernels do.

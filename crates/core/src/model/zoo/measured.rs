@@ -1,21 +1,15 @@
 //! Compares the layouts with measured PyTorch runs: shapes of layers, order of gradients, memory.
-//!
-//! The measurements are not part of the repository; without them these tests print a note and pass.
 
 use super::*;
 use serde_json::Value;
 use std::process::Command;
 
-const STEPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/measured/steps_h200.jsonl.gz");
+const STEPS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/steps/steps_h200.jsonl.gz");
 
-fn steps() -> Option<Vec<Value>> {
-    let text = Command::new("gzip").args(["-dc", STEPS]).output().ok().filter(|out| out.status.success());
-    let Some(out) = text else {
-        eprintln!("skipped: no measured steps at {STEPS}");
-        return None;
-    };
+fn steps() -> Vec<Value> {
+    let out = Command::new("gzip").args(["-dc", STEPS]).output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
-    Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn zoo_model(step: &Value) -> Model {
@@ -37,7 +31,7 @@ fn zoo_name(name: &str) -> &str {
 /// their bias.
 #[test]
 fn gradients_come_as_measured() {
-    for step in steps().unwrap_or_default().iter().filter(|step| step["precision"] == "fp32") {
+    for step in steps().iter().filter(|step| step["precision"] == "fp32") {
         let model = zoo_model(step);
         assert_eq!(model.parameters(), step["params"].as_u64().unwrap(), "{}", model.name);
         let measured: Vec<(&str, u64)> = step["profile"]["grads"]
@@ -58,7 +52,7 @@ fn gradients_come_as_measured() {
 
 #[test]
 fn layers_put_out_the_measured_shapes() {
-    for step in steps().unwrap_or_default() {
+    for step in steps() {
         let model = zoo_model(&step);
         let mut compared = 0;
         for measured in step["profile"]["layers"].as_array().unwrap() {
@@ -82,7 +76,7 @@ fn layers_put_out_the_measured_shapes() {
 /// backward pass are small in comparison. This does not hold for AlexNet and for large vocabularies.
 #[test]
 fn activations_take_the_measured_memory() {
-    let steps = steps().unwrap_or_default();
+    let steps = steps();
     let convolutional =
         ["vgg11", "vgg16", "resnet18", "resnet50", "googlenet", "densenet121", "mobilenet_v2"];
     for name in convolutional {

@@ -17,8 +17,7 @@ pub(super) const OFFERS: &str = "plan.offers=[{ machine = \"dgx-a100-320gb\", no
                       { machine = \"dgx-h100\", name = \"new\", nodes = [1], node-hour = 24.0 }]";
 
 pub(super) fn scenario(changes: &[&str]) -> Scenario {
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("test", SMALL).scenario(&changes).unwrap()
+    Document::new("test", SMALL).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
 }
 
 pub(super) fn go(_: u64) -> ControlFlow<()> {
@@ -249,8 +248,7 @@ fn the_engine_confirms_the_winner() {
     for example in examples {
         let path = format!("{}/../../examples/{example}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
-        let changes: Vec<Edit> = restricted.iter().map(|change| Edit::parse(change).unwrap()).collect();
-        let scenario = Document::new(example, text).scenario(&changes).unwrap();
+        let scenario = Document::new(example, text).scenario(&Edit::parse_all(restricted).unwrap()).unwrap();
         let report = plan(&scenario, Aim::Time, &mut go).unwrap();
         let Confirmation { step, difference, confirmed, .. } = report.confirmation;
         assert!(confirmed, "{example}: {step:?} {difference:?}");

@@ -114,8 +114,7 @@ mod tests {
 
     fn told(edits: &[&str]) -> Option<String> {
         let text = include_str!("../../../../../examples/zeng2023-table7.toml");
-        let edits: Vec<Edit> = edits.iter().map(|edit| Edit::parse(edit).unwrap()).collect();
-        let scenario = Document::new("test", text).scenario(&edits).unwrap();
+        let scenario = Document::new("test", text).scenario(&Edit::parse_all(edits).unwrap()).unwrap();
         sentence(&scenario, methods::find("layerwise").unwrap())
     }
 

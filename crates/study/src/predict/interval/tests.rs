@@ -81,8 +81,7 @@ fn the_committed_table_can_be_read_to_its_end() {
 
 fn scenario(overrides: &[&str]) -> Scenario {
     let text = "[model]\nzoo = \"vgg16\"\n[cluster.servers]\ncount = 1\n[[cluster.workers]]\ncount = 2\nefficiency = 0.5\n";
-    let overrides: Vec<Edit> = overrides.iter().map(|text| Edit::parse(text).unwrap()).collect();
-    Document::new("test", text).scenario(&overrides).unwrap()
+    Document::new("test", text).scenario(&Edit::parse_all(overrides).unwrap()).unwrap()
 }
 
 fn interval(scenario: &Scenario) -> (Interval, Vec<Warning>) {

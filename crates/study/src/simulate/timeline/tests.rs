@@ -12,8 +12,12 @@ use stepcast_trace::timeline::Level;
 
 fn recorded(changes: &[&str]) -> Recording {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"async\"\n";
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    timeline(&Document::new("test", text).scenario(&changes).unwrap(), 3, &never_cancelled).unwrap()
+    timeline(
+        &Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap(),
+        3,
+        &never_cancelled,
+    )
+    .unwrap()
 }
 
 struct Example;

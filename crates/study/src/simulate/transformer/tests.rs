@@ -14,8 +14,7 @@ const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100
 
 fn scenario(model: &str, plan: &str, changes: &[&str]) -> Option<Scenario> {
     let text = format!("[model]\nzoo = \"{model}\"\nsequence = 2048\n{CLUSTER}[strategy.plan]\n{plan}\n");
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    let scenario = Document::new("test", &text).scenario(&changes).ok()?;
+    let scenario = Document::new("test", &text).scenario(&Edit::parse_all(changes).unwrap()).ok()?;
     Transformer.applies(&scenario).is_ok().then_some(scenario)
 }
 
