@@ -7,7 +7,6 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -51,21 +50,6 @@ fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started")
 }
 
-const EXAMPLES: [&str; 12] = [
-    "all-reduce-cpu",
-    "all-reduce",
-    "async",
-    "custom-device",
-    "custom-model",
-    "layer-replacement",
-    "local-sgd",
-    "profile",
-    "quickstart",
-    "several-servers",
-    "sprint",
-    "stale-synchronous",
-];
-
 fn forecast(bencher: Bencher<'_, '_>, request: &Request, choice: MethodChoice) {
     let options = ForecastOptions { method: choice, ..ForecastOptions::default() };
     bencher.bench_local(|| {
@@ -73,92 +57,60 @@ fn forecast(bencher: Bencher<'_, '_>, request: &Request, choice: MethodChoice) {
     });
 }
 
-#[divan::bench(args = EXAMPLES, sample_count = 3, sample_size = 1)]
+#[divan::bench(sample_count = 3, sample_size = 1, args = [
+    "all-reduce", "all-reduce-cpu", "async", "custom-device", "custom-model", "layer-replacement", "local-sgd", "profile",
+    "quickstart", "several-servers", "sprint", "stale-synchronous",
+])]
 fn example(bencher: Bencher<'_, '_>, name: &str) {
     forecast(bencher, &request(name, &[]), MethodChoice::Auto);
 }
 
-#[divan::bench(sample_count = 1, sample_size = 1)]
-fn parameter_servers_64_by_64(bencher: Bencher<'_, '_>) {
-    let changes = ["cluster.workers.0.count=64", "cluster.servers.count=64"];
-    forecast(bencher, &request("quickstart", &changes), MethodChoice::Auto);
+/// Examples with many workers, by a method.
+#[divan::bench(sample_count = 1, sample_size = 1, args = [
+    ("quickstart", "auto", "cluster.workers.0.count=64 cluster.servers.count=64"),
+    ("quickstart", "simulate", "cluster.workers.0.count=64 cluster.servers.count=64"),
+    ("async", "simulate", "cluster.workers.0.count=1024"),
+    ("async", "simulate", "strategy.synchronisation=bsp strategy.architecture=all-reduce cluster.workers.0.count=4096"),
+])]
+fn many_workers(bencher: Bencher<'_, '_>, (name, method, changes): (&str, &str, &str)) {
+    forecast(bencher, &request(name, &changes.split(' ').collect::<Vec<_>>()), named(method));
 }
 
-#[divan::bench(sample_count = 1, sample_size = 1)]
-fn simulated_parameter_servers_64_by_64(bencher: Bencher<'_, '_>) {
-    let changes = ["cluster.workers.0.count=64", "cluster.servers.count=64"];
-    forecast(bencher, &request("quickstart", &changes), named("simulate"));
-}
+/// 8 tensor-parallel ranks; workers, stages, chunks of each and sequences of a step.
+const PLANS: [[u32; 4]; 3] = [[512, 8, 2, 512], [16384, 16, 5, 16384], [100_000, 10, 2, 50_000]];
 
-#[divan::bench(sample_count = 1, sample_size = 1)]
-fn asynchronous_workers_1024(bencher: Bencher<'_, '_>) {
-    forecast(bencher, &request("async", &["cluster.workers.0.count=1024"]), named("simulate"));
-}
-
-#[divan::bench(sample_count = 1, sample_size = 1)]
-fn all_reduce_of_4096_ranks(bencher: Bencher<'_, '_>) {
-    let changes =
-        ["strategy.synchronisation=bsp", "strategy.architecture=all-reduce", "cluster.workers.0.count=4096"];
-    forecast(bencher, &request("async", &changes), named("simulate"));
-}
-
-fn transformer(changes: &[&str]) -> Arc<Scenario> {
-    request("transformer", changes).scenario().expect("it is sound")
-}
-
-/// 8 tensor-parallel ranks, 8 stages, 8 replicas with 64 micro-batches each.
-const OF_512: [&str; 3] =
-    ["cluster.workers.0.count=512", "strategy.plan.pipeline=8", "strategy.plan.global-batch=512"];
-
-/// 8 tensor-parallel ranks, 16 stages of 5 chunks, 128 replicas with 128 micro-batches each.
-const OF_16384: [&str; 4] = [
-    "cluster.workers.0.count=16384",
-    "strategy.plan.pipeline=16",
-    "strategy.plan.virtual-stages=5",
-    "strategy.plan.global-batch=16384",
-];
-
-/// 8 tensor-parallel ranks, 10 stages of 2 chunks, 1,250 replicas with 40 micro-batches each.
-const OF_100000: [&str; 3] =
-    ["cluster.workers.0.count=100000", "strategy.plan.pipeline=10", "strategy.plan.global-batch=50000"];
-
-fn simulated_plan(bencher: Bencher<'_, '_>, changes: &[&str], jitter: &str) {
-    let jitter = format!("methods.simulate.jitter={jitter}");
-    let scenario = transformer(&[changes, &[&jitter]].concat());
-    let method = methods::find("simulate").expect("there is such a method");
+fn plan_step(
+    bencher: Bencher<'_, '_>,
+    [workers, stages, chunks, batch]: [u32; 4],
+    method: &str,
+    jitter: f64,
+) {
+    let changes = [
+        format!("cluster.workers.0.count={workers}"),
+        format!("strategy.plan.pipeline={stages}"),
+        format!("strategy.plan.virtual-stages={chunks}"),
+        format!("strategy.plan.global-batch={batch}"),
+        format!("methods.simulate.jitter={jitter}"),
+    ];
+    let changes = changes.iter().map(String::as_str).collect::<Vec<_>>();
+    let scenario = request("transformer", &changes).scenario().expect("it is sound");
+    let method = methods::find(method).expect("there is such a method");
     bencher.bench_local(|| method.predict(black_box(&scenario)).expect("it has an answer"));
 }
 
-#[divan::bench(sample_count = 5, sample_size = 1)]
-fn step_of_512_gpus(bencher: Bencher<'_, '_>) {
-    simulated_plan(bencher, &OF_512, "0");
+#[divan::bench(args = PLANS, sample_count = 3, sample_size = 1)]
+fn simulated_plan(bencher: Bencher<'_, '_>, plan: [u32; 4]) {
+    plan_step(bencher, plan, "simulate", 0.0);
 }
 
-#[divan::bench(sample_count = 3, sample_size = 1)]
-fn step_of_16384_gpus(bencher: Bencher<'_, '_>) {
-    simulated_plan(bencher, &OF_16384, "0");
-}
-
-#[divan::bench(sample_count = 3, sample_size = 1)]
-fn step_of_100000_gpus(bencher: Bencher<'_, '_>) {
-    simulated_plan(bencher, &OF_100000, "0");
+#[divan::bench(args = [PLANS[0], PLANS[1]], sample_count = 1, sample_size = 1)]
+fn simulated_plan_that_varies(bencher: Bencher<'_, '_>, plan: [u32; 4]) {
+    plan_step(bencher, plan, "simulate", 0.05);
 }
 
 #[divan::bench]
 fn closed_form_of_100000_gpus(bencher: Bencher<'_, '_>) {
-    let scenario = transformer(&OF_100000);
-    let method = methods::find("transformer").expect("there is such a method");
-    bencher.bench_local(|| method.predict(black_box(&scenario)).expect("it has an answer"));
-}
-
-#[divan::bench(sample_count = 1, sample_size = 1)]
-fn varying_steps_of_512_gpus(bencher: Bencher<'_, '_>) {
-    simulated_plan(bencher, &OF_512, "0.05");
-}
-
-#[divan::bench(sample_count = 1, sample_size = 1)]
-fn varying_steps_of_16384_gpus(bencher: Bencher<'_, '_>) {
-    simulated_plan(bencher, &OF_16384, "0.05");
+    plan_step(bencher, PLANS[2], "transformer", 0.0);
 }
 
 const PARAMETER_SERVER: &str = "\
@@ -191,32 +143,15 @@ fn sweep(bencher: Bencher<'_, '_>, text: &str, method: &str, axes: &[&str], thre
     });
 }
 
-/// 4,096 points each.
-#[divan::bench(args = [1, 2], sample_count = 20)]
-fn zeng2023_threads(bencher: Bencher<'_, '_>, threads: usize) {
-    sweep(bencher, PARAMETER_SERVER, "zeng2023", &CLOSED_FORM_AXES, threads);
-}
-
-#[divan::bench(args = [1, 2], sample_count = 20)]
-fn layerwise_threads(bencher: Bencher<'_, '_>, threads: usize) {
-    sweep(bencher, PARAMETER_SERVER, "layerwise", &CLOSED_FORM_AXES, threads);
-}
-
-#[divan::bench(args = [1, 2], sample_count = 20)]
-fn liu2022_threads(bencher: Bencher<'_, '_>, threads: usize) {
-    sweep(bencher, ALL_REDUCE, "liu2022", &CLOSED_FORM_AXES, threads);
-}
-
-#[divan::bench(args = [1, 2], sample_count = 20)]
-fn oyama2016_threads(bencher: Bencher<'_, '_>, threads: usize) {
-    let text = format!("{ALL_REDUCE}synchronisation = \"async\"\n");
-    sweep(bencher, &text, "oyama2016", &CLOSED_FORM_AXES, threads);
-}
-
-/// The same points with the method that models all of them, which has to be found first.
-#[divan::bench(args = [1, 2], sample_count = 20)]
-fn layerwise_by_auto_threads(bencher: Bencher<'_, '_>, threads: usize) {
-    sweep(bencher, PARAMETER_SERVER, "auto", &CLOSED_FORM_AXES, threads);
+/// 4,096 points each; `auto` has to find the method that models all of them first.
+#[divan::bench(args = ["zeng2023", "layerwise", "liu2022", "oyama2016", "auto"], consts = [1, 2], sample_count = 20)]
+fn closed_forms<const THREADS: usize>(bencher: Bencher<'_, '_>, method: &str) {
+    let text = match method {
+        "liu2022" => ALL_REDUCE.to_owned(),
+        "oyama2016" => format!("{ALL_REDUCE}synchronisation = \"async\"\n"),
+        _ => PARAMETER_SERVER.to_owned(),
+    };
+    sweep(bencher, &text, method, &CLOSED_FORM_AXES, THREADS);
 }
 
 /// 64 points of ResNet-50 by events, with the usual number of runs and steps.

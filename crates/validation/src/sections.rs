@@ -102,12 +102,7 @@ impl SectionSpec {
     fn columns(&self) -> Result<Vec<Column>, ValidationError> {
         let column = |text: &String| {
             let untitled = || ValidationError::Data(format!("column \"{text}\" has no \"|\""));
-            let title = text.split_once('|').ok_or_else(untitled)?.0.trim();
-            Ok(match title.split_at_checked(1) {
-                Some(("#", title)) => Column::numbers(title),
-                Some(("~", title)) => Column::words(title),
-                _ => Column::names(title),
-            })
+            Ok(Column::from(text.split_once('|').ok_or_else(untitled)?.0.trim()))
         };
         self.columns.iter().map(column).collect()
     }

@@ -2,8 +2,7 @@
 
 use super::{Sketch, value};
 use crate::proto::AttributeProto;
-use crate::{Options, read, recognises};
-use proptest::prelude::*;
+use crate::recognises;
 use stepcast_core::fault::Fault;
 
 fn small() -> Sketch {
@@ -165,31 +164,5 @@ fn models_are_known_by_their_first_bytes() {
     assert!(recognises(&small().bytes("y")));
     for other in [&b"{\"format\""[..], &[0x1f, 0x8b], &[0x0a, 0x10], b"", &[0x08]] {
         assert!(!recognises(other));
-    }
-}
-
-proptest! {
-    #[test]
-    fn damaged_files_never_panic(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
-        cut in any::<prop::sample::Index>(),
-        truncate in any::<bool>(),
-    ) {
-        let mut bytes = small().bytes("y");
-        for (at, value) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = value;
-        }
-        if truncate {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        if let Err(error) = read(&bytes[..], "m.onnx", &Options::default()) {
-            prop_assert!(!error.reason.is_empty() && !error.remedy.is_empty());
-        }
-    }
-
-    #[test]
-    fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read(&bytes[..], "m.onnx", &Options::default());
     }
 }

@@ -3,7 +3,6 @@
 //! The fixtures are three steps of a made-up job with one weight, and its graphs.
 
 use crate::{gzip, root};
-use proptest::prelude::*;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -138,23 +137,4 @@ fn models_can_be_written_and_read_again() {
         read += 1;
     }
     assert_eq!(read, 21);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn broken_files_do_not_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
-                                 cut in prop::option::of(any::<prop::sample::Index>()),
-                                 compressed in any::<bool>()) {
-        let mut bytes = if compressed { STEPS.to_vec() } else { unpacked() };
-        for (place, value) in &changes {
-            let place = place.index(bytes.len());
-            bytes[place] = *value;
-        }
-        if let Some(cut) = cut {
-            bytes.truncate(cut.index(bytes.len()));
-        }
-        let _ = import("job.tar.xz", &bytes);
-    }
 }

@@ -2,7 +2,6 @@
 
 use crate::gzip;
 use crate::made::Job;
-use proptest::prelude::*;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::pass::Recorded;
@@ -313,31 +312,6 @@ fn quoted_times(text: &str) -> String {
         None => line.to_owned(),
     };
     text.lines().map(quoted).collect::<Vec<_>>().join("\n")
-}
-
-/// 100 MB of blanks in 100 kB: more than 250 times its size, beyond 64 MiB.
-#[test]
-fn a_bomb_is_refused() {
-    let mut bomb = b"{\"schemaVersion\": 1, \"traceEvents\": [".to_vec();
-    bomb.resize(100_000_000, b' ');
-    let packed = gzip(&bomb);
-    assert!(packed.len() < 1_000_000);
-    let error = read(&packed).unwrap_err();
-    assert!(error.reason.contains("250 times"), "{error}");
-}
-
-proptest! {
-    /// Whatever is done to a trace, importing it ends without a panic, and what comes out is a valid profile.
-    #[test]
-    fn damage_does_no_harm(at in 0.0..1.0_f64, length in 0_usize..200, with in proptest::collection::vec(any::<u8>(), 0..20)) {
-        let mut bytes = Job { exchange: Some((2, 30.0)), ..Job::default() }.trace().into_bytes();
-        let start = (at * bytes.len() as f64) as usize;
-        let end = (start + length).min(bytes.len());
-        bytes.splice(start..end, with);
-        if let Ok(imported) = read(&bytes) {
-            prop_assert!(profile(imported).check().is_ok());
-        }
-    }
 }
 
 /// Steps of 100 ms whose first kernel, a copy on a stream of its own, runs beside the end of the step before.

@@ -70,6 +70,9 @@ fn seeds_and_regressions_do_no_harm_however_they_are_spoilt() {
             spoilt[at] = spoilt[at].wrapping_mul(31) ^ 0xa5;
             std::fs::write(&path, &spoilt).unwrap();
             let _ = import(&path);
+            spoilt.iter_mut().skip(at).step_by(101).for_each(|byte| *byte = byte.wrapping_add(at as u8));
+            std::fs::write(&path, &spoilt).unwrap();
+            let _ = import(&path);
         }
     }
 }

@@ -340,32 +340,6 @@ fn a_batch_of_none() {
 
 proptest! {
     #[test]
-    fn random_bytes_do_not_panic(steps in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..4),
-                                 graph in prop::collection::vec(any::<u8>(), 0..200)) {
-        let steps: Vec<&[u8]> = steps.iter().map(Vec::as_slice).collect();
-        prop_assert!(from_run_metadata(&steps, Some(&graph), 8).is_err());
-    }
-
-    #[test]
-    fn changed_recordings_do_not_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
-                                       cut in prop::option::of(any::<prop::sample::Index>()),
-                                       in_graph in any::<bool>()) {
-        let mut parts = [small_step(0, 0).bytes(), small_graph()];
-        let part = &mut parts[usize::from(in_graph)];
-        for (place, value) in &changes {
-            let place = place.index(part.len());
-            part[place] = *value;
-        }
-        if let Some(cut) = cut {
-            part.truncate(cut.index(part.len()));
-        }
-        let second = small_step(500, 3).bytes();
-        if let Ok(Imported { content: profile, .. }) = from_run_metadata(&[&parts[0], &second], Some(&parts[1]), 8) {
-            prop_assert!(profile.check().is_ok());
-        }
-    }
-
-    #[test]
     fn extreme_times_do_not_panic(times in prop::collection::vec((any::<i64>(), any::<i64>()), 7), count in 1_usize..4) {
         use crate::tensorflow::proto::RunMetadata;
         use prost::Message;
