@@ -248,7 +248,7 @@ fn the_engine_confirms_the_winner() {
     for example in examples {
         let path = format!("{}/../../examples/{example}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
-        let scenario = Document::new(example, text).scenario(&Edit::parse_all(restricted).unwrap()).unwrap();
+        let scenario = Document::new(example, text).scenario(&Edit::parse_all(&restricted).unwrap()).unwrap();
         let report = plan(&scenario, Aim::Time, &mut go).unwrap();
         let Confirmation { step, difference, confirmed, .. } = report.confirmation;
         assert!(confirmed, "{example}: {step:?} {difference:?}");
