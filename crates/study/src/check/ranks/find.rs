@@ -32,6 +32,12 @@ fn spread(values: &[f64]) -> f64 {
     (quantile(&mut sorted, 0.75) - quantile(&mut sorted, 0.25)) / QUARTILES
 }
 
+/// The same by the lower quartile, which not even a quarter of pauses moves.
+fn spread_below(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    2.0 * (quantile(&mut sorted, 0.5) - quantile(&mut sorted, 0.25)) / QUARTILES
+}
+
 pub(in crate::check) fn distribution(times: &[f64]) -> StepDistribution {
     let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let mut sorted = times.to_vec();
@@ -295,7 +301,7 @@ fn standstill(
         rows.iter().map(|row| base + row.iter().fold(0.0, |most: f64, own| most.max(*own))).collect();
     let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let usual = median(&times);
-    let least = PAUSE.ln_1p().max(PAUSE_DEVIATIONS * spread(&logarithms));
+    let least = PAUSE.ln_1p().max(PAUSE_DEVIATIONS * spread_below(&logarithms));
     let longer = |place: usize| logarithms[place] - usual.ln();
     let mut found: Vec<f64> = (0..times.len()).map(longer).filter(|by| *by > least).collect();
     // Chance makes single steps a little longer: pauses are at least half as long as the longest of them.

@@ -17,6 +17,9 @@ def log(lines):
 
 
 def test_ranks_of_a_job_are_checked(page):
+    page.select_option("#example", "all-reduce")
+    wait_for_text(page, "all-reduce")
+    done(page)
     tool(page, "check")
     page.set_input_files("#check-files", RANKS / "pauses.csv")
     done(page, "check")
@@ -60,7 +63,6 @@ def test_an_archive_of_traces_says_who_is_slow(page):
     wait_for_text(page, "ranks-", timeout=60_000)
     page.wait_for_selector("#upload-state .sentence")
     assert "pauses (rank 3, every 8 steps)" in page.inner_text("#upload-state .sentence")
-    done(page)
 
 
 def test_fine_tuning_starts_from_the_landing(page):
@@ -143,3 +145,14 @@ def test_nothing_leaks(page):
     (first, nodes, listeners), (last, nodes_now, listeners_now) = sizes[len(sizes) // 3], sizes[-1]
     print(f"    {moves} moves in {time.monotonic() - since:.0f} s: {first:.2f} MB, then {last:.2f} MB; {nodes:.0f} nodes, then {nodes_now:.0f}; {listeners:.0f} listeners, then {listeners_now:.0f}")
     assert last < 1.15 * first + 1 and nodes_now < 1.2 * nodes + 500, sizes
+
+
+def test_what_to_measure_from_the_start(page):
+    page.goto(f"{page.server.address}#example=plan-offers")
+    done(page, "decide")
+    done(page)
+    tool(page, "advise")
+    page.click("#advise-form [type=submit]")
+    done(page, "advise")
+    words = page.inner_text("#advise-answer")
+    assert words.startswith(("Measure first", "Nothing is worth measuring")) and "Experiments" in words, words
