@@ -74,6 +74,19 @@ def shape(model, layers):
     return {"shape": CUSTOM.get(own, own), "layers": layers or LAYERS[own], "hidden": 0, "heads": 0, "vocabulary": 0}
 
 
+def balanced(own, stages):
+    """Layers of nanotron's stages: blocks go to a stage until the costs that it counts, of matrices alone, pass its share."""
+    hidden, layers, mlp = (int(re.search(rf"{key}=(\d+)", CUSTOM[own]).group(1)) for key in ("hidden", "layers", "mlp-width"))
+    layer = 4 * hidden * hidden + 3 * hidden * mlp
+    each = (layers * layer + 131072 * hidden) / stages
+    counts = [0] * stages
+    stage = 0
+    for place in range(1, layers + 1):
+        counts[stage] += 1
+        stage += place * layer > each * (stage + 1)
+    return " stage-layers=[" + ",".join(map(str, counts)) + "]"
+
+
 def ends(layers, stages):
     """Megatron counts embedding and output layer as a layer each where layers do not divide."""
     if layers % stages == 0 or (layers + 2) % stages or (layers + 2) // stages < 2:
@@ -87,7 +100,7 @@ def megatron(layers, tensor, pipeline, chunks, context, expert, batch, micro, ei
     chunks = chunks if pipeline > 1 else 1
     if chunks > 1:
         text += f" virtual-stages={chunks}"
-    text += ends(layers, pipeline * chunks)
+    text += ends(layers, pipeline * chunks) if "stage-layers" not in extra else ""
     if context > 1:
         text += f" context={context}"
     if expert > 1:
@@ -120,8 +133,10 @@ def bridge(folder):
         if whole(row["fsdp"], 0) > 1:
             settings = fsdp(batch, micro, "megatron", "megatron-bf16", "", eight, False)
         else:
+            # As NeMo's; experts of these rows have no tensor parallelism.
+            extra = " overlap-products=true" if whole(row["tp"]) > 1 else ""
             settings = megatron(shape(row["model"], None)["layers"], whole(row["tp"]), whole(row["pp"]), whole(row["vp"]), whole(row["cp"]), whole(row["ep"]),
-                                batch, micro, eight)
+                                batch, micro, eight, extra=extra)
         tokens = number(row["tokens_per_sec_per_gpu"])
         newest[known] = {
             "family": f"Megatron-Bridge {'experts' if whole(row['ep']) > 1 else 'dense'}, {row['system'][4:]}",
@@ -193,7 +208,10 @@ def recomputed(text):
 
 
 def runs(folder):
-    for row in csv.DictReader(gzip.open(folder + "/llm_runs.csv.gz", "rt")):
+    rows = list(csv.DictReader(gzip.open(folder + "/llm_runs.csv.gz", "rt")))
+    plan = lambda row: tuple(row[key] for key in ("source", "model", "accelerator", "accelerators", "tp", "pp", "cp", "global_batch"))
+    chunks_of = {plan(row): row["vpp"] for row in rows if row["vpp"]}
+    for row in rows:
         device = DEVICES.get(row["accelerator"])
         if row["task"] not in ("pretrain", "full-finetune") or device is None or row["model"] not in MODELS:
             continue
@@ -207,7 +225,8 @@ def runs(folder):
         # Transformer Engine before 2.0, MaxText and Pax scale by earlier steps, torchao by a tensor or by rows.
         scaled = "fp8-row" if "row" in row["recipe"] else "fp8"
         eight = scaled if "torchtitan" in row["framework"] else "fp8-delayed"
-        chunks, eight = whole(row["vpp"]), eight if row["precision"] == "fp8" else ""
+        # Chunks that one release of a table does not state are those of the others.
+        chunks, eight = whole(row["vpp"] or chunks_of.get(plan(row))), eight if row["precision"] == "fp8" else ""
         micro, batch = whole(row["micro_batch"], 0), whole(row["global_batch"], 0)
         stages = pipeline * (chunks if pipeline > 1 else 1)
         if (layers := whole(row["layers"], 0) or None) and layers < stages or row["etp"] not in ("", "1"):
@@ -264,10 +283,15 @@ def runs(folder):
             settings = fsdp(batch, micro, "fsdp2", "fp32", recompute, eight, False, extra)
         elif framework == "nanotron":
             sharding = "zero-1" if row["sharding"] == "ZeRO-1" else "none"
+            extra = balanced(MODELS[row["model"]], pipeline) if pipeline > 1 else ""
             settings = megatron(count, tensor, pipeline, 1, context, expert, batch, micro, eight, sharding,
-                                " overlap-tensor=false overlap-weights=false implementation=pytorch")
+                                extra + " overlap-tensor=false overlap-weights=false implementation=pytorch")
         else:
             extra = f" recompute={recompute}" if recompute else ""
+            # NeMo's and MLPerf's configurations of dense models overlap tensor parallelism with products (userbuffers).
+            extra += " overlap-products=true" if tensor > 1 and expert == 1 and "NeMo" in framework else ""
+            # Transformer Engine of early 2024 prefers FlashAttention on every device, and has context parallelism with it alone.
+            extra += " attention=flash" if row["framework_version"].startswith("24.03") else ""
             extra += " dispatcher=alltoall" if "dispatcher A2A" in row["notes"] else ""
             extra += " overlap-experts=true" if "1f1b overlap" in row["notes"] else ""
             # Routing as it is against forced balance: 1.09 to 1.24 times the step of the same plan.

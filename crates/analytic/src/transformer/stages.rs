@@ -197,6 +197,7 @@ impl Run<'_> {
         let tensor = self.tensor_traffic(kind, recompute);
         let context = self.context_traffic(kind, recompute);
         let mut computed = self.beside_traffic(computed, &tensor, context);
+        let tensor = self.beside_products(&mut computed, tensor);
         let expert = self.expert_traffic(kind, recompute);
         let expert = self.beside_experts(&mut computed, expert);
         let issue = |work| self.compute.issuing(work);
@@ -244,6 +245,27 @@ impl Run<'_> {
             slow(&mut computed.input, context[1] + context[2]);
         }
         computed
+    }
+
+    /// What is left of the traffic that products wait for if it goes around a ring in as many parts as there are ranks beside them
+    /// (Wang 2023): a rank begins with its own part of what is gathered, and only its last part of a sum follows its product.
+    fn beside_products(&self, computed: &mut Computed, tensor: TensorTraffic) -> TensorTraffic {
+        if !(self.plan.overlap_products && self.plan.sequence_parallel) {
+            return tensor;
+        }
+        let ranks = self.plan.tensor as f64;
+        // Half of what the forward pass sends are sums; what is left of the backward pass are gathers.
+        let beside = |sent: Seconds, last: f64, work: &mut compute::Work, core: compute::Work| {
+            let left = (sent - (work.device - core.device)).max(sent * last);
+            work.device += (sent - left) * self.interference;
+            left
+        };
+        let core = computed.core;
+        TensorTraffic {
+            forward: beside(tensor.forward, 0.5 / ranks, &mut computed.forward, core[0]),
+            backward: beside(tensor.backward, 0.0, &mut computed.input, core[1]),
+            ..tensor
+        }
     }
 
     /// Whether tensor-parallel sums of the backward pass run beside the gradients of weights, and gathers of saved inputs

@@ -3,7 +3,7 @@
 use super::decoder::{Decoder, Piece};
 use super::read::{Backend, MeasuredDecoder, Rate, Rows};
 use std::sync::Arc;
-use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Software};
+use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Software, Sums};
 use stepcast_analytic::transformer::run as planned_run;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::machine::MeasuredConstants;
@@ -74,7 +74,7 @@ impl On<'_> {
     fn parts(&self, precision: Precision, constants: &Transformers) -> Parts {
         let peak = self.device.peak(precision).unwrap_or_else(|| self.device.fp32_peak());
         let software =
-            Software { precision, fused: false, compiled: false, recipe: Recipe::None, is_loop: false };
+            Software { precision, fused: false, compiled: false, recipe: Recipe::None, is_loop: false, sums: Sums::None };
         Parts::new(self.device, peak, 1.0, software, constants)
     }
 

@@ -9,11 +9,14 @@
 
 mod adapters;
 mod kernels;
+mod linear;
 mod pointwise;
 mod shard;
 
 use kernels::Operands;
 pub use kernels::Product;
+use linear::Input;
+pub use linear::Sums;
 pub use shard::Shard;
 
 use stepcast_core::machine::{Device, Generation};
@@ -89,6 +92,8 @@ pub struct Software {
     pub recipe: Recipe,
     /// Whether several devices run a training loop of PyTorch, whose host, copies and casts show beside fast devices.
     pub is_loop: bool,
+    /// Where gradients of weights in 16 bits are added to sums in 32 bits.
+    pub sums: Sums,
 }
 
 impl Software {
@@ -106,6 +111,7 @@ impl Software {
             compiled: strategy.compiled,
             recipe: plan.recipe,
             is_loop: !written && workers > 1,
+            sums: Sums::of(plan),
         }
     }
 }
@@ -375,20 +381,18 @@ impl Parts {
     pub fn layer(&self, shard: &Shard<'_>) -> Computed {
         let (to_attention, from_attention) = shard.products_around_attention();
         let own = self
-            .linear(shard, &to_attention, shard.backward == Backward::All)
-            .and(self.linear(shard, &from_attention, true))
+            .linear(shard, &to_attention, shard.backward == Backward::All, Input::Normed)
+            .and(self.linear(shard, &from_attention, true, Input::Plain))
             .and(self.attention(shard))
             .and(self.between(shard));
         let mlp = match &shard.experts {
-            Some(experts) => self.experts(shard, experts),
+            Some(experts) if shard.separate => self.experts(shard, experts),
+            Some(experts) => self.experts(shard, experts).slower(self.constants.stack_experts),
             None => self
-                .linear(shard, &shard.mlp_products(), true)
+                .mlp(shard, &shard.mlp_products(), Input::Normed)
                 .and(self.activation(shard, shard.tokens * shard.mlp)),
         };
         let mut all = own.and(Computed { mlp: mlp.forward, ..mlp }).and(self.adapters(shard));
-        if shard.experts.is_some() && !shard.separate {
-            all = all.slower(self.constants.stack_experts);
-        }
         let between =
             self.between(shard).forward.and(self.activation(shard, shard.tokens * shard.mlp).forward);
         let products = (all.forward.device - between.device - all.core[0].device).max(Seconds::ZERO);
@@ -425,63 +429,6 @@ impl Parts {
     /// The embedding.
     pub fn embedding(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
         self.paced(self.lookup(shard, vocabulary))
-    }
-
-    /// Products of a layer. In 8 or 4 bits, the input, the weights and the gradient of the output are cast.
-    fn linear(&self, shard: &Shard<'_>, products: &[Product], of_input: bool) -> Computed {
-        let trained = shard.shape.trains_matrices();
-        let recipe = self.software.recipe;
-        let mut sum = self
-            .matrices_of(products, [of_input, trained], self.narrow)
-            .and(self.expanded(shard, products, of_input));
-        if recipe == Recipe::None {
-            return sum;
-        }
-        for product in products.iter().filter(|product| product.count > 0.0) {
-            let (bytes, kernels) = match self.software.is_written() {
-                true => pointwise::cast_fused(recipe),
-                false => pointwise::cast(recipe),
-            };
-            let cast = |index: usize, numbers: f64| Work {
-                device: self.passing(bytes[index] * numbers * product.count),
-                kernels: kernels[index] * self.issued(product),
-            };
-            let Product { rows, columns, depth, .. } = *product;
-            sum.forward = sum.forward.and(cast(0, rows * depth)).and(cast(1, depth * columns));
-            sum.input = sum.input.and(cast(2, rows * columns));
-        }
-        sum
-    }
-
-    /// Forward and those gradients of products with weights that exist, of inputs and of weights. Under automatic mixed precision, weights are cast before the
-    /// first and their gradients after the last.
-    fn matrices(&self, products: &[Product], passes: [bool; 2]) -> Computed {
-        self.matrices_of(products, passes, Operands::WIDE)
-    }
-
-    fn matrices_of(
-        &self,
-        products: &[Product],
-        [of_input, of_weight]: [bool; 2],
-        operands: Operands,
-    ) -> Computed {
-        let mut sum = Computed::default();
-        for product in products.iter().filter(|product| product.count > 0.0) {
-            let kernels = self.issued(product);
-            let work = |product: Product| Work { device: self.product_of(&product, operands), kernels };
-            let cast = match self.software.precision.is_mixed() && of_weight {
-                true => Work { device: self.streaming(pointwise::CAST * product.weights()), kernels: 1.0 },
-                false => Work::default(),
-            };
-            sum.forward = sum.forward.and(work(*product)).and(cast);
-            if of_input {
-                sum.input = sum.input.and(work(product.of_input()));
-            }
-            if of_weight {
-                sum.weight = sum.weight.and(work(product.of_weight())).and(cast);
-            }
-        }
-        sum
     }
 
     /// Adds what every kernel takes to start and to end, and what this device is slower than others of its name.

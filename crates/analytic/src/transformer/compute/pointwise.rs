@@ -4,7 +4,7 @@
 //! a number between layers (4 under automatic mixed precision, where norms and sums stay in 32 bits), w that of
 //! operands of products.
 
-use super::{Computed, Parts, Shard, Work};
+use super::{Computed, Input, Parts, Shard, Work};
 use stepcast_core::model::transformer::{Mlp, Modules};
 use stepcast_core::strategy::Loss;
 use stepcast_core::strategy::Recipe;
@@ -28,13 +28,14 @@ pub(super) const fn cast(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
     }
 }
 
-/// The same by Transformer Engine. Norms and activations write 8 bits in place of 16, and once more transposed; gradients
-/// are read, and written both ways, by a kernel of their own; weights are cast once in a step. NVFP4 reads tensors once more
-/// for their largest values, and turns them by a Hadamard matrix for gradients of weights.
-pub(super) const fn cast_fused(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
-    match recipe {
-        Recipe::Nvfp4 => ([4.0, 0.0, 6.0], [2.0, 0.0, 2.0]),
-        _ => ([0.0, 0.0, 4.0], [0.0, 0.0, 1.0]),
+/// The same by Transformer Engine in Megatron's layers. Norms write 8 bits in place of 16, and once more transposed; what attention and
+/// activations have written, and gradients, are read, and written both ways, by a kernel of their own; weights are cast once in
+/// a step. NVFP4 reads tensors once more for their largest values, and turns them by a Hadamard matrix for gradients of weights.
+pub(super) const fn cast_fused(recipe: Recipe, input: Input) -> ([f64; 3], [f64; 3]) {
+    match (recipe, input) {
+        (Recipe::Nvfp4, _) => ([4.0, 0.0, 6.0], [2.0, 0.0, 2.0]),
+        (_, Input::Normed) => ([0.0, 0.0, 4.0], [0.0, 0.0, 1.0]),
+        (_, Input::Plain) => ([4.0, 0.0, 4.0], [1.0, 0.0, 1.0]),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
 use stepcast_core::model::transformer::{Backward, Mlp, Modules, NormKind, Packing, Target, Transformer};
-use stepcast_core::strategy::{Attention, Implementation, Loss, Plan};
+use stepcast_core::strategy::{Attention, ContextExchange, Implementation, Loss, Plan};
 
 /// Experts of a layer on one device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +51,8 @@ pub struct Shard<'a> {
     pub keys: f64,
     /// How attention is computed.
     pub attention: Attention,
+    /// Steps of keys and values around a ring of context-parallel ranks, each of which has a kernel of its own; none without one.
+    pub ring: f64,
     /// How the loss is computed, if the plan says it.
     pub loss: Option<Loss>,
     /// Whether dropout keeps masks.
@@ -116,6 +118,10 @@ impl<'a> Shard<'a> {
             alternate: flops.alternate as f64 / flops.linear().max(1) as f64,
             keys: pairs,
             attention: plan.attention_kind(),
+            ring: match plan.context_exchange {
+                ContextExchange::Ring if split.context > 1 => split.context as f64,
+                _ => 0.0,
+            },
             loss: plan.loss,
             dropout: plan.dropout || (hugging_face && (shape.modules.drops_out() || !shape.causal)),
             backward,

@@ -1,7 +1,7 @@
 //! Computing part by part: limits in which the time of a product is known, and when the host shows.
 
 use proptest::prelude::*;
-use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
+use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software, Sums};
 use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer};
 use stepcast_core::machine::catalog;
@@ -18,6 +18,7 @@ const SOFTWARE: Software = Software {
     compiled: false,
     recipe: Recipe::None,
     is_loop: false,
+    sums: Sums::None,
 };
 
 fn parts(device: &str) -> Parts {
@@ -180,6 +181,73 @@ fn products_in_8_bits_take_what_was_measured() {
         let off = found.get() / seconds - 1.0;
         assert!(off.abs() < 0.08, "{rows} x {columns} x {depth}: {off}");
     }
+}
+
+fn layer(parts: &Parts, changes: &[&str]) -> [f64; 3] {
+    let text = "[model.transformer]\nbase = \"llama2-7b\"\nsequence = 8192\n[[cluster.workers]]\ncount = 8\n\
+                device = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 8\n";
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
+    let scenario = Document::new("test", text).scenario(&changes).unwrap();
+    let (shape, plan) = (scenario.source.transformer().unwrap(), scenario.strategy.plan.as_ref().unwrap());
+    let split = Split { context: plan.context, ..Split::WHOLE };
+    let work = Work { sequence: shape.sequence, batch: 1, mask: Mask::Causal };
+    let computed = parts.layer(&Shard::new(shape, plan, &split, LayerKind::default(), true, work));
+    [computed.forward, computed.input, computed.weight].map(|work| work.device.get())
+}
+
+/// Gradients of 22016 x 4096 and 4096 x 11008 weights on an H200 take this much longer if they are added to sums in 32 bits
+/// (research/transformers/accumulate.py); a kernel of its own for the sums takes longer still.
+#[test]
+fn sums_of_gradients_show_where_micro_batches_are_short() {
+    let software = Software { fused: true, ..SOFTWARE };
+    let weights = |sums: Sums, tokens: u64| {
+        let parts = rested("h200-sxm", Software { sums, ..software });
+        layer(&parts, &[&format!("model.transformer.sequence={tokens}")])[2]
+    };
+    for (tokens, measured) in [(512, 1.77), (1024, 1.32), (2048, 1.16), (4096, 1.04), (8192, 1.03)] {
+        let [plain, added, apart] =
+            [Sums::None, Sums::InProduct, Sums::Apart].map(|sums| weights(sums, tokens));
+        let ratio = added / plain;
+        assert!((ratio / measured - 1.0).abs() < 0.12, "{tokens}: {ratio} for {measured}");
+        assert!(apart > added, "{tokens}: {apart} {added}");
+    }
+}
+
+/// Around a ring the outputs of every step are added up: attention takes longer than the same tokens would on one rank.
+#[test]
+fn every_step_around_a_ring_costs_passes() {
+    let parts = rested("h200-sxm", Software { fused: true, ..SOFTWARE });
+    let [ring, gathered] = ["ring", "all-gather"].map(|exchange| {
+        let exchange = format!("strategy.plan.context-exchange={exchange}");
+        layer(&parts, &["strategy.plan.context=4", &exchange])
+    });
+    let passes = |index: usize| ring[index] - gathered[index];
+    let rate = Priors::shipped().unwrap().transformer.pass * 4.8e12;
+    let starts = parts.starting(1.0).get();
+    let bytes = 4.0 * 2.0 * 2048.0 * 4096.0;
+    let forward = 4.5 * bytes / rate + starts * (3.0 + 2.0 * 4.0);
+    let backward = 2.25 * 3.0 * bytes / rate + starts * (9.0 + 3.0 * 4.0);
+    assert!((passes(0) / forward - 1.0).abs() < 1e-9, "{} {forward}", passes(0));
+    assert!((passes(1) / backward - 1.0).abs() < 1e-9, "{} {backward}", passes(1));
+}
+
+/// Tensor-parallel traffic beside products costs a part of itself at most; all-reduces cannot be divided.
+#[test]
+fn traffic_beside_products_hides() {
+    let step = |changes: &[&str]| {
+        let text = "[model]\nzoo = \"llama3-70b\"\n[[cluster.workers]]\ncount = 8\ndevice = \"h100-sxm5\"\n\
+                    [cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\n[strategy]\nprecision = \"bf16\"\n\
+                    [strategy.plan]\ntensor = 8\nglobal-batch = 1\nsequence-parallel = true\n";
+        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
+        let found = Transformer.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap();
+        [found.iteration.get(), found.part(PartKind::TensorParallelism).get()]
+    };
+    let beside = "strategy.plan.overlap-products=true";
+    let ([exposed, waited], [hidden, left]) = (step(&[]), step(&[beside]));
+    assert!(left < 0.3 * waited, "{left} {waited}");
+    assert!(hidden < exposed && exposed - hidden < waited - left, "{hidden} {exposed}");
+    let plain = "strategy.plan.sequence-parallel=false";
+    assert_eq!(step(&[plain]), step(&[plain, beside]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The loss of a language model: bytes that its logits need, and what its passes over them take.
 
-use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
+use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software, Sums};
 use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer};
 use stepcast_core::machine::catalog;
@@ -51,6 +51,7 @@ fn losses_pass_over_their_bytes() {
         compiled: false,
         recipe: Recipe::None,
         is_loop: false,
+        sums: Sums::None,
     };
     let parts = Parts::new(&device, device.peak(Precision::Bf16).unwrap(), 1.0, software, &priors);
     let work = Work { sequence: 1024, batch: 8, mask: Mask::Causal };

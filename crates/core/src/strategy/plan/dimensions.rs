@@ -222,6 +222,10 @@ macro_rules! plan_dimensions {
             overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any;
             /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
             overlap_tensor: bool => bool, optional("as `overlap` says"), Check::Any;
+            /// Tensor-parallel gathers and sums in parts beside the products that need or make them, with sequence parallelism
+            /// (`--tp-comm-overlap` of Megatron-LM, asynchronous tensor parallelism of torchtitan).
+            overlap_products: bool => bool, default(false), Check::Any,
+                launch { switch(Megatron, "--tp-comm-overlap", ["true", "false"]) };
             /// Gradients beside the last backward pass, whatever `overlap` says.
             overlap_gradients: bool => bool, optional("as `overlap` says"), Check::Any;
             /// Weights of ZeRO 1 and 2 beside the first forward pass, whatever `overlap` says.

@@ -315,6 +315,7 @@ impl Plan {
         Self {
             overlap: OverlapPreset::None,
             overlap_tensor: None,
+            overlap_products: false,
             overlap_gradients: None,
             overlap_weights: None,
             overlap_prefetch: None,
