@@ -256,9 +256,9 @@ impl Run<'_> {
         let ranks = self.plan.tensor as f64;
         // Half of what the forward pass sends are sums; what is left of the backward pass are gathers.
         let beside = |sent: Seconds, last: f64, work: &mut compute::Work, core: compute::Work| {
-            let left = (sent - (work.device - core.device)).max(sent * last);
-            work.device += (sent - left) * self.interference;
-            left
+            let products = work.device - core.device;
+            work.device += lost_beside(sent * (1.0 - last), products, self.interference);
+            (sent - products).max(sent * last)
         };
         let core = computed.core;
         TensorTraffic {

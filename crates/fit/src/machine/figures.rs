@@ -73,8 +73,14 @@ pub(super) struct On<'a> {
 impl On<'_> {
     fn parts(&self, precision: Precision, constants: &Transformers) -> Parts {
         let peak = self.device.peak(precision).unwrap_or_else(|| self.device.fp32_peak());
-        let software =
-            Software { precision, fused: false, compiled: false, recipe: Recipe::None, is_loop: false, sums: Sums::None };
+        let software = Software {
+            precision,
+            fused: false,
+            compiled: false,
+            recipe: Recipe::None,
+            is_loop: false,
+            sums: Sums::None,
+        };
         Parts::new(self.device, peak, 1.0, software, constants)
     }
 

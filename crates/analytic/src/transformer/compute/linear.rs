@@ -56,7 +56,13 @@ impl Parts {
     }
 
     /// Products of a layer. In 8 or 4 bits, the input, the weights and the gradient of the output are cast.
-    pub(super) fn linear(&self, shard: &Shard<'_>, products: &[Product], of_input: bool, input: Input) -> Computed {
+    pub(super) fn linear(
+        &self,
+        shard: &Shard<'_>,
+        products: &[Product],
+        of_input: bool,
+        input: Input,
+    ) -> Computed {
         let trained = shard.shape.trains_matrices();
         let recipe = self.software.recipe;
         let mut sum = self

@@ -408,7 +408,7 @@ choice! {
         /// Everything waits for everything.
         None = "none",
         /// Megatron-LM with `overlap_grad_reduce`, `overlap_param_gather` and, for interleaved schedules,
-        /// `overlap_p2p_comm`; without `tp_comm_overlap`.
+        /// `overlap_p2p_comm`; `tp_comm_overlap` has a key of its own.
         Megatron = "megatron",
         /// torchtitan: FSDP2, asynchronous sends, no asynchronous tensor parallelism.
         Torchtitan = "torchtitan",

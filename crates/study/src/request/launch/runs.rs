@@ -51,6 +51,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
         implementation: None,
         logit_bytes: None,
         overlap_tensor: None,
+        overlap_products: plan.overlap_products && framework == Framework::Megatron,
         overlap_gradients: None,
         overlap_weights: None,
         overlap_prefetch: None,

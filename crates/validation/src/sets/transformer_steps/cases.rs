@@ -182,8 +182,14 @@ impl Alone {
         let Self { decoder, shape, device, scenario, .. } = self;
         let precision = decoder.precision;
         let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak());
-        let software =
-            Software { precision, fused: false, compiled: false, recipe: Recipe::None, is_loop: false, sums: Sums::None };
+        let software = Software {
+            precision,
+            fused: false,
+            compiled: false,
+            recipe: Recipe::None,
+            is_loop: false,
+            sums: Sums::None,
+        };
         let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
         let damaged = || ValidationError::Data("a shard has no plan".to_owned());
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;

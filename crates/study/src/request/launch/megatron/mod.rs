@@ -50,10 +50,6 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
     formats(&mut keys, &mut launched)?;
     launched.sequence = keys.number("--seq-length")?;
     model(&mut keys, &mut launched)?;
-    // Products in pieces beside their traffic.
-    if keys.switch("--tp-comm-overlap") && launched.plan.tensor.is_some_and(|ranks| ranks > 1) {
-        launched.unknown.push("--tp-comm-overlap".to_owned());
-    }
     stages::read(&mut keys, &mut launched)?;
     launched.replica_batch = launched.plan.micro_batch;
     launched.steps = keys.number("--train-iters")?;
