@@ -225,8 +225,9 @@ impl Run<'_> {
         let level = self.sharding_seats().level();
         let units = self.units(&traffic);
         let [forward, backward] = self.lost_to_units(&units, &pass);
-        pass.forward.compute += forward;
-        pass.backward.compute += backward;
+        // What hides costs computing time; the traffic is the reason.
+        pass.forward.sharded += forward;
+        pass.backward.sharded += backward;
         // What uses the same link does not hide it.
         let cover = pass.each(|spent| match shared {
             true => spent.on_device() - spent.busy[level],
