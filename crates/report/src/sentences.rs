@@ -216,6 +216,9 @@ pub fn method(method: &dyn Method, scenario: &Scenario) -> String {
     format!("Predicted by {}: {}{beyond}.", method.name(), method.about().summary)
 }
 
+/// Part of a step below which a difference is not worth a sentence.
+const NOTICED: f64 = 0.02;
+
 /// The answer in a few sentences: how long, how uncertain, what limits it.
 pub fn answer(forecast: &Forecast) -> String {
     let prediction = &forecast.prediction;
@@ -244,7 +247,8 @@ pub fn answer(forecast: &Forecast) -> String {
         }
     };
     let iteration = Seconds::new(as_sure(prediction.iteration.get(), width)).human();
-    let kernels = forecast.with_hugging_face_s.map_or(String::new(), |step| {
+    let differs = |step: &Seconds| (*step / prediction.iteration - 1.0).abs() > NOTICED;
+    let kernels = forecast.with_hugging_face_s.filter(differs).map_or(String::new(), |step| {
         let step = Seconds::new(as_sure(step.get(), width)).human();
         format!(" With the kernels of Hugging Face instead of PyTorch's (assumed) a step takes {step}.")
     });
