@@ -30,7 +30,7 @@ export const identity = ({ log = "", files = [], ...rest }) => ({ ...rest, read:
 // A control that calls `changed` when files were chosen, or have grown.
 export function control(id, changed) {
   const said = make("output", { class: "note" }, "None is chosen.");
-  const input = make("input", { type: "file", id, multiple: true, hidden: true });
+  const input = make("input", { type: "file", id, multiple: true, hidden: true, "aria-label": "Files" });
   const button = make("button", { type: "button" }, "Choose files");
   async function take(files, words) {
     const packed = files.find(({ name }) => /\.(gz|tgz|tar|zip)$/.test(name));

@@ -165,7 +165,7 @@ impl Run<'_> {
                 sends: if blocking { send * f64::from(count) } else { Seconds::ZERO },
                 waited: Seconds::new(ends.waited[stage]),
                 end: Seconds::new(ends.stages[stage]),
-                tail: works[stage].after(&overlaps, all, last.iter().map(|pass| pass.time).sum()),
+                tail: works[stage].after(&overlaps, all, tail::totals(&last)),
             });
         }
         tail::tie(&mut reduced, [&works[0], &works[p - 1]]);

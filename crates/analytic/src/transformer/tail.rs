@@ -95,17 +95,19 @@ impl TailWork {
     }
 
     /// What follows the sum of the gradients: weights as far as they do not travel beside the next step, update by the
-    /// device or the host. Passes of the stage that take `pass` in all are slower beside what hides.
-    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64, pass: f64) -> Tail {
+    /// device or the host. Passes of the stage that take `pass` in all, and whose own traffic keeps the same link `busy`, are slower
+    /// beside what hides.
+    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64, [pass, busy]: [f64; 2]) -> Tail {
         let left = if overlaps.weights { self.weights / self.buckets(layers) } else { self.weights };
-        let update = self.update + self.slows(overlaps, pass);
+        let update = self.update + self.slows(overlaps, [pass, busy]);
         Tail { gradients: Seconds::ZERO, weights: left, update, offload: self.offload }
     }
 
-    /// What passes of this length lose beside gradients and weights that hide.
-    pub fn slows(&self, overlaps: &Overlaps, pass: f64) -> Seconds {
+    /// What passes of this length lose beside gradients and weights that hide: computing, and the share of the link that their
+    /// own traffic has.
+    pub fn slows(&self, overlaps: &Overlaps, [pass, busy]: [f64; 2]) -> Seconds {
         let lost = |time: Seconds, hides: bool| match hides {
-            true => lost_beside(time, Seconds::new(pass), self.interference),
+            true => lost_beside(time, Seconds::new(pass), self.interference) + time.min(Seconds::new(busy)),
             false => Seconds::ZERO,
         };
         lost(self.gradients, overlaps.gradients) + lost(self.weights, overlaps.weights)
@@ -121,7 +123,7 @@ impl TailWork {
     ) -> f64 {
         let last = time.map(|time| EndPass { start: end - time, time, share: 1.0, busy: 0.0 });
         self.reduced(overlaps, layers, end, last.as_slice())
-            + (self.tied + self.after(overlaps, layers, time.unwrap_or(0.0)).total()).get()
+            + (self.tied + self.after(overlaps, layers, [time.unwrap_or(0.0), 0.0]).total()).get()
     }
 }
 
@@ -142,6 +144,11 @@ impl EndPass {
     fn first_bucket(&self, buckets: f64) -> f64 {
         if self.share > 0.0 { self.time / (self.share * buckets) } else { self.time }
     }
+}
+
+/// Time of passes and of their own traffic.
+pub(super) fn totals(passes: &[EndPass]) -> [f64; 2] {
+    passes.iter().fold([0.0; 2], |[time, busy], pass| [time + pass.time, busy + pass.busy])
 }
 
 /// Parameters of a layer on a rank.

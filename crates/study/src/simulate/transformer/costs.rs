@@ -49,7 +49,7 @@ fn tail(run: &Run<'_>, stage: u64, pass: f64) -> Tail {
         buckets: work.buckets(layers.dense + layers.expert),
         gradients: Exchange { time: work.gradients.get(), overlapped: overlaps.gradients },
         tied: work.tied.get(),
-        update: (work.update + work.slows(&overlaps, pass)).get(),
+        update: (work.update + work.slows(&overlaps, [pass, 0.0])).get(),
         offload: work.offload.get(),
         weights: Exchange { time: work.weights.get(), overlapped: overlaps.weights },
     }
