@@ -12,10 +12,9 @@ use crate::strategy::Recipe;
 use crate::suggest;
 use crate::text;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
-use toml_edit::de::from_document;
-use toml_edit::ser::to_document;
 use toml_edit::{DocumentMut, TomlError};
 
 /// Sections that may be given several times.
@@ -98,7 +97,7 @@ impl Document {
                 text::read(root).map_err(|error| self.explain_toml(&error))
             }
             (Source::File(file), []) => Ok((**file).clone()),
-            _ => from_document(self.tree(edits)?).or_else(|_| self.file_or_blame(edits)),
+            _ => text::parse(&self.edited(edits)?).or_else(|_| self.file_or_blame(edits)),
         }
     }
 
@@ -108,7 +107,7 @@ impl Document {
         let mut tree = self.tree(&[])?;
         for edit in edits {
             edit.apply(&mut tree)?;
-            file = from_document(tree.clone()).map_err(|error| {
+            file = text::parse(&tree.to_string()).map_err(|error| {
                 let (reason, remedy) = explain(error.message());
                 edit.fault(reason, remedy)
             })?;
@@ -122,15 +121,16 @@ impl Document {
     }
 
     fn tree(&self, edits: &[Edit]) -> Result<DocumentMut, Fault> {
-        let mut tree = match &self.source {
-            Source::Text(text) => {
-                // The editor does not bound the levels of a text as the parser of scenarios does.
-                text::document(text).map_err(|error| self.explain_toml(&error))?;
-                text.parse().map_err(|error: TomlError| self.explained(error.message(), error.span()))?
-            }
-            Source::File(file) => to_document(file)
-                .map_err(|error| Fault::in_file(&*self.name, error.to_string(), "give it another name"))?,
+        let text = match &self.source {
+            Source::Text(text) => Cow::from(text),
+            Source::File(file) => toml::to_string(file)
+                .map_err(|error| Fault::in_file(&*self.name, error.to_string(), "give it another name"))?
+                .into(),
         };
+        // The editor does not bound the levels of a text as the parser of scenarios does.
+        text::document(&text).map_err(|error| self.explain_toml(&error))?;
+        let mut tree: DocumentMut =
+            text.parse().map_err(|error: TomlError| self.explained(error.message(), error.span()))?;
         edits.iter().try_for_each(|edit| edit.apply(&mut tree))?;
         Ok(tree)
     }

@@ -7,8 +7,6 @@
 use super::full_key;
 use crate::fault::{Fault, Remedies, shown};
 use crate::text::{self, key_parts};
-use serde::Serialize;
-use toml_edit::ser::ValueSerializer;
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// A key to set or to remove: `strategy.batch=64`, or `batch=64` where it is clear whose key is meant.
@@ -28,6 +26,7 @@ impl PartialEq for Edit {
 
 impl Edit {
     /// Parses `key=value`. The value is TOML if it parses as such, and otherwise a string: `cluster.network=10gbe`.
+    /// A number of `workers` is the count of every group.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let remedy = "write key=value, such as strategy.batch=64";
         let (key, value) =
@@ -35,7 +34,9 @@ impl Edit {
         let key = key.trim();
         key_parts(key).map_err(|fault| Fault { remedy: remedy.into(), ..fault.at(shown(text)) })?;
         let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
-        Ok(Self { key, value: Some(parse_value(value)), text: text.to_owned() })
+        let value = parse_value(value);
+        let key = if key == "cluster.workers" && value.is_integer() { format!("{key}.count") } else { key };
+        Ok(Self { key, value: Some(value), text: text.to_owned() })
     }
 
     pub fn parse_all(texts: &[impl AsRef<str>]) -> Result<Vec<Self>, Fault> {
@@ -45,8 +46,8 @@ impl Edit {
     pub fn set(key: impl Into<String>, value: impl Into<toml::Value>) -> Self {
         let (key, value) = (key.into(), value.into());
         let text = format!("{key}={value}");
-        let value = value.serialize(ValueSerializer::new()).unwrap_or_else(|_| value.to_string().into());
-        Self { key, value: Some(value), text }
+        let value = value.to_string();
+        Self { key, value: Some(value.parse().unwrap_or_else(|_| value.into())), text }
     }
 
     /// Sets `key`, given in full, to a value as after `--set key=`; removes it without a value.
@@ -215,7 +216,7 @@ mod tests {
         let changes = [
             "model.zoo=resnet50",
             "strategy.synchronisation=local-sgd(4)",
-            "cluster.workers.count=5",
+            "workers=5",
             "cluster.workers.0.count=7",
             "cluster.workers.0.device.efficiency=0.5",
             "cluster.network.bandwidth=\"40 Gbit/s\"",
