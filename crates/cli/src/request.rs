@@ -252,7 +252,7 @@ struct WrittenEdit {
     flag: String,
 }
 
-const FLAGS: [(&str, &str); 10] = [
+const FLAGS: [(&str, &str); 15] = [
     ("model.zoo", "--model"),
     ("cluster.workers.device", "--device"),
     ("cluster.machine", "--machine"),
@@ -263,6 +263,11 @@ const FLAGS: [(&str, &str); 10] = [
     ("strategy.plan.global-batch", "--global-batch"),
     ("strategy.plan.micro-batch", "--micro-batch"),
     ("model.sequence", "--sequence"),
+    ("plan.offers", "--offers"),
+    ("plan.nodes", "--nodes"),
+    ("plan.tokens", "--tokens"),
+    ("plan.deadline", "--deadline"),
+    ("plan.budget", "--budget"),
 ];
 
 fn flag_of<'a>(edits: &'a [WrittenEdit], origin: &str) -> Option<&'a str> {

@@ -1,20 +1,8 @@
 //! Numbers, times and names as people read them.
 
 use stepcast_core::prediction::Bottleneck;
+pub use stepcast_core::quantity::count;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
-
-/// 1,281,167.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// A name that a user chose, without control characters and not too long.
 pub fn name(text: &str) -> String {

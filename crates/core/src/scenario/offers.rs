@@ -77,6 +77,13 @@ pub struct AssumedPrice {
     pub source: String,
 }
 
+impl AssumedPrice {
+    /// What others pay, relative to it.
+    pub fn factors(&self) -> [f64; 2] {
+        self.range.map(|end| end / self.node_hour)
+    }
+}
+
 impl Offer {
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.machine)

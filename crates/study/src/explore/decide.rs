@@ -1,6 +1,7 @@
 //! Which machines to take: every kind and number that may be had, each with its best plan, its time, cost and risk.
 
 use super::plan::{PlanReport, Training, plan_quickly, usual_global_batch};
+use crate::predict::interval::of_product;
 use crate::predict::interval::{self, Basis};
 use crate::predict::{methods, training};
 use schemars::JsonSchema;
@@ -183,12 +184,6 @@ fn pairs<'a>(scenario: &Scenario, bounds: &'a Planning) -> Result<Vec<(&'a Offer
     Ok(pairs)
 }
 
-/// An interval of 90 % around `value` from others that are independent of each other, as factors.
-fn interval(value: f64, sides: &[[f64; 2]]) -> [f64; 2] {
-    let width = |side: usize| sides.iter().fold(0.0, |sum: f64, factors| sum.hypot(factors[side].ln()));
-    [value * (-width(0)).exp(), value * width(1).exp()]
-}
-
 fn factors(value: f64, ends: [f64; 2]) -> [f64; 2] {
     ends.map(|end| if value > 0.0 && end > 0.0 { end / value } else { 1.0 })
 }
@@ -252,7 +247,7 @@ fn unsplit(scenario: &Scenario, machine: &str, nodes: u64) -> Result<OptionFigur
         step,
         step_interval_s,
         time,
-        time_interval_s: time.map(|time| interval(time.get(), &[of_step]).map(Seconds::new)),
+        time_interval_s: time.map(|time| of_product(time.get(), &[of_step]).map(Seconds::new)),
         cost: all.and_then(|all| all.cost),
         cost_interval: None,
         late: None,
@@ -270,10 +265,10 @@ fn unsplit(scenario: &Scenario, machine: &str, nodes: u64) -> Result<OptionFigur
 impl OptionFigures {
     /// With the interval of the cost.
     fn priced(mut self, price: Option<&AssumedPrice>) -> Self {
-        let of_price = price.map_or([1.0; 2], |price| factors(price.node_hour, price.range));
+        let of_price = price.map_or([1.0; 2], AssumedPrice::factors);
         let of_time = self.time.zip(self.time_interval_s);
         self.cost_interval = self.cost.zip(of_time).map(|(cost, (time, ends))| {
-            interval(cost, &[factors(time.get(), ends.map(Seconds::get)), of_price])
+            of_product(cost, &[factors(time.get(), ends.map(Seconds::get)), of_price])
         });
         self
     }

@@ -2,6 +2,7 @@
 
 use crate::predict::advice::{self, Advice};
 use crate::predict::budget::{self, Granted};
+use crate::predict::interval::of_product;
 use crate::predict::interval::{Interval, Intervals};
 use crate::predict::methods::MethodChoice;
 use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
@@ -218,21 +219,14 @@ impl Training {
         let ends = interval.map(|ends| ends.iteration_s.map(|end| end / prediction.iteration));
         let assumed = assumed.filter(|_| cost.is_none());
         let cost = cost.or(assumed.map(|rent| rent.hour * (total / Seconds::new(3600.0))));
-        // Time and price move apart.
-        let of_cost = ends.map(|[low, high]| match assumed {
-            Some(AssumedRent { hour, range: [least, most] }) => {
-                let apart = |time: f64, price: f64| time.ln().hypot((price / hour).ln());
-                [(-apart(low, least)).exp(), apart(high, most).exp()]
-            }
-            None => [low, high],
-        });
+        let of_price = assumed.map_or([1.0; 2], |rent| rent.range.map(|end| end / rent.hour));
         Some(Self {
             epoch,
             total,
             total_interval_s: ends.map(|ends| ends.map(|end| total * end)),
             goodput,
             cost,
-            cost_interval: cost.zip(of_cost).map(|(cost, ends)| ends.map(|end| cost * end)),
+            cost_interval: cost.zip(ends).map(|(cost, of_time)| of_product(cost, &[of_time, of_price])),
             currency: cost.map(|_| scenario.currency().to_owned()),
             is_price_assumed: assumed.is_some(),
         })

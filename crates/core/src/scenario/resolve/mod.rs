@@ -7,11 +7,13 @@ mod together;
 
 pub(super) use machines::{Layout, cluster};
 
-use super::{ClusterSection, ModelSource, Scenario, ScenarioFile, SharingRule, uncertain};
+use super::{ClusterSection, ModelSource, OfferSection, Scenario, ScenarioFile, SharingRule, uncertain};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Given, NameOr};
-use crate::machine::{Cluster, Generation, Network, NetworkSection, ServerSoftware, Transport};
+use crate::machine::{
+    Cluster, Generation, Network, NetworkSection, ServerSoftware, Transport, WorkersSection, catalog,
+};
 use crate::precision::Precision;
 use crate::prior::Priors;
 use crate::profile::Profile;
@@ -41,6 +43,9 @@ impl ScenarioFile {
     /// Like [`resolve_with`](Self::resolve_with), but checks every value only by itself; [`Scenario::check_together`]
     /// checks whether the values are consistent.
     pub fn resolve_unchecked(mut self, files: &dyn Files) -> Result<Scenario, Fault> {
+        if let Some(plan) = &mut self.plan {
+            plan.offers = plan.offers.take().or_else(|| Some(vec![own_offer(&self.cluster)?]));
+        }
         let uncertain = uncertain::ranges(&self);
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
@@ -106,6 +111,26 @@ impl ScenarioFile {
         };
         Ok(if scenario.as_published { stripped(scenario) } else { scenario })
     }
+}
+
+/// Machines that are named and otherwise as the catalog has them are an offer, at the price of the catalog.
+fn own_offer(cluster: &ClusterSection) -> Option<OfferSection> {
+    let name = cluster.machine.clone()?;
+    let whole = u32::from(catalog::machine(&name).ok()?.gpus);
+    let counted = match cluster.workers.as_deref() {
+        None => true,
+        Some([WorkersSection { count: Some(count), .. }]) => count % whole == 0,
+        Some(_) => false,
+    };
+    let group = |group: &WorkersSection| WorkersSection { count: group.count, ..WorkersSection::default() };
+    let plain = ClusterSection {
+        machine: cluster.machine.clone(),
+        machines: cluster.machines,
+        workers: cluster.workers.as_ref().map(|groups| groups.iter().map(group).collect()),
+        ..ClusterSection::default()
+    };
+    let offer = || OfferSection { machine: Some(name), ..OfferSection::default() };
+    (counted && *cluster == plain).then(offer)
 }
 
 /// The link of a recording, whose rate is what transfers reached.

@@ -40,7 +40,9 @@ impl PlanQuestion<'_> {
         let interval =
             Intervals::new(&chosen, &Method).interval(&chosen, &prediction, &Clone::clone, false)?;
         let half_width = interval.map_or(0.0, |(it, _)| it.inputs[0].max(it.inputs[1]).hypot(it.model));
-        let training = rates.report(&chosen, best.step, half_width)?;
+        let price = self.offer(&best.setup).and_then(|offer| offer.assumed_price(self.scenario));
+        let of_price = price.map_or([1.0; 2], |price| price.factors());
+        let training = rates.report(&chosen, best.step, half_width, of_price)?;
         let endless = rates.endless(self.progressing(&chosen)?);
         let close = match apart {
             None if self.simulated => self.close(&families, best)?,

@@ -6,7 +6,7 @@ use super::setup::Setup;
 use super::setup::words;
 use crate::cost;
 use stepcast_core::fault::Fault;
-use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::quantity::{Bytes, Seconds, count};
 use stepcast_core::scenario::Planning;
 
 /// Cost of counting a plan, in the units of `cost`.
@@ -146,14 +146,22 @@ impl PlanQuestion<'_> {
                     format!("takes {:.1} days", time.get() / 86_400.0)
                 });
                 let cost = best.cost.map_or(String::new(), |cost| {
-                    format!(" and costs {cost:.0} {}", self.scenario.currency())
+                    format!(" and costs {} {}", count(cost as u64), self.scenario.currency())
                 });
                 format!("the nearest ({}, {}) {takes}{cost}", best.machines, best.words)
             }
             Err(fault) => fault.reason.clone(),
         };
         let reason = format!("no plan that fits keeps it: {words}");
-        Fault::in_key(format!("plan.{key}").as_str(), reason, "relax it, or allow other numbers of machines")
+        let times = self.bounds.deadline.zip(best.as_ref().ok().and_then(|best| best.training));
+        let remedy = match (key, &best, times) {
+            ("deadline", Ok(best), Some((deadline, time))) => {
+                let fewest = (best.nodes as f64 * (time / deadline)).ceil();
+                format!("relax it, or allow more machines: at least {fewest:.0} of these")
+            }
+            _ => "relax it, or allow other numbers of machines".to_owned(),
+        };
+        Fault::in_key(format!("plan.{key}").as_str(), reason, remedy)
     }
 
     /// What a deadline and a budget leave that can each be kept, but not both.
@@ -163,9 +171,10 @@ impl PlanQuestion<'_> {
         let cheapest = self.with(Planning { budget: None, ..self.bounds.clone() }, super::Aim::Cost).ok()?;
         let days = fastest.training?.get() / 86_400.0;
         let reason = format!(
-            "no plan that fits keeps both it and the budget: the fastest within {budget:.0} {currency} takes {days:.1} days, and \
-             the cheapest within the deadline costs {:.0} {currency}",
-            cheapest.cost?,
+            "no plan that fits keeps both it and the budget: the fastest within {} {currency} takes {days:.1} days, and \
+             the cheapest within the deadline costs {} {currency}",
+            count(budget as u64),
+            count(cheapest.cost? as u64),
             currency = self.scenario.currency(),
         );
         Some(Fault::in_key("plan.deadline", reason, "relax one of them, or allow other numbers of machines"))

@@ -1,6 +1,7 @@
 //! From a step to training: days, interruptions, money and energy, for a number of machines.
 
 use super::report::{Checkpoints, EndlessTraining, Energy as EnergyReport, Training};
+use crate::predict::interval::of_product;
 use stepcast_analytic::reliability::{
     Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young,
 };
@@ -197,12 +198,14 @@ impl TrainingRates {
         })
     }
 
-    /// All figures of training with steps of this length, whose interval is wide by e^±`half_width`.
+    /// All figures of training with steps of this length, whose interval is wide by e^±`half_width`, and that of prices by
+    /// `of_price`.
     pub(super) fn report(
         &self,
         scenario: &Scenario,
         step: f64,
         half_width: f64,
+        of_price: [f64; 2],
     ) -> Result<Option<Training>, Fault> {
         let Some(steps) = self.steps.filter(|_| self.ends()) else { return Ok(None) };
         let (time, cost) = self.training(step);
@@ -254,7 +257,7 @@ impl TrainingRates {
             spares_suffice: under_repair.map(|_| *available),
             recommended_spares: under_repair.map(|mean| spares_for(mean, SPARES_SUFFICE)),
             cost,
-            cost_range: cost.zip(ranged).map(|(cost, factors)| factors.map(|factor| cost * factor)),
+            cost_range: cost.zip(ranged).map(|(cost, of_time)| of_product(cost, &[of_time, of_price])),
             energy: energy(scenario, time, ranged)?,
         }))
     }

@@ -168,5 +168,11 @@ fn sampling(simulation: &Simulation) -> f64 {
     if low > 0.0 { 0.5 * (high / low).ln() } else { f64::INFINITY }
 }
 
+/// The interval of 90 % of a product whose factors vary independently of each other, each within an interval of its own.
+pub(crate) fn of_product(value: f64, factors: &[[f64; 2]]) -> [f64; 2] {
+    let width = |side: usize| factors.iter().fold(0.0, |sum: f64, ends| sum.hypot(ends[side].ln()));
+    [value * (-width(0)).exp(), value * width(1).exp()]
+}
+
 #[cfg(test)]
 mod tests;
