@@ -114,16 +114,14 @@ impl Method for Liu2022 {
             .iter()
             .max_by(|a, b| end(a).get().total_cmp(&end(b).get()))
             .map_or(Seconds::ZERO, |(delay, _)| *delay);
+        let slowdown = outcome.computing + outcome.after - pass.computing() - pass.update;
         let breakdown = vec![
             Part { kind: PartKind::Compute, time: pass.computing() - copying + pass.update },
             Part { kind: PartKind::HostToDevice, time: copying },
-            Part {
-                kind: PartKind::Slowdown,
-                time: outcome.computing + outcome.after - pass.computing() - pass.update,
-            },
+            Part { kind: PartKind::Slowdown, time: slowdown },
             Part { kind: PartKind::ExposedCommunication, time: outcome.exposed() },
         ];
-        let bottleneck = if outcome.computing >= outcome.exposed() {
+        let bottleneck = if pass.computing() >= outcome.exposed() + slowdown {
             Bottleneck::Compute
         } else {
             network_bottleneck(scenario, plan.flushes.len(), plan.sent())

@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     search: PlanFlags,
 
     /// Objective: time or cost
-    #[arg(long, value_name = "WHAT", default_value = "time")]
+    #[arg(long, alias = "minimise", value_name = "WHAT", default_value = "time")]
     minimize: Aim,
 
     /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp

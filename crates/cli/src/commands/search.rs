@@ -27,7 +27,7 @@ pub(crate) struct Search {
     about: ScenarioFlags,
 
     /// Objective: iteration, epoch, time, cost or cost-time
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, alias = "minimise", value_name = "WHAT")]
     minimize: Objective,
 
     /// Constraint, such as 'minibatch<=1024' or any-memory; may be repeated

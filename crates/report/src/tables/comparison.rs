@@ -24,21 +24,26 @@ pub fn predictions(comparison: &Comparison) -> Table {
 
 /// The effects that methods model differently, where a method's answer depends on the network.
 pub fn effects(comparison: &Comparison) -> Table {
-    let mut table = Table::new(
-        "What a step consists of",
-        ["method", "#computing", "#server software", "#not overlapped", "#contention", "#start-up"],
-    );
-    // Rounding errors are shown as zero.
-    let time = |time: Seconds, step: Seconds| match (time / step).abs() < 1e-9 {
-        true => "0".to_owned(),
-        false => time.human().replace('-', "−"),
-    };
-    for row in &comparison.rows {
-        let Answer::Predicted(figures) = &row.answer else { continue };
-        let Some(effects) = &figures.effects else { continue };
-        let times = effects.named().map(|(_, time)| time);
-        let step = times.iter().copied().sum();
-        table.row([row.method.to_owned()].into_iter().chain(times.map(|part| time(part, step))));
+    // Rounding errors are zero.
+    let is_zero = |time: Seconds, step: Seconds| (time / step).abs() < 1e-9;
+    let rows = comparison.rows.iter().filter_map(|row| match &row.answer {
+        Answer::Predicted(figures) => {
+            let times = figures.effects.as_ref()?.named().map(|(_, time)| time);
+            let step = times.iter().copied().sum();
+            Some((row.method, times.map(|time| (!is_zero(time, step)).then_some(time))))
+        }
+        Answer::Refused(_) => None,
+    });
+    let rows: Vec<_> = rows.collect();
+    let titles = ["#computing", "#software", "#not overlapped", "#contention", "#start-up"];
+    let happens = |place: &usize| rows.iter().any(|(_, times)| times[*place].is_some());
+    let shown: Vec<usize> = (0..titles.len()).filter(happens).collect();
+    let columns = shown.iter().map(|place| titles[*place]);
+    let mut table = Table::new("What a step consists of", ["method"].into_iter().chain(columns));
+    let written = |time: Option<Seconds>| time.map_or("0".to_owned(), |time| time.human().replace('-', "−"));
+    for (method, times) in &rows {
+        let cells = shown.iter().map(|place| written(times[*place]));
+        table.row([(*method).to_owned()].into_iter().chain(cells));
     }
     table
 }

@@ -10,10 +10,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::{Fault, Remedies};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::{Method, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Prediction};
-use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
+use stepcast_core::quantity::{BytesPerSec, InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
@@ -82,11 +83,11 @@ pub struct MethodFigures {
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Effects {
-    /// The step if neither transfers nor the software of servers take time.
+    /// The step if neither transfers nor their software take time.
     #[serde(rename = "computing_s")]
     #[serde_as(as = "InBaseUnits")]
     pub computing: Seconds,
-    /// Additional time by the software of servers: serialising, copying, updating.
+    /// Additional time by the software of servers (serialising, copying, updating) or of all-reduces.
     #[serde(rename = "serving_s")]
     #[serde_as(as = "InBaseUnits")]
     pub serving: Seconds,
@@ -124,7 +125,10 @@ impl Effects {
         let (without_startup, without_links) = both(&smooth)?;
         let mut cluster = with_bandwidth(&smooth.cluster, FAST);
         cluster.servers.software = Some(ServerSoftware::None);
-        let computing = ask(&smooth.on(cluster))?;
+        let mut free = smooth.on(cluster);
+        let bandwidth = BytesPerSec::new(f64::MAX);
+        free.strategy.exchange.curve = Some(Curve::AlphaBeta { startup: Seconds::ZERO, bandwidth });
+        let computing = ask(&free)?;
         let (small, small_computing) = both(&smooth.on(smooth.cluster.resized(smallest)))?;
         let not_overlapped = small - small_computing;
         Some(Self {
@@ -140,7 +144,7 @@ impl Effects {
     pub fn named(&self) -> [(&'static str, Seconds); 5] {
         [
             ("computing", self.computing),
-            ("software of servers", self.serving),
+            ("software of transfers", self.serving),
             ("transfers that are not overlapped", self.not_overlapped),
             ("contention", self.contention),
             ("start-up", self.startup),
