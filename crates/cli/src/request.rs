@@ -130,7 +130,7 @@ impl ScenarioFlags {
         let own =
             text.split_once('=').filter(|_| !self.overrides.contains(&text)).and_then(|(key, value)| {
                 let (_, flag) = FLAGS.iter().find(|(known, _)| *known == key)?;
-                Some(format!("{flag} {}", value.trim_matches('"')))
+                Some(format!("{flag} {}", value.trim_matches(['"', '[', ']'])))
             });
         WrittenEdit { flag: own.unwrap_or_else(|| format!("--set {text}")), text }
     }

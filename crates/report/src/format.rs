@@ -123,6 +123,32 @@ pub fn duration(time: Seconds) -> String {
     }
 }
 
+/// A time with three significant digits in a unit of its size, as beside an interval: "48.7 d", "7.32 h", "2.19 s".
+pub fn rough_duration(time: Seconds) -> String {
+    let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
+    match units.iter().find(|(unit, _)| time.get() >= 2.0 * unit) {
+        _ if time.get() >= 1e9 => duration(time),
+        Some((unit, name)) => {
+            let number = three_digits(time.get() / unit);
+            format!("{} {name}", if number < 1000.0 { significant(number) } else { count(number as u64) })
+        }
+        None => Seconds::new(three_digits(time.get())).human(),
+    }
+}
+
+/// The ends of an interval of such times: "40.7–58.3 d".
+pub fn interval_of_durations(ends: [Seconds; 2]) -> String {
+    interval(ends.map(rough_duration))
+}
+
+/// An amount with three significant digits, as beside an interval: "447,000".
+pub fn rough_money(amount: f64) -> String {
+    match three_digits(amount) {
+        amount if (100.0..1000.0).contains(&amount) => count(amount as u64),
+        amount => money(amount),
+    }
+}
+
 /// Times that nobody waits for.
 fn in_years(years: f64) -> String {
     match years {
@@ -285,6 +311,17 @@ mod tests {
         assert_eq!(say(1e8), "1,157 d");
         assert_eq!(say(1e9), "32 years");
         assert_eq!(say(f64::INFINITY), "more than a million years");
+    }
+
+    #[test]
+    fn figures_beside_intervals_have_three_digits() {
+        let say = |seconds| rough_duration(Seconds::new(seconds));
+        assert_eq!(
+            [2.187, 125.0, 26_352.0, 4.2083e6, 1e8, 1e9].map(say),
+            ["2.19 s", "2.08 min", "7.32 h", "48.7 d", "1,160 d", "32 years"]
+        );
+        assert_eq!(interval_of_durations([3.52e6, 5.04e6].map(Seconds::new)), "40.7–58.3 d");
+        assert_eq!([2.957, 123.456, 447_231.0].map(rough_money), ["2.96", "123", "447,000"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Sentences about a scenario and its forecast.
 
 use crate::format::{
-    as_sure, count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
+    as_sure, count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, rough_duration,
+    rough_money, several,
 };
 use crate::words::{Hint, Wording};
 use stepcast_core::machine::{ServerSoftware, Transport};
@@ -12,7 +13,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Plan, Sharding};
 use stepcast_study::explore::sweep::devices;
 use stepcast_study::request::Assumed;
-use stepcast_study::{Advice, Forecast, WhatIf};
+use stepcast_study::{Advice, Forecast, Training, WhatIf};
 
 /// Computing that exceeds the parts of a step by less than this share is not mentioned.
 const OVERLAPPED: f64 = 0.01;
@@ -219,6 +220,20 @@ pub fn method(method: &dyn Method, scenario: &Scenario) -> String {
 /// Part of a step below which a difference is not worth a sentence.
 const NOTICED: f64 = 0.02;
 
+/// How long training takes, with the digits that its interval leaves.
+pub(crate) fn trained_for(training: &Training) -> String {
+    if training.total_interval_s.is_some() {
+        rough_duration(training.total)
+    } else {
+        duration(training.total)
+    }
+}
+
+/// What it costs, likewise.
+pub(crate) fn cost_of(training: &Training, cost: f64) -> String {
+    if training.cost_interval.is_some() { rough_money(cost) } else { money(cost) }
+}
+
 /// The answer in a few sentences: how long, how uncertain, what limits it.
 pub fn answer(forecast: &Forecast) -> String {
     let prediction = &forecast.prediction;
@@ -229,9 +244,9 @@ pub fn answer(forecast: &Forecast) -> String {
         let cost = training.cost.map_or(String::new(), |cost| {
             let currency = name(training.currency.as_deref().unwrap_or_default());
             let assumed = if training.is_price_assumed { " (price assumed)" } else { "" };
-            format!(" and costs {} {currency}{assumed}", money(cost))
+            format!(" and costs {} {currency}{assumed}", cost_of(training, cost))
         });
-        format!(" Training takes {}{cost}.", duration(training.total))
+        format!(" Training takes {}{cost}.", trained_for(training))
     });
     let width = width(forecast);
     let reached = match &prediction.transformer {

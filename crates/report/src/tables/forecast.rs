@@ -2,10 +2,11 @@
 
 use super::{BAR, simulation, transformer, uncertainty};
 use crate::format::{
-    as_sure, average, bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates,
-    interval_of_times, limit, money, name, percent, percent_with_decimal, ratio, several,
+    as_sure, average, bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_durations,
+    interval_of_rates, interval_of_times, limit, name, percent, percent_with_decimal, ratio, rough_money,
+    several,
 };
-use crate::sentences;
+use crate::sentences::{self, cost_of, trained_for};
 use crate::table::{Table, bar};
 use stepcast_core::prediction::{Communication, Part, Prediction, Spread, Updating, Verdict};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
@@ -84,22 +85,19 @@ fn trained(table: &mut Table, training: &Training, epochs: u64) {
         Some(goodput) => format!("{}, goodput {}", several(epochs, "epoch"), percent_with_decimal(goodput)),
         None => several(epochs, "epoch"),
     };
-    let between = |ends: Option<[String; 2]>| match ends {
-        Some([low, high]) => format!("90 % interval {low} – {high}, {epochs}"),
+    let between = |ends: Option<String>| match ends {
+        Some(ends) => format!("90 % interval {ends}, {epochs}"),
         None => epochs.clone(),
     };
-    table.figure(
-        "training",
-        duration(training.total),
-        between(training.total_interval_s.map(|ends| ends.map(duration))),
-    );
+    let ends = between(training.total_interval_s.map(interval_of_durations));
+    table.figure("training", trained_for(training), ends);
     if let Some(cost) = training.cost {
         let currency = name(training.currency.as_deref().unwrap_or_default());
-        let mut ends = between(training.cost_interval.map(|ends| ends.map(money)));
+        let mut ends = between(training.cost_interval.map(|ends| ends.map(rough_money).join("–")));
         if training.is_price_assumed {
             ends += ", price assumed";
         }
-        table.figure("cost", format!("{} {currency}", money(cost)), ends);
+        table.figure("cost", format!("{} {currency}", cost_of(training, cost)), ends);
     }
 }
 

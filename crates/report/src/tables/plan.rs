@@ -2,13 +2,13 @@
 
 use super::thinned;
 use crate::format::{
-    count, duration, grouped, money, percent, percent_between, percent_with_decimal, several, times,
+    as_sure, count, duration, grouped, interval_of_durations, money, percent, percent_between,
+    percent_with_decimal, rough_duration, rough_money, several, times,
 };
 use crate::plots::rank_grid::role_name;
 use crate::table::Table;
 use crate::words::Hint;
 use stepcast_core::prediction::Verdict;
-use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::AssumedPrice;
 use stepcast_study::explore::plan::{
     Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
@@ -174,10 +174,13 @@ pub fn training(training: &Training, report: &PlanReport) -> Table {
     let steps = format!(
         "{}; {} without interruptions",
         several(training.steps as u64, "step"),
-        duration(training.without_interruptions)
+        rough_duration(training.without_interruptions)
     );
-    let between = |[low, high]: [Seconds; 2]| format!("{} to {}; ", duration(low), duration(high));
-    row("time", duration(training.time), training.time_range.map_or(String::new(), between) + &steps);
+    let (time, ends) = match training.time_range {
+        Some(ends) => (rough_duration(training.time), format!("{}; ", interval_of_durations(ends))),
+        None => (duration(training.time), String::new()),
+    };
+    row("time", time, ends + &steps);
     let lost = match training.between_interruptions {
         Some(between) => format!("one interruption in {}, {}", duration(between), interruptions(training)),
         None => "no interruptions".to_owned(),
@@ -211,11 +214,12 @@ pub fn training(training: &Training, report: &PlanReport) -> Table {
         row("spares", several(training.spares.into(), "machine"), more);
     }
     if let Some(cost) = training.cost {
-        let between = |[low, high]: [f64; 2]| format!("{} to {}; ", money(low), money(high));
-        let more = training.cost_range.map_or(String::new(), between)
-            + "all machines, spares included"
-            + &assumed_price(report);
-        row("cost", format!("{} {currency}", money(cost)), more);
+        let (cost, ends) = match training.cost_range {
+            Some(ends) => (rough_money(cost), format!("{}; ", ends.map(rough_money).join("–"))),
+            None => (money(cost), String::new()),
+        };
+        let more = ends + "all machines, spares included" + &assumed_price(report);
+        row("cost", format!("{cost} {currency}"), more);
     }
     if let Some(energy) = &training.energy {
         let carbon = energy
@@ -223,7 +227,7 @@ pub fn training(training: &Training, report: &PlanReport) -> Table {
             .map_or(String::new(), |kg| format!(", {} t of CO2", count((kg / 1000.0).round() as u64)));
         let (scale, unit) = if energy.kwh < 10_000.0 { (1.0, "kWh") } else { (1000.0, "MWh") };
         let digits = if energy.kwh < 10.0 { 2 } else { 0 };
-        let scaled = |kwh: f64| grouped(format!("{:.digits$}", kwh / scale));
+        let scaled = |kwh: f64| grouped(format!("{:.digits$}", as_sure(kwh / scale, 1.0)));
         let between = |[low, high]: [f64; 2]| format!("{} to {}; ", scaled(low), scaled(high));
         let between = energy.kwh_range.map_or(String::new(), between);
         let more = format!("{between}machines × {} of the building{carbon}", energy.pue);

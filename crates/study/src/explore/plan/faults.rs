@@ -146,7 +146,7 @@ impl PlanQuestion<'_> {
                     format!("takes {:.1} days", time.get() / 86_400.0)
                 });
                 let cost = best.cost.map_or(String::new(), |cost| {
-                    format!(" and costs {} {}", count(cost as u64), self.scenario.currency())
+                    format!(" and costs {} {}", count(cost.round() as u64), self.scenario.currency())
                 });
                 format!("the nearest ({}, {}) {takes}{cost}", best.machines, best.words)
             }
@@ -173,8 +173,8 @@ impl PlanQuestion<'_> {
         let reason = format!(
             "no plan that fits keeps both it and the budget: the fastest within {} {currency} takes {days:.1} days, and \
              the cheapest within the deadline costs {} {currency}",
-            count(budget as u64),
-            count(cheapest.cost? as u64),
+            count(budget.round() as u64),
+            count(cheapest.cost?.round() as u64),
             currency = self.scenario.currency(),
         );
         Some(Fault::in_key("plan.deadline", reason, "relax one of them, or allow other numbers of machines"))
