@@ -22,6 +22,7 @@ pub const SCENARIOS: &[(&str, &str)] = scenarios! {
     "custom-device"
     "custom-model"
     "deepseek-v3"
+    "diloco-two-sites"
     "dlrm"
     "gpt-oss-nvl72"
     "gpt3-175b"

@@ -2,7 +2,7 @@
 
 mod transformer;
 
-pub use transformer::{MemoryReport, SplitReport, StageMemory, StageReport, Verdict};
+pub use transformer::{MemoryReport, OuterReport, SplitReport, StageMemory, StageReport, Verdict};
 
 use crate::fault::names;
 use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};
@@ -33,6 +33,7 @@ names! {
         PipelineSends = "pipeline sends",
         Gradients = "gradients",
         PipelineBubble = "pipeline bubble",
+        OuterGradients = "outer gradients",
         LockWeights = "lock weights",
         FetchWeights = "fetch weights",
         LoadImages = "load images",

@@ -3,6 +3,7 @@
 use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
+use super::outer::Outer;
 use super::placement::{FULL, Links, Torus};
 use super::schedules::Deadlock;
 use super::stages::Run;
@@ -119,13 +120,14 @@ pub fn on_machines<'a>(
     division: Division,
 ) -> Run<'a> {
     let cluster = &scenario.cluster;
+    let workers = plan.inner_workers(cluster.workers());
     let unlimited =
         Compute::OneRate { rate: FlopsPerSec::new(f64::INFINITY), memory: BytesPerSec::new(f64::INFINITY) };
     let devices: Vec<Compute> =
         (0..cluster.groups.len()).map(|index| computing(scenario, plan, index)).collect();
     let compute = devices.iter().copied().fold(unlimited, Compute::slower);
     let kinds = match devices[..] {
-        [one, other] if one != other => {
+        [one, other] if one != other && plan.outer_replicas == 1 => {
             let ranks = [&cluster.groups[0], &cluster.groups[1]].map(|group| group.count.into());
             Some(TwoKinds { ranks, compute: [one, other] })
         }
@@ -141,7 +143,7 @@ pub fn on_machines<'a>(
         interference: interference(plan, &compute, scenario),
         compute,
         kinds,
-        fused: Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers()).fused,
+        fused: Software::from_strategy(&scenario.strategy, plan, workers).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
     }
@@ -168,8 +170,9 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
     let precision = scenario.strategy.precision;
     match group.device.peak(precision) {
         Some(peak) if compute::is_by_parts(scenario, group) => {
-            let software = Software::from_strategy(&scenario.strategy, plan, scenario.cluster.workers());
-            let doublings = (scenario.cluster.workers() as f64 / USUAL_NODE).max(1.0).log2();
+            let workers = plan.inner_workers(scenario.cluster.workers());
+            let software = Software::from_strategy(&scenario.strategy, plan, workers);
+            let doublings = (workers as f64 / USUAL_NODE).max(1.0).log2();
             let parts = Parts::new(
                 &group.device,
                 peak,
@@ -253,11 +256,14 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
     let longer = |most: usize, kind: usize| if kinds[kind].1.time > kinds[most].1.time { kind } else { most };
     let (run, step) = &kinds[(0..kinds.len()).fold(0, longer)];
     let m = run.division.micro_batches as f64;
-    let parts = breakdown(step, m);
+    let outer = Outer::of(scenario, run);
+    let iteration = outer.map_or(step.time, |outer| outer.step(step.time));
+    let mut parts = breakdown(step, m);
+    parts.extend(outer_part(iteration - step.time));
     let compute = parts[0].time + parts[1].time;
     let of_links: Seconds = parts.iter().filter(|part| part.kind.is_link()).map(|part| part.time).sum();
     let samples = run.division.global_batch;
-    let throughput = SamplesPerSec::from_time(samples as f64, step.time);
+    let throughput = SamplesPerSec::from_time(samples as f64, iteration);
     // One device alone, if it could hold everything, would compute for this long.
     let workers = scenario.cluster.workers();
     let each = |stage: &StageStep| {
@@ -281,7 +287,8 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
             slack: Some(step.time / its.time - 1.0),
         }
     });
-    let report = report(scenario, run, step);
+    let mut report = report(scenario, run, step, iteration);
+    report.outer = outer.map(|outer| outer.report(run.plan, step.time));
     let mut warnings = compute::assumptions(scenario);
     if !run.plan.offload.is_empty() {
         let message = "offloading follows from `host-link` and `host-memory`, which are assumed where the plan does not give \
@@ -293,11 +300,11 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
     Prediction {
         method: "transformer",
         workers,
-        iteration: step.time,
+        iteration,
         samples,
         throughput,
-        speedup: alone / step.time.get(),
-        scaling_factor: alone / step.time.get() / workers as f64,
+        speedup: alone / iteration.get(),
+        scaling_factor: alone / iteration.get() / workers as f64,
         bottleneck: if compute >= of_links { Bottleneck::Compute } else { Bottleneck::WorkerLink },
         staleness: None,
         breakdown: parts,
@@ -348,7 +355,12 @@ fn breakdown(step: &Step, m: f64) -> Vec<Part> {
     parts
 }
 
-fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
+/// What a step takes longer for outer gradients.
+pub fn outer_part(time: Seconds) -> Option<Part> {
+    (time > Seconds::ZERO).then_some(Part { kind: PartKind::OuterGradients, time })
+}
+
+fn report(scenario: &Scenario, run: &Run<'_>, step: &Step, iteration: Seconds) -> SplitReport {
     let workers = scenario.cluster.workers();
     let (shape, plan) = (run.shape, run.plan);
     let work = Work { sequence: shape.sequence, batch: run.division.global_batch, mask: plan.mask };
@@ -361,8 +373,8 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
         .filter_map(|group| Some(group.device.peak(scenario.strategy.precision)? * f64::from(group.count)))
         .reduce(|one, other| one + other)
         .map_or_else(|| run.compute.rate(), |all| all / workers as f64);
-    let share = |operations| flops::utilisation(operations, step.time, workers, peak);
-    let tokens = (run.division.global_batch * shape.sequence) as f64 / step.time.get();
+    let share = |operations| flops::utilisation(operations, iteration, workers, peak);
+    let tokens = (run.division.global_batch * shape.sequence) as f64 / iteration.get();
     let held = run.held();
     let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
     let stage = |(stage, rank): (&StageStep, &RankMemory)| StageReport {
@@ -381,7 +393,8 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
             total: rank.total(),
         },
     };
-    let exposed = breakdown(step, run.division.micro_batches as f64);
+    let mut exposed = breakdown(step, run.division.micro_batches as f64);
+    exposed.extend(outer_part(iteration - step.time));
     SplitReport {
         tokens_per_s: tokens,
         tokens_per_s_per_device: tokens / workers as f64,
@@ -395,6 +408,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
         exposed: exposed.into_iter().filter(|part| part.kind.is_link()).collect(),
         stages: step.stages.iter().zip(&ranks).map(stage).collect(),
         memory: memory_report(scenario.cluster.smallest_memory(), plan, &ranks),
+        outer: None,
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`spent`], [`stages`], [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
+//! - [`outer`]: replicas that exchange outer gradients after some steps;
 //! - `unequal`: workers of two kinds in one plan;
 //! - [`stagewise`]: layers and recomputation of every stage by itself.
 //!
@@ -23,6 +24,7 @@ mod kinds;
 pub mod memory;
 mod method;
 mod offload;
+pub mod outer;
 pub mod placement;
 pub mod plans;
 pub mod schedules;
@@ -36,7 +38,7 @@ mod unequal;
 pub mod units;
 
 pub use kinds::LayerKind;
-pub use method::{Transformer, on_machines, planned, run};
+pub use method::{Transformer, on_machines, outer_part, planned, run};
 
 use stepcast_core::strategy::PlanChoice;
 

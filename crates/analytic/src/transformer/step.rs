@@ -11,7 +11,7 @@ use super::stages::{LayerWork, Run};
 use super::tail::{self, EndPass, LayerShard, Tail, TailWork};
 use super::traffic::{self, Collective, Message};
 use super::units::Units;
-use super::{kinds, offload};
+use super::{kinds, offload, outer};
 use std::ops::Range;
 use stepcast_core::quantity::Seconds;
 
@@ -119,6 +119,7 @@ impl Run<'_> {
             prefetch: plan.overlaps().prefetch,
             stage_layers: plan.given_layers(),
             stage_recompute: plan.given_recompute(),
+            outer: outer::kept(plan),
             expert_skew: plan.expert_skew,
             overlap_experts: plan.overlap_experts,
             compiled: self.fused && plan.implemented_by().is_eager(),

@@ -245,7 +245,7 @@ impl Run<'_> {
     }
 
     /// Ranks with the same experts: every x-th in the numbering.
-    fn expert_replica_seats(&self) -> Seats {
+    pub(super) fn expert_replica_seats(&self) -> Seats {
         let split = self.split();
         let data = split.expert_replicas();
         let every = Split { tensor: split.expert, data, pipeline: split.pipeline, ..Split::WHOLE };

@@ -1,7 +1,7 @@
 //! What only a transformer split over many devices has: tokens, utilisation, stages, memory.
 
 use super::Part;
-use crate::quantity::{Bytes, InBaseUnits, Seconds};
+use crate::quantity::{BitsPerSec, Bytes, InBaseUnits, Seconds};
 use crate::strategy::{Mask, ScheduleKind};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,6 +34,35 @@ pub struct SplitReport {
     pub stages: Vec<StageReport>,
     /// What the fullest stage needs.
     pub memory: MemoryReport,
+    /// The exchange of outer gradients, with local SGD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outer: Option<OuterReport>,
+}
+
+/// The exchange of outer gradients every some steps.
+#[serde_as]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+pub struct OuterReport {
+    /// Replicas that train on their own.
+    pub replicas: u64,
+    /// Steps from one exchange of a weight to the next.
+    pub steps: u64,
+    /// What a site sends in these steps.
+    #[serde(rename = "sent_bytes")]
+    #[serde_as(as = "InBaseUnits")]
+    pub sent: Bytes,
+    /// Time of the exchange of a fragment.
+    #[serde(rename = "exchange_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub exchange: Seconds,
+    /// Of these steps, the time that training waits for exchanges and outer updates.
+    #[serde(rename = "exposed_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub exposed: Seconds,
+    /// Rate of the link between sites from which on training waits for no exchange; none if it waits at any rate.
+    #[serde(rename = "hides_from_bits_per_s")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub hides_from: Option<BitsPerSec>,
 }
 
 /// One rank of a pipeline stage.

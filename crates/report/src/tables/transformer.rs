@@ -93,6 +93,18 @@ fn figures(report: &SplitReport) -> Table {
     let micro_batches = format!("{}, {number} micro-batch{plural} per replica", report.schedule);
     table.figure("bubble", percent(report.bubble), micro_batches);
     table.figure("replicas", count(report.data), "");
+    if let Some(outer) = &report.outer {
+        let from =
+            outer.hides_from.map_or(String::new(), |rate| format!("; for none from {} on", rate.human()));
+        let waits = format!(
+            "each site sends {} in {} steps, {} a fragment; training waits for {}{from}",
+            outer.sent.human(),
+            count(outer.steps),
+            outer.exchange.human(),
+            outer.exposed.human(),
+        );
+        table.figure("outer replicas", count(outer.replicas), waits);
+    }
     let verdict = sentences::verdict(report.memory.verdict);
     let MemoryReport { least, most, capacity, stage, .. } = report.memory;
     let range = format!("{} to {} of {} on stage {stage}", least.human(), most.human(), capacity.human());

@@ -58,6 +58,8 @@ pub struct MemoryInputs<'a> {
     pub stage_recompute: &'a [u64],
     /// Visits of the busiest expert rank against the mean.
     pub expert_skew: f64,
+    /// Bytes of the outer optimiser for each trained parameter.
+    pub outer: f64,
     /// Whether tokens are on their way to experts beside another micro-batch.
     pub overlap_experts: bool,
     /// Whether a compiler fuses what lies between products.
@@ -142,6 +144,7 @@ impl<'a> MemoryInputs<'a> {
             stage_layers: &[],
             stage_recompute: &[],
             expert_skew: 1.0,
+            outer: 0.0,
             overlap_experts: false,
             compiled: false,
             graphs: false,
@@ -195,12 +198,12 @@ impl<'a> MemoryInputs<'a> {
         let [_, gradient, optimiser] = self.states.bytes();
         let stage_of = self.sharding.stage();
         let ranks = |replicas: u64| self.sharding_group.map_or(replicas, |group| group.min(replicas)) as f64;
-        let divided = |bytes: u64, from: u32| match stage_of >= from {
+        let divided = |bytes: f64, from: u32| match stage_of >= from {
             true => {
-                let dense = (dense * bytes) as f64 / ranks(self.split.replicas());
-                Bytes::new(dense + (expert * bytes) as f64 / ranks(self.split.expert_replicas()))
+                let dense = dense as f64 * bytes / ranks(self.split.replicas());
+                Bytes::new(dense + expert as f64 * bytes / ranks(self.split.expert_replicas()))
             }
-            false => Bytes::new((parameters * bytes) as f64),
+            false => Bytes::new(parameters as f64 * bytes),
         };
         // Gradients leave when they are reduced; until then the unit in use has its own.
         let gradients = match (self.offload.optimiser, self.sharding) {
@@ -209,7 +212,7 @@ impl<'a> MemoryInputs<'a> {
                 Bytes::new((trained * gradient) as f64)
             }
             (true, Sharding::Zero3 | Sharding::Hsdp) => Bytes::ZERO,
-            _ => divided(gradient, 2),
+            _ => divided(gradient as f64, 2),
         };
         let [dense, expert] = self.weight_bytes(stage);
         let weights = match stage_of >= 3 {
@@ -222,7 +225,7 @@ impl<'a> MemoryInputs<'a> {
             in_flight,
             weights: Bytes::new(weights),
             gradients,
-            optimiser: if self.offload.optimiser { Bytes::ZERO } else { divided(optimiser, 1) },
+            optimiser: divided(if self.offload.optimiser { 0.0 } else { optimiser as f64 } + self.outer, 1),
             activations: Bytes::ZERO,
             recomputed: Bytes::ZERO,
             embedding: Bytes::ZERO,

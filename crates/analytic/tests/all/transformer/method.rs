@@ -295,3 +295,60 @@ proptest! {
         prop_assert!(faster.iteration <= prediction.iteration * (1.0 + 1e-9));
     }
 }
+
+/// Replicas that exchange all weights at once wait for the link between sites and the outer update every H steps; fragments
+/// beside enough steps hide both but the update.
+#[test]
+fn outer_gradients_cross_the_link_between_sites() {
+    let inner =
+        ["cluster.workers.count=32", "strategy.plan.sharding=zero-3", "strategy.plan.global-batch=32"];
+    let outer = [
+        "cluster.workers.count=64",
+        "strategy.plan.sharding=zero-3",
+        "strategy.plan.global-batch=64",
+        "strategy.synchronisation=local-sgd(50)",
+        "strategy.plan.outer-replicas=2",
+        "strategy.plan.outer-link=10 Gbit/s",
+        "strategy.plan.outer-latency=30 ms",
+    ];
+    let with = |more: &[&str]| predict(&[&outer[..], more].concat());
+    let step = predict(&inner).iteration.get();
+    let parameters = 8_030_261_248.0;
+    // Of a ring of two, each sends all of it once, in two messages.
+    let sent = |bits: f64| parameters * bits / 10e9 + 0.06;
+    // 28 bytes of a weight and two of its gradient, on a thirty-second of the parameters at half the memory rate.
+    let update = |width: f64| parameters / 32.0 * (28.0 + 2.0 * width) / (0.5 * 3.35e12);
+    let expected = step + (sent(32.0) + update(4.0)) / 50.0;
+    let plain = with(&[]);
+    assert!((plain.iteration.get() / expected - 1.0).abs() < 1e-9, "{} {expected}", plain.iteration);
+    assert!((plain.part(PartKind::OuterGradients).get() / (expected - step) - 1.0).abs() < 1e-6);
+    assert_eq!(plain.samples, 64);
+    let report = plain.transformer.as_ref().unwrap().outer.unwrap();
+    assert_eq!((report.replicas, report.steps), (2, 50));
+    assert!((report.sent.get() / (4.0 * parameters) - 1.0).abs() < 1e-12 && report.hides_from.is_none());
+    let streamed = with(&[
+        "strategy.plan.outer-fragments=10",
+        "strategy.plan.outer-delay=4",
+        "strategy.plan.outer-bits=4",
+    ]);
+    let report = streamed.transformer.as_ref().unwrap().outer.unwrap();
+    let link = report.hides_from.unwrap().get();
+    let room = 4.0 * step - 0.06;
+    assert!((link / (parameters * 4.0 / 10.0 / room) - 1.0).abs() < 1e-9, "{link}");
+    let shown = (sent(4.0) - 0.06) / 10.0 + 0.06 - 4.0 * step;
+    let expected = step + (shown.max(0.0) + update(0.5) / 10.0) / 5.0;
+    assert!((streamed.iteration.get() / expected - 1.0).abs() < 1e-9, "{} {expected}", streamed.iteration);
+}
+
+/// Outer weights and momentum are 8 bytes of a parameter, the fragment under way 4; the host may hold the former.
+#[test]
+fn the_outer_optimiser_takes_memory() {
+    let states = |more: &[&str]| {
+        let outer = ["strategy.synchronisation=local-sgd(50)", "strategy.plan.outer-replicas=2"];
+        let zero = ["strategy.plan.sharding=zero-1", "strategy.plan.outer-fragments=2"];
+        let memory = predict(&[&outer[..], &zero, more].concat()).transformer.unwrap().stages[0].memory;
+        memory.optimiser.get() * 32.0 / 8_030_261_248.0
+    };
+    assert!((states(&[]) - (12.0 + 8.0 + 2.0)).abs() < 1e-6);
+    assert!((states(&["strategy.plan.offload=[\"outer\"]"]) - (12.0 + 2.0)).abs() < 1e-6);
+}

@@ -135,9 +135,39 @@ impl Scenario {
                 "use \"all-reduce\", or leave it out",
             ));
         }
-        if self.strategy.synchronisation != Synchronisation::Bsp {
-            let reason = "the ranks of a plan wait for each other";
-            return Err(Fault::in_key("strategy.synchronisation", reason, "use \"bsp\", or leave it out"));
+        let wrong =
+            |reason: String, remedy: &str| Err(Fault::in_key("strategy.synchronisation", reason, remedy));
+        match (self.strategy.synchronisation, plan.outer_replicas) {
+            (Synchronisation::Bsp, 1) => {}
+            (Synchronisation::LocalSgd(steps), 2..) => {
+                let (steps, delay) = (u64::from(steps), plan.outer_delay);
+                let key = |key: &str| KeyPath::of("strategy.plan").key(key);
+                if !steps.is_multiple_of(plan.outer_fragments) {
+                    let reason = format!("{steps} steps do not hold {} exchanges", plan.outer_fragments);
+                    return Err(Fault::in_key(key("outer-fragments"), reason, "use a divisor of the steps"));
+                }
+                if delay >= steps {
+                    let reason = format!("a fragment is exchanged anew every {steps} steps");
+                    return Err(Fault::in_key(
+                        key("outer-delay"),
+                        reason,
+                        format!("use {} or less", steps - 1),
+                    ));
+                }
+            }
+            (Synchronisation::Bsp, several) => {
+                let reason =
+                    format!("{several} replicas with outer gradients exchange them after some steps");
+                return wrong(reason, "use \"local-sgd(100)\", or leave `outer-replicas` of the plan out");
+            }
+            (Synchronisation::LocalSgd(_), _) => {
+                let reason = "all ranks of the plan are one replica, which trains with nobody".to_owned();
+                return wrong(reason, "add `outer-replicas = 2` to the plan, or use \"bsp\"");
+            }
+            _ => {
+                let reason = "the ranks of a plan wait for each other".to_owned();
+                return wrong(reason, "use \"bsp\", or leave it out");
+            }
         }
         let shape = self.transformer_of_plan()?;
         plan.divide(&shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;

@@ -1,15 +1,17 @@
 //! Whether a plan divides a transformer over a number of ranks. Keys of faults are relative to the plan.
 
 use super::{
-    ContextExchange, MODEL_CHECKS, Plan, REPLICA_CHECKS, Recompute, ScheduleKind, Sharding, stage_share,
+    ContextExchange, MODEL_CHECKS, Plan, REPLICA_CHECKS, Recompute, ScheduleKind, Sharding, Shares,
+    stage_share,
 };
 use crate::fault::Fault;
 use crate::model::transformer::Transformer;
+use crate::quantity::Seconds;
 
 /// What a plan leaves open, derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
-    /// Replicas.
+    /// Replicas that sum their gradients in every step.
     pub data: u64,
     /// Micro-batches of a replica in a step.
     pub micro_batches: u64,
@@ -21,7 +23,16 @@ impl Plan {
     /// Checks the plan for a transformer on `workers` ranks, and derives what it leaves open.
     pub fn divide(&self, shape: &Transformer, workers: u64) -> Result<Division, Fault> {
         MODEL_CHECKS.iter().try_for_each(|check| check(self, shape))?;
-        let data = self.replicas(workers)?;
+        let apart = self.outer_replicas;
+        if !workers.is_multiple_of(apart) {
+            let reason = format!("{apart} replicas with outer gradients do not divide {workers} workers");
+            return Err(Fault::in_key(
+                "outer-replicas",
+                reason,
+                format!("use a multiple of {apart} workers"),
+            ));
+        }
+        let data = self.replicas(self.inner_workers(workers))?;
         REPLICA_CHECKS.iter().try_for_each(|check| check(self, shape, data))?;
         let (global_batch, micro_batches) = self.batches(data)?;
         self.check_micro_batches(micro_batches)?;
@@ -139,6 +150,54 @@ impl Plan {
         Ok(())
     }
 
+    pub(super) fn check_outer(&self, _: &Transformer) -> Result<(), Fault> {
+        let wrong = |key: &str, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
+        let replicas = self.outer_replicas;
+        if replicas == 1 {
+            let given = [
+                ("outer-sites", self.outer_sites.is_some()),
+                ("outer-link", self.outer_link.is_some()),
+                ("outer-latency", self.outer_latency > Seconds::ZERO),
+                ("outer-fragments", self.outer_fragments > 1),
+                ("outer-delay", self.outer_delay > 0),
+                ("outer-bits", self.outer_bits != 32),
+                ("offload", self.offloaded().outer),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((key, _)) => {
+                    let reason = "a single replica exchanges no outer gradients".to_owned();
+                    wrong(key, reason, "add `outer-replicas = 2`, or remove it")
+                }
+                None => Ok(()),
+            };
+        }
+        let sites = self.sites();
+        if !replicas.is_multiple_of(sites) {
+            let reason = format!("{sites} sites do not divide {replicas} replicas");
+            return wrong("outer-sites", reason, "use a divisor of `outer-replicas`");
+        }
+        if (sites > 1) != self.outer_link.is_some() {
+            let reason = format!("the rate between sites goes with several of them, not with {sites}");
+            return wrong(
+                "outer-link",
+                reason,
+                "give `outer-link` and at least two `outer-sites`, or neither",
+            );
+        }
+        if ![4, 8, 16, 32].contains(&self.outer_bits) {
+            return wrong(
+                "outer-bits",
+                format!("{} bits are no format", self.outer_bits),
+                "use 32, 16, 8 or 4",
+            );
+        }
+        if self.shares == Some(Shares::Proportional) {
+            let reason = "replicas with outer gradients have equal shares of the batch".to_owned();
+            return wrong("shares", reason, "use \"equal\", or leave it out");
+        }
+        Ok(())
+    }
+
     /// The replicas: all workers that the other kinds leave.
     fn replicas(&self, workers: u64) -> Result<u64, Fault> {
         let inner = self.tensor.saturating_mul(self.context).saturating_mul(self.pipeline);
@@ -147,9 +206,11 @@ impl Plan {
         match self.data {
             Some(data) if inner.saturating_mul(data) != workers => {
                 let wanted = inner.saturating_mul(data);
+                let whole = if self.outer_replicas > 1 { "an outer replica" } else { "the cluster" };
                 let reason =
-                    format!("{product} × data {data} is {wanted}, and the cluster has {workers} workers");
-                Err(Fault::in_key("data", reason, format!("use {wanted} workers, or leave `data` out")))
+                    format!("{product} × data {data} is {wanted}, and {whole} has {workers} workers");
+                let all = wanted.saturating_mul(self.outer_replicas);
+                Err(Fault::in_key("data", reason, format!("use {all} workers, or leave `data` out")))
             }
             Some(data) => Ok(data),
             None if workers == 0 || !workers.is_multiple_of(inner) => {
@@ -158,7 +219,10 @@ impl Plan {
                 Err(Fault::in_key(
                     key,
                     reason,
-                    format!("use a multiple of {inner} workers, or another split"),
+                    format!(
+                        "use a multiple of {} workers, or another split",
+                        inner.saturating_mul(self.outer_replicas)
+                    ),
                 ))
             }
             None => Ok(workers / inner),
@@ -218,6 +282,7 @@ impl Plan {
 
     /// Sequences of a step, and micro-batches of a replica.
     fn batches(&self, data: u64) -> Result<(u64, u64), Fault> {
+        let data = data.saturating_mul(self.outer_replicas);
         let each = data.saturating_mul(self.micro_batch);
         let Some(global) = self.global_batch else {
             return Ok((each.saturating_mul(self.pipeline), self.pipeline));

@@ -173,6 +173,8 @@ choice! {
         Optimiser = "optimiser",
         /// What layers keep for the backward pass.
         Activations = "activations",
+        /// Weights and momentum of the outer optimiser; the host updates them.
+        Outer = "outer",
     }
 }
 
@@ -183,6 +185,8 @@ pub struct Offloaded {
     pub optimiser: bool,
     /// What layers keep for the backward pass.
     pub activations: bool,
+    /// States of the outer optimiser.
+    pub outer: bool,
 }
 
 choice! {

@@ -124,6 +124,28 @@ macro_rules! plan_dimensions {
             /// Ranks of one group of `"hsdp"`.
             sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"),
                 each { Option<u64>, u64, "Ranks of one group of `\"hsdp\"` to try.", "all that divide" };
+            /// Replicas of all that the other keys say, which train on their own between the exchanges of `local-sgd(H)` (DiLoCo), each on
+            /// an equal part of the workers; `global-batch` is that of all.
+            outer_replicas: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
+                model { check_outer },
+                launch {
+                    refused(Megatron, "outer gradients of local SGD"),
+                    refused(Torchtitan, "outer gradients of local SGD by one launch file"),
+                    refused(Deepspeed, "outer gradients of local SGD"),
+                    refused(Fsdp, "outer gradients of local SGD")
+                };
+            /// Sites of these replicas.
+            outer_sites: u64 => u64, optional("as many as replicas with `outer-link`, else one"), Check::Between(1, MOST, "a number such as 2");
+            /// Rate of the link of a site to the others, each direction.
+            outer_link: BitsPerSec => BitsPerSec, optional("the cluster's network joins all replicas"), Check::Positive("a rate such as \"10 Gbit/s\"");
+            /// Time of a message from one site to another.
+            outer_latency: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"30 ms\"");
+            /// Fragments of the model that are exchanged in turn, each every H steps (Streaming DiLoCo).
+            outer_fragments: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 10");
+            /// Steps beside which a fragment is exchanged; without any, training waits for it.
+            outer_delay: u64 => u64, default(0_u64), Check::Between(0, MOST, "a number such as 5");
+            /// Bits of an outer gradient as it is sent: 32, 16, 8 or 4.
+            outer_bits: u64 => u64, default(32_u64), Check::Between(4, 32, "32, 16, 8 or 4");
             /// Sequences of a micro-batch.
             micro_batch: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 1"),
                 each { u64, u64, "Sequences of a micro-batch to try.", "all that divide",
@@ -169,7 +191,8 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
                     refused(Fsdp, "a number of recomputed layers for each stage").without("plan.per-stage=false")
                 };
-            /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, or `"activations"`.
+            /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, `"activations"`, or the states of
+            /// the `"outer"` optimiser.
             offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any,
                 replicas { check_offload },
                 listed { Vec<Offload>, "What to try to keep in the host's memory, such as `[[], [\"optimiser\"]]`.",

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;
 use crate::keys::{Check, Figure, keys, plain, section_of};
 use crate::model::transformer::Transformer;
-use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use Framework::{Deepspeed, Fsdp, Megatron, Torchtitan};
 use dimensions::{Decoded, item, names, number, refused, switch};
 use serde::{Deserialize, Serialize};
@@ -339,7 +339,24 @@ impl Plan {
         Offloaded {
             optimiser: self.offload.contains(&Offload::Optimiser),
             activations: self.offload.contains(&Offload::Activations),
+            outer: self.offload.contains(&Offload::Outer),
         }
+    }
+
+    /// Of all workers, those of one of the replicas that exchange outer gradients.
+    pub const fn inner_workers(&self, workers: u64) -> u64 {
+        workers / self.outer_replicas
+    }
+
+    /// Sites of the replicas that exchange outer gradients.
+    pub fn sites(&self) -> u64 {
+        let joined = if self.outer_link.is_some() { self.outer_replicas } else { 1 };
+        self.outer_sites.unwrap_or(joined)
+    }
+
+    /// Bytes of an outer gradient as it is sent.
+    pub fn outer_width(&self) -> f64 {
+        self.outer_bits as f64 / 8.0
     }
 
     /// The range of layers of every virtual stage, for a model with this number of layers.

@@ -44,8 +44,19 @@ impl PlanQuestion<'_> {
         Err(self.contradiction()?)
     }
 
+    /// Refuses replicas that exchange outer gradients: how often they do so decides how many steps are needed, which is not predicted.
+    pub(super) fn check_replicas(&self) -> Result<(), Fault> {
+        if self.base.outer_replicas == 1 {
+            return Ok(());
+        }
+        let reason = "plans with outer gradients train differently, and are not compared by time";
+        let remedy = "search the plan of one replica: `synchronisation = \"bsp\"` on its machines, without `outer-replicas`";
+        Err(Fault::in_key("strategy.plan.outer-replicas", reason, remedy))
+    }
+
     /// Refuses more plans than a study may cost; how many there are is counted, which takes far less than to judge them.
     pub(super) fn check_number(&self) -> Result<(), Fault> {
+        self.check_replicas()?;
         let most = cost::UNASKED / COUNT;
         let mut plans = 0;
         for setup in &self.setups {

@@ -125,7 +125,9 @@ pub(crate) fn plan_quickly(
     scenario: &Scenario,
     watch: &mut Watch<'_>,
 ) -> Result<PlanReport, Fault> {
-    PlanQuestion { budget, simulated: false, ..PlanQuestion::of(scenario, Aim::Time)? }.answer(true, watch)
+    let question = PlanQuestion { budget, simulated: false, ..PlanQuestion::of(scenario, Aim::Time)? };
+    question.check_replicas()?;
+    question.answer(true, watch)
 }
 
 /// The result of a part of the search: small, and the same wherever it is computed.

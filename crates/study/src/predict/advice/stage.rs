@@ -14,6 +14,7 @@ fn awaited(part: PartKind) -> &'static str {
         PartKind::PipelineSends => "its own sends",
         PartKind::Gradients => "the sum of gradients",
         PartKind::PipelineBubble => "other stages",
+        PartKind::OuterGradients => "the exchange of outer gradients",
         other => other.name(),
     }
 }

@@ -15,7 +15,7 @@ use super::measure::spread;
 use super::measure::{Measured, measure, observe};
 use figures::{StageTimes, Stages, breakdown, bubble, slowest};
 use pipeline::{Training, training};
-use stepcast_analytic::transformer::{Transformer, planned};
+use stepcast_analytic::transformer::{Transformer, outer_part, planned};
 use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::{
@@ -36,6 +36,11 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
         let reason = "the engine does not know receives that are posted late, nor the time to issue messages";
         let remedy = [Remedy::method("transformer"), Remedy::advice("remove `sends` and `issue-time`")];
         return Err(Fault::in_key("strategy.plan.sends", reason, remedy));
+    }
+    if plan.outer_replicas > 1 && scenario.cluster.groups.len() > 1 {
+        let reason = "the engine runs one of the replicas with outer gradients, which must be alike";
+        let remedy = [Remedy::method("transformer"), Remedy::advice("use one kind of workers")];
+        return Err(Fault::in_key("strategy.plan.outer-replicas", reason, remedy));
     }
     let passes = division.micro_batches.saturating_mul(plan.pipeline * plan.virtual_stages);
     if passes <= MOST_PASSES {
@@ -121,11 +126,16 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> StepFigures {
 
 /// The prediction: memory and counts as for the closed form, with the times that were simulated.
 fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Prediction {
-    let throughput = SamplesPerSec::new(shown.throughput);
-    let iteration = throughput.time_for(training.samples as f64);
+    let samples = training.samples as f64;
+    let inner = SamplesPerSec::new(shown.throughput).time_for(samples);
+    let with_outer = |inner: Seconds| training.outer.map_or(inner, |outer| outer.step(inner));
+    let iteration = with_outer(inner);
+    let throughput = SamplesPerSec::from_time(samples, iteration);
+    let interval = shown.interval.map(|rate| samples / with_outer(Seconds::new(samples / rate)).get());
     let faster = closed.iteration / iteration;
     let slowest = &shown.stages[slowest(&shown.stages)];
-    let parts = breakdown(slowest, iteration);
+    let mut parts = breakdown(slowest, inner);
+    parts.extend(outer_part(iteration - inner));
     let of = |kinds: &[PartKind]| -> Seconds {
         parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.time).sum()
     };
@@ -140,7 +150,7 @@ fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Pr
     let mut usage: Vec<Usage> = shown.stages.iter().enumerate().map(usage).collect();
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
     let simulation = Simulation {
-        throughput_interval: shown.interval,
+        throughput_interval: interval,
         run_spread: shown.run_spread,
         runs: shown.runs,
         steps: shown.steps,
@@ -148,7 +158,7 @@ fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Pr
         staleness: nothing,
         mean_staleness: 0.0,
         staleness_histogram: vec![1.0],
-        effective_minibatch: training.samples as f64,
+        effective_minibatch: samples,
         exposed_communication: (iteration - compute) / iteration,
         usage,
         end: shown.end,
@@ -160,6 +170,9 @@ fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Pr
         report.hfu *= faster;
         report.bubble = bubble(&shown.stages);
         report.exposed = parts.iter().filter(|part| part.kind.is_link()).cloned().collect();
+        if let (Some(report), Some(outer)) = (&mut report.outer, training.outer) {
+            report.exposed = outer.exposed(inner);
+        }
         for (stage, times) in report.stages.iter_mut().zip(&shown.stages) {
             stage.end = Seconds::new(times.end);
         }

@@ -3,6 +3,7 @@
 use super::costs::{StepWork, orders, shares};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use stepcast_analytic::transformer::outer::Outer;
 use stepcast_analytic::transformer::placement::Group;
 use stepcast_analytic::transformer::stages::Run;
 use stepcast_analytic::transformer::{planned, run};
@@ -24,6 +25,8 @@ pub(super) struct Training {
     pub(super) samples: u64,
     /// Replicas that one stands for; more than 1 only where steps vary and there are too many for the budget.
     pub(super) stands_for: u64,
+    /// What replicas exchange after some steps; each is simulated by itself.
+    pub(super) outer: Option<Outer>,
 }
 
 /// The training of a scenario, with all replicas if steps vary and with one of each kind otherwise.
@@ -60,7 +63,8 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
         jitter,
         ranks: narrow(ranks * stands_for),
     };
-    Ok(Training { pipeline, samples: run.division.global_batch, stands_for })
+    let outer = Outer::of(scenario, &run);
+    Ok(Training { pipeline, samples: run.division.global_batch, stands_for, outer })
 }
 
 fn simulated(count: &[u64], jitter: f64, affordable: u64) -> (Vec<usize>, u64) {

@@ -44,6 +44,10 @@ fn relations_of_transformers_hold() {
     hold(&scenarios(), RELATIONS);
 }
 
+/// Two replicas that exchange outer gradients every 20 steps.
+const OUTER: &str = "outer-replicas = 2\nouter-link = \"10 Gbit/s\"\nouter-latency = \"30 ms\"\n";
+const STREAMED: &str = "outer-replicas = 2\nouter-fragments = 4\nouter-delay = 7\nouter-bits = 4\n";
+
 /// Random plans on random machines, without variation in the engine.
 fn scenarios() -> BoxedStrategy<Scenario> {
     let power = |most: u32| (0..=most).prop_map(|power| 1_u64 << power);
@@ -67,7 +71,7 @@ fn scenarios() -> BoxedStrategy<Scenario> {
         select(&["none", "megatron", "torchtitan", "deepspeed", "fsdp2"][..]),
         select(&["[]", "[\"attention\"]", "[\"operators\"]", "[\"layer\"]"][..]),
         select(&["", "", "", "offload = [\"activations\"]\n", "offload = [\"optimiser\"]\n"][..]),
-        select(&["", "", "bucket = 1000000\n", "attention = \"unfused\"\n"][..]),
+        select(&["", "", "bucket = 1000000\n", "attention = \"unfused\"\n", OUTER, STREAMED][..]),
         select(&["ring", "all-gather", "all-to-all"][..]),
         any::<bool>(),
     );
@@ -113,16 +117,21 @@ fn text(
         1 => String::new(),
         _ => format!("nodes = {{ workers = {node}, network = \"{inner}\", ports = {ports} }}\n"),
     };
+    let (apart, pace) = match more {
+        OUTER | STREAMED => (2, "synchronisation = \"local-sgd(20)\"\n"),
+        _ => (1, ""),
+    };
     let group = if sharding == "hsdp" { "sharding-group = 2\n" } else { "" };
     Some(format!(
-        "[model]\n{model}\n[cluster]\nworkers = [{{ count = {world}, device = \"{device}\" }}]\n\
-         network = \"{network}\"\n{nodes}[strategy]\ncompiled = {compiled}\n[strategy.plan]\ntensor = {tensor}\n\
+        "[model]\n{model}\n[cluster]\nworkers = [{{ count = {}, device = \"{device}\" }}]\n\
+         network = \"{network}\"\n{nodes}[strategy]\ncompiled = {compiled}\n{pace}[strategy.plan]\ntensor = {tensor}\n\
          sequence-parallel = {}\ncontext = {context}\ncontext-exchange = \"{exchange}\"\npipeline = {pipeline}\n\
          virtual-stages = {chunks}\nschedule = \"{schedule}\"\nsharding = \"{sharding}\"\n{group}\
          overlap = \"{overlap}\"\nrecompute = {recompute}\n{offload}{more}global-batch = {}\n\
          [methods.simulate]\njitter = 0\n",
+        world * apart,
         divided && tensor > 1,
-        data * pipeline * rounds,
+        data * pipeline * rounds * apart,
     ))
 }
 
@@ -189,6 +198,14 @@ fn faster_links(scenario: &Scenario, factor: f64) -> Result<(), TestCaseError> {
         ("latency", changed(scenario, |s| s.cluster.network.latency = s.cluster.network.latency / factor)),
         ("within nodes", inside(&|nodes| nodes.network.bandwidth = nodes.network.bandwidth * factor)),
         ("ports", inside(&|nodes| nodes.ports = nodes.ports.map(|ports| ports + 1))),
+        (
+            "outer link",
+            changed(scenario, |s| {
+                if let Some(plan) = &mut s.strategy.plan {
+                    plan.outer_link = plan.outer_link.map(|rate| rate * factor);
+                }
+            }),
+        ),
         (
             "host link",
             changed(scenario, |s| {
