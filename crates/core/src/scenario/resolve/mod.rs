@@ -19,8 +19,8 @@ use crate::prior::Priors;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, Seconds};
 use crate::strategy::{
-    Architecture, BufferReading, FusionRule, Implementation, OverlapPreset, Strategy, StrategySection,
-    Synchronisation,
+    Architecture, BufferReading, FusionRule, Implementation, OverlapPreset, States, Strategy,
+    StrategySection, Synchronisation,
 };
 use crate::uncertain::Uncertain;
 use crate::workload::Gradient;
@@ -78,7 +78,11 @@ impl ScenarioFile {
             plan.implementation = plan.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
             let xla = cluster.groups.iter().all(|group| group.device.generation == Some(Generation::Tpu));
             plan.implementation = plan.implementation.or(xla.then_some(Implementation::Xla));
-            self.strategy.precision = self.strategy.precision.or(Some(usual_precision(&cluster)));
+            let precision = self.strategy.precision.unwrap_or_else(|| usual_precision(&cluster));
+            self.strategy.precision = Some(precision);
+            // Autocast leaves the weights as they are.
+            let wide = precision.is_mixed() || precision.width() == 4;
+            plan.states = plan.states.or(wide.then_some(States::Fp32));
         }
         if self.as_published {
             read_as_printed(&mut self.strategy);

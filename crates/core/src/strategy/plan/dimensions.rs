@@ -239,7 +239,8 @@ macro_rules! plan_dimensions {
             /// Whether dropout keeps masks.
             dropout: bool => bool, default(false), Check::Any;
             /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,
-            /// `"fp32"`, `"bf16"`, `"adamw-8bit"` or `"adafactor"`.
+            /// `"fp32"`, `"bf16"`, `"adamw-8bit"` or `"adafactor"`. With autocast (`amp-bf16`, `amp-fp16`) or 32-bit products,
+            /// `"fp32"` unless given.
             states: States => States, default(States::MegatronBf16), Check::Any;
             /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
             overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any;
