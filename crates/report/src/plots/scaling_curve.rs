@@ -114,6 +114,9 @@ impl ScalingCurve {
         if points.iter().any(|point| band(point).is_some()) {
             legend.push((Mark::Band(0), "its interval".to_owned()));
         }
+        if points.iter().any(|point| ideal(point).is_some()) {
+            legend.push((Mark::Line(5, "dashed"), "all as fast as alone".to_owned()));
+        }
         if !measured.is_empty() {
             legend.push((Mark::Point(Shape::Cross, 1), "measured".to_owned()));
         }
@@ -212,14 +215,8 @@ fn curves(svg: &mut Svg, frame: &Frame, points: &[&Point]) {
             svg.polygon(&lower.chain(upper).collect::<Vec<_>>(), "s0 band");
         }
     }
-    let ideals = ideals(frame, points);
-    for run in &ideals {
-        svg.polyline(run, "s5 stroke dashed");
-    }
-    if let Some((x, y)) = ideals.last().and_then(|run| run.last()) {
-        // Below the end of the line, and above the labels at the foot.
-        let y = (y + ROW).clamp(frame.top + ROW, frame.floor() - 3.0 * ROW);
-        beside(svg, frame, (*x, y), "small s5 fill", "ideal: all as fast as alone");
+    for run in ideals(frame, points) {
+        svg.polyline(&run, "s5 stroke dashed");
     }
     let predicted: Vec<(f64, f64)> =
         points.iter().map(|point| (x(point), frame.y(point.throughput.get()))).collect();

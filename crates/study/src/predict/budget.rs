@@ -209,7 +209,8 @@ mod tests {
         let method = Counted(choose(scenario).unwrap(), AtomicU64::new(0));
         let workers = usual_workers(scenario, &method);
         let forecast =
-            Forecast::new(scenario, Assumed::default(), &method, &workers, WORTH, &Observer::none()).unwrap();
+            Forecast::new(scenario, Assumed::default(), &method, &workers, None, WORTH, &Observer::none())
+                .unwrap();
         (forecast, method.1.into_inner())
     }
 

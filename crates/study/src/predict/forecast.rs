@@ -5,7 +5,7 @@ use crate::predict::budget::{self, Granted};
 use crate::predict::interval::of_product;
 use crate::predict::interval::{Interval, Intervals};
 use crate::predict::methods::MethodChoice;
-use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
+use crate::predict::scaling::{self, Planned, ScalingPoint, WORTH, usual_workers};
 use crate::predict::slack;
 use crate::predict::training::{self, AllEpochs};
 use crate::request::{Assumed, AssumedRent, Request, Source};
@@ -129,7 +129,10 @@ pub fn forecast<F: Source>(
     let watched = Watched::new(method, observer.progress);
     let workers = options.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
     let assumed = *request.assumed()?;
-    let forecast = Forecast::new(&scenario, assumed, &watched, &workers, options.worth, observer);
+    // The plan of a name is that of its number of workers.
+    let planned = |number: u32| request.usual_plan(number);
+    let planned: Planned<'_> = (assumed.plan && options.workers.is_some()).then_some(&planned);
+    let forecast = Forecast::new(&scenario, assumed, &watched, &workers, planned, options.worth, observer);
     match forecast {
         _ if watched.is_cancelled() => Err(Stopped::Cancelled),
         Err(Stopped::Fault(refusal)) => Err(Stopped::Fault(request.refused(refusal))),
@@ -144,6 +147,7 @@ impl Forecast {
         assumed: Assumed,
         method: &dyn Method,
         workers: &[u32],
+        planned: Planned<'_>,
         worth: f64,
         observer: &Observer<'_>,
     ) -> Result<Self, Stopped> {
@@ -185,7 +189,8 @@ impl Forecast {
         if scenario.strategy.architecture != Architecture::StandAlone && granted.scaling {
             let brief = budget::scaling(scenario, workers.len());
             let intervals = granted.intervals.then_some(&intervals);
-            forecast.scaling = scaling::scaling(&brief, method, intervals, workers, &forecast.prediction)?;
+            forecast.scaling =
+                scaling::scaling(&brief, method, intervals, workers, &forecast.prediction, planned)?;
         }
         if granted.saturation {
             forecast.saturates_at = scaling::saturation(scenario, method, &forecast.scaling, worth);

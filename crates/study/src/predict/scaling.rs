@@ -10,9 +10,13 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+use stepcast_core::strategy::Plan;
 
 /// Scaling tables go to at least this many workers.
 const SCALING_TO: u64 = 16;
+
+/// The plan for a number of workers, where each has its own.
+pub(crate) type Planned<'a> = Option<&'a dyn Fn(u32) -> Result<Option<Plan>, Fault>>;
 
 /// One row of the scaling table.
 #[serde_as]
@@ -41,19 +45,29 @@ pub struct ScalingPoint {
     pub memory: Option<Verdict>,
 }
 
-/// Predicts the scenario for every number of workers, groups keeping their proportions; `own` is the prediction of its
-/// own number, `intervals` tell their errors. Numbers for which the budget of a simulation is too small are left out.
+/// Predicts the scenario for every number of workers, groups keeping their proportions, with the plan that `planned` has for
+/// it; `own` is the prediction of its own number, `intervals` tell their errors. Numbers for which the budget of a simulation is
+/// too small are left out.
 pub(crate) fn scaling(
     scenario: &Scenario,
     method: &dyn Method,
     intervals: Option<&Intervals<'_>>,
     workers: &[u32],
     own: &Prediction,
+    planned: Planned<'_>,
 ) -> Result<Vec<ScalingPoint>, Fault> {
     let point = |&workers: &u32| {
-        let resized = |scenario: &Scenario| scenario.on(scenario.cluster.resized(workers));
+        let is_own = u64::from(workers) == scenario.cluster.workers();
+        let plan = planned.filter(|_| !is_own).map(|planned| planned(workers)).transpose()?;
+        let resized = |scenario: &Scenario| {
+            let mut resized = scenario.on(scenario.cluster.resized(workers));
+            if let Some(plan) = &plan {
+                resized.strategy.plan.clone_from(plan);
+            }
+            resized
+        };
         let asked = resized(scenario);
-        let prediction = match u64::from(workers) == scenario.cluster.workers() {
+        let prediction = match is_own {
             true => own.clone(),
             false => match method.predict(&asked) {
                 Err(fault) if fault.key == BUDGET => return Ok(None),

@@ -1,6 +1,6 @@
 //! What a request leaves open and only a prediction can fill in: the plan of a transformer.
 
-use super::{Folder, Request};
+use super::{Folder, Request, Source};
 use crate::explore::plan::{UsualPlan, usual_plan};
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -98,6 +98,16 @@ pub(super) fn edit(plan: &Plan, with_batch: bool) -> Option<Edit> {
     Some(Edit::set("strategy.plan", table))
 }
 
+impl<F: Source> Request<F> {
+    /// The plan that this number of workers gets where none is given.
+    pub(crate) fn usual_plan(&self, number: u32) -> Result<Option<Plan>, Fault> {
+        let mut edits = self.edits.clone();
+        edits.push(Edit::set("cluster.workers.count", number));
+        let file = self.document.file(&edits)?;
+        Ok(resolve_with_usual_plan(file, &self.files)?.strategy.plan)
+    }
+}
+
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`.
     pub fn from_model(model: &str, edits: Vec<Edit>) -> Self {
@@ -115,6 +125,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ForecastOptions, Observer, forecast};
     use stepcast_core::machine::catalog;
     use stepcast_core::strategy::{Recipe, Sharding};
 
@@ -131,6 +142,20 @@ mod tests {
         assert_ne!(large.scenario().unwrap().strategy.plan.as_ref().unwrap().sharding, Sharding::None);
         let none = request("llama3-70b", &["cluster.workers.device=rtx-4090", "cluster.workers.count=8"]);
         assert!(none.assumed().unwrap().nothing_fits);
+    }
+
+    /// A row of the scaling table is the answer for that number of workers.
+    #[test]
+    fn every_number_of_workers_that_is_asked_for_has_its_plan() {
+        let step = |asked: &str| request("llama3-8b", &["cluster.machine=dgx-h100", asked]);
+        let several = ForecastOptions { workers: Some(vec![2, 8, 16]), ..ForecastOptions::default() };
+        let table = forecast(&step("workers=16"), &several, &Observer::none()).unwrap().scaling;
+        for row in &table {
+            let alone = step(&format!("workers={}", row.workers));
+            let own = forecast(&alone, &ForecastOptions::default(), &Observer::none()).unwrap();
+            assert_eq!(row.iteration, own.prediction.iteration, "{} workers", row.workers);
+        }
+        assert_eq!(table.len(), 3);
     }
 
     #[test]
