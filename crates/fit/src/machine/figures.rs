@@ -3,7 +3,7 @@
 use super::decoder::{Decoder, Piece};
 use super::read::{Backend, MeasuredDecoder, Rate, Rows};
 use std::sync::Arc;
-use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Software, Sums};
+use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Software};
 use stepcast_analytic::transformer::run as planned_run;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::machine::MeasuredConstants;
@@ -13,7 +13,6 @@ use stepcast_core::precision::Precision;
 use stepcast_core::prior::{Priors, Transformers};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::Recipe;
 use stepcast_stats::quantile_of_sorted;
 
 /// Passes over less than this run in the cache when they are repeated, and tell nothing of memory.
@@ -73,14 +72,7 @@ pub(super) struct On<'a> {
 impl On<'_> {
     fn parts(&self, precision: Precision, constants: &Transformers) -> Parts {
         let peak = self.device.peak(precision).unwrap_or_else(|| self.device.fp32_peak());
-        let software = Software {
-            precision,
-            fused: false,
-            compiled: false,
-            recipe: Recipe::None,
-            is_loop: false,
-            sums: Sums::None,
-        };
+        let software = Software::eager(precision);
         Parts::new(self.device, peak, 1.0, software, constants)
     }
 

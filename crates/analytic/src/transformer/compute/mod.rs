@@ -97,6 +97,12 @@ pub struct Software {
 }
 
 impl Software {
+    /// PyTorch's own kernels on one device, one by one.
+    pub const fn eager(precision: Precision) -> Self {
+        let (recipe, sums) = (Recipe::None, Sums::None);
+        Self { precision, fused: false, compiled: false, recipe, is_loop: false, sums }
+    }
+
     /// Whether kernels were written for transformers, as those of Megatron-LM and Transformer Engine.
     const fn is_written(&self) -> bool {
         self.fused && !self.compiled

@@ -12,14 +12,7 @@ use stepcast_core::prior::Priors;
 use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::{Mask, Recipe};
 
-const SOFTWARE: Software = Software {
-    precision: Precision::Bf16,
-    fused: false,
-    compiled: false,
-    recipe: Recipe::None,
-    is_loop: false,
-    sums: Sums::None,
-};
+const SOFTWARE: Software = Software::eager(Precision::Bf16);
 
 fn parts(device: &str) -> Parts {
     let device = catalog::device(device).unwrap();

@@ -1,6 +1,6 @@
 //! The loss of a language model: bytes that its logits need, and what its passes over them take.
 
-use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software, Sums};
+use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer};
 use stepcast_core::machine::catalog;
@@ -9,7 +9,7 @@ use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
 use stepcast_core::scenario::Document;
-use stepcast_core::strategy::{Implementation, Loss, Mask, Plan, Recipe};
+use stepcast_core::strategy::{Implementation, Loss, Mask, Plan};
 
 fn predicted(loss: &str) -> (stepcast_core::prediction::Prediction, Plan) {
     let text = format!(
@@ -45,14 +45,7 @@ fn losses_pass_over_their_bytes() {
     let (_, plan) = predicted("");
     let device = catalog::device("h200-sxm").unwrap();
     let priors = Priors::shipped().unwrap().transformer;
-    let software = Software {
-        precision: Precision::Bf16,
-        fused: false,
-        compiled: false,
-        recipe: Recipe::None,
-        is_loop: false,
-        sums: Sums::None,
-    };
+    let software = Software::eager(Precision::Bf16);
     let parts = Parts::new(&device, device.peak(Precision::Bf16).unwrap(), 1.0, software, &priors);
     let work = Work { sequence: 1024, batch: 8, mask: Mask::Causal };
     let whole = Shard::new(&shape, &plan, &Split::WHOLE, LayerKind::default(), false, work);

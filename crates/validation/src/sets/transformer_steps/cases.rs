@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use stepcast_analytic::transformer::Transformer as Method;
-use stepcast_analytic::transformer::compute::{Parts, Shard, Software, Sums};
+use stepcast_analytic::transformer::compute::{Parts, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{LayerKind, Split};
 use stepcast_core::machine::{Device, catalog};
@@ -17,7 +17,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::BytesPerSec;
 use stepcast_core::scenario::{Document, Scenario};
-use stepcast_core::strategy::{Mask, Offload, Recipe};
+use stepcast_core::strategy::{Mask, Offload};
 use stepcast_fit::machine::Decoder;
 
 /// The device of measured steps and shards.
@@ -182,14 +182,7 @@ impl Alone {
         let Self { decoder, shape, device, scenario, .. } = self;
         let precision = decoder.precision;
         let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak());
-        let software = Software {
-            precision,
-            fused: false,
-            compiled: false,
-            recipe: Recipe::None,
-            is_loop: false,
-            sums: Sums::None,
-        };
+        let software = Software::eager(precision);
         let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
         let damaged = || ValidationError::Data("a shard has no plan".to_owned());
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
