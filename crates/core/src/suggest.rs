@@ -47,8 +47,8 @@ fn meant(name: Option<&str>, otherwise: impl Into<Remedies>) -> Remedies {
     meant.map(Remedies::from).unwrap_or_default().or(otherwise)
 }
 
-/// The candidates of which `name` is a part, as "a100" of "a100-sxm4-80gb", or whose family it names, as "vit-large"; if
-/// there is none, as [`remedy`].
+/// The candidates that contain `name`, as "a100-sxm4-80gb" does "a100", or whose family it names, as "vit-large"; if there is
+/// none, as [`remedy`].
 pub fn variants<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

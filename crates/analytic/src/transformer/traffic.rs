@@ -120,7 +120,7 @@ pub fn tensor_layer(
 
 /// Context-parallel collectives of one layer and micro-batch; KV = (s/c)·b·max(1, g/t)·(key and value)·2.
 ///
-/// Around a ring, c−1 sends of KV forward and backward, and c of its gradient, the last of which brings it home.
+/// Around a ring, c−1 sends of KV forward and backward, and c of its gradient; the last one brings it home.
 pub fn context_layer(
     shape: &Transformer,
     split: &Split,

@@ -75,7 +75,7 @@ keys! {
     keys {
         /// How many; 1,000,000 in the whole cluster at most.
         count: u32 => u32, default(DEFAULT_WORKERS), Check::Between(1, u64::MAX, "at least 1, or remove the group"), Load;
-        /// What they compute with: a name from `stepcast devices`, or a table.
+        /// What they compute with: a name from `stepcast devices`, or a table. Transformers have an H100 unless one is given.
         device: NameOr<DeviceSection> => Device, default(DEFAULT_DEVICE), Check::Any, Choice;
         /// GPUs of one worker of a parameter server: they compute side by side, each on its own batch, and share what the
         /// worker pulls and pushes. With all-reduce every GPU is a worker.

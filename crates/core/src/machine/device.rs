@@ -28,6 +28,9 @@ pub enum DeviceKind {
 
 pub(super) const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 
+/// What transformers are trained on unless a device or a machine is given.
+pub(crate) const TRANSFORMER_DEVICE: &str = "h100-sxm5";
+
 /// Part of a GPU's memory that PyTorch reports as its total: 0.984 to 0.992 on V100, A100, H100, H200, B200 and RTX 4090.
 const VISIBLE_SHARE: f64 = 0.985;
 

@@ -12,6 +12,7 @@ pub use cluster::{
     Beside, BesideSection, Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection,
     WorkerGroup, WorkersSection,
 };
+pub(crate) use device::TRANSFORMER_DEVICE;
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;
 pub use network::{FabricLevel, MAX_LEVELS, Network, NetworkSection, Transport};

@@ -48,7 +48,7 @@ const ADDED_APART: f64 = 10.0;
 const SHOWN: [f64; 2] = [0.35, 0.65];
 
 impl Parts {
-    /// Products of an MLP, the last of which reads what the activation has written.
+    /// Products of an MLP; the last one reads what the activation has written.
     pub(super) fn mlp(&self, shard: &Shard<'_>, products: &[Product], input: Input) -> Computed {
         let last = products.iter().rposition(|product| product.count > 0.0).unwrap_or(0);
         let (first, last) = products.split_at(last);

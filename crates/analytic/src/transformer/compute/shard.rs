@@ -51,7 +51,7 @@ pub struct Shard<'a> {
     pub keys: f64,
     /// How attention is computed.
     pub attention: Attention,
-    /// Steps of keys and values around a ring of context-parallel ranks, each of which has a kernel of its own; none without one.
+    /// Steps of keys and values around a ring of context-parallel ranks, a kernel each; none without a ring.
     pub ring: f64,
     /// How the loss is computed, if the plan says it.
     pub loss: Option<Loss>,

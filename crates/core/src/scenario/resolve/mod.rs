@@ -12,7 +12,8 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Given, NameOr};
 use crate::machine::{
-    Cluster, Generation, Network, NetworkSection, ServerSoftware, Transport, WorkersSection, catalog,
+    Cluster, Generation, Network, NetworkSection, ServerSoftware, TRANSFORMER_DEVICE, Transport,
+    WorkersSection, catalog,
 };
 use crate::precision::Precision;
 use crate::prior::Priors;
@@ -56,6 +57,12 @@ impl ScenarioFile {
             let open = self.cluster.network.is_none() && self.cluster.machine.is_none();
             self.cluster.network =
                 profile.link_rate.filter(|_| open).map(as_recorded).or(self.cluster.network);
+        }
+        if source.transformer().is_some() && self.cluster.machine.is_none() {
+            let groups = self.cluster.workers.get_or_insert_with(|| vec![WorkersSection::default()]);
+            if groups.iter().all(|group| group.device.is_none()) {
+                groups.iter_mut().for_each(|group| group.device = Some(NameOr::from(TRANSFORMER_DEVICE)));
+            }
         }
         let (architecture, synchronisation) = exchange_of(&self.strategy, &self.cluster, profile);
         self.strategy.architecture = Some(architecture);
