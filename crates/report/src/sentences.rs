@@ -204,7 +204,14 @@ fn split(plan: &Plan, workers: u64) -> String {
         Sharding::None => String::new(),
         sharding => format!(", {sharding}"),
     };
-    format!("{}{schedule}{sharding}, micro-batch {}", parts.join(" × "), count(plan.micro_batch))
+    let outer = match plan.outer_replicas {
+        1 => String::new(),
+        replicas => {
+            let link = plan.outer_link.map_or(String::new(), |link| format!(" over {}", link.human()));
+            format!(", {} replicas with local SGD{link}", count(replicas))
+        }
+    };
+    format!("{}{schedule}{sharding}, micro-batch {}{outer}", parts.join(" × "), count(plan.micro_batch))
 }
 
 /// The method that predicted, what it models, and what is added to its paper's formula.
