@@ -30,6 +30,8 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("gemma", gemma),
     ("gemma2", gemma2),
     ("gemma3_text", gemma3),
+    ("olmo2", olmo2),
+    ("minimax_m2", minimax_m2),
     ("gpt_oss", gpt_oss),
     ("glm4_moe", glm4_moe),
     ("kimi_k2", deepseek_v3),
@@ -276,6 +278,21 @@ fn qwen2(config: &Config<'_>) -> Result<Transformer, Fault> {
 fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
     let head_width = config.or("head_dim", 128)?;
     Ok(Transformer { qk_norm: true, head_width, ..llama(config)? })
+}
+
+/// Normalisation follows each half; that of queries and keys is over all heads.
+fn olmo2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { qk_norm: true, qk_norm_joint: true, ..llama(config)? })
+}
+
+/// Without the modules of further tokens, which its checkpoint does not have.
+fn minimax_m2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = mixtral(config)?;
+    let router_bias = config.truth("use_routing_bias", false);
+    let experts = shape.experts.map(|experts| Experts { router_bias, ..experts });
+    let qk_norm = config.truth("use_qk_norm", false);
+    let qk_norm_joint = config.0.get("qk_norm_type").and_then(Value::as_str) == Some("per_layer");
+    Ok(Transformer { mlp_width: 0, qk_norm, qk_norm_joint, experts, ..shape })
 }
 
 fn qwen3_moe(config: &Config<'_>) -> Result<Transformer, Fault> {

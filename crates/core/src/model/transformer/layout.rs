@@ -235,7 +235,7 @@ impl Transformer {
         }
     }
 
-    /// The normalisation in each head; its weights are those of one head.
+    /// The normalisation in each head, whose weights are those of one head, or over all of them.
     fn head_norm(&self, b: &mut Builder, name: &str, heads: u64, from: LayerId) -> Added {
         if !self.qk_norm {
             return Ok(from);
@@ -243,7 +243,8 @@ impl Transformer {
         let (width, _) = self.widths();
         let elements = times(name, &[self.sequence, heads, width])?;
         let normalisation = times(name, &[Norm::Layer { affine: true }.operations(), elements])?;
-        let cost = Cost { normalisation, weights: width, ..Cost::default() };
+        let weights = if self.qk_norm_joint { heads * width } else { width };
+        let cost = Cost { normalisation, weights, ..Cost::default() };
         b.counted(name, &[from], &[self.sequence, heads * width], cost)
     }
 }

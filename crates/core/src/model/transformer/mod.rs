@@ -56,6 +56,8 @@ pub struct Transformer {
     pub qkv_bias: bool,
     /// Whether queries and keys are normalised in each head (Qwen 3).
     pub qk_norm: bool,
+    /// Whether that normalisation is over all heads at once (OLMo 2, MiniMax-M2).
+    pub qk_norm_joint: bool,
     /// Learned positions; 0 for rotary positions and for biases of attention.
     pub positions: u64,
     /// Rows of a table of token types (BERT).
@@ -222,6 +224,7 @@ impl Transformer {
             bias: true,
             qkv_bias: true,
             qk_norm: false,
+            qk_norm_joint: false,
             positions: sequence,
             token_types: 0,
             embedding_norm: false,

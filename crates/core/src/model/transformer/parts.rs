@@ -210,13 +210,17 @@ impl Transformer {
                 (query, Parameters { key_value: 2 * width(self.kv_heads), ..none })
             }
         };
-        let qk_norm = if self.qk_norm { 2 * key } else { 0 };
+        let qk_norm = match (self.qk_norm, self.qk_norm_joint) {
+            (false, _) => none,
+            (true, false) => Parameters { every: 2 * key, ..none },
+            (true, true) => Parameters { tensor: key * self.heads, key_value: key * self.kv_heads, ..none },
+        };
         let bias = if self.bias { self.hidden } else { 0 };
         let output = Parameters { tensor: self.heads * value * self.hidden, every: bias, ..none };
         [
             Part { name: "query", parameters: query },
             Part { name: "key and value", parameters: key_value },
-            Part { name: "norms of query and key", parameters: Parameters { every: qk_norm, ..none } },
+            Part { name: "norms of query and key", parameters: qk_norm },
             Part { name: "attention output", parameters: output },
         ]
     }

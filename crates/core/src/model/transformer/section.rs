@@ -45,6 +45,8 @@ document_keys! {
         qkv_bias: bool, "boolean", "`bias`";
         /// Whether queries and keys are normalised in each head (Qwen 3).
         qk_norm: bool, "boolean", "`false`";
+        /// Whether that normalisation is over all heads at once (OLMo 2, MiniMax-M2).
+        qk_norm_joint: bool, "boolean", "`false`";
         /// Learned positions; 0 for rotary ones.
         positions: u64, "integer", "`0`";
         /// Rows of a table of token types (BERT).
@@ -124,7 +126,7 @@ mod most {
 macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(
-            layers hidden heads vocabulary sequence mlp modules norm sandwich final_norm bias qk_norm positions token_types
+            layers hidden heads vocabulary sequence mlp modules norm sandwich final_norm bias qk_norm qk_norm_joint positions token_types
             embedding_norm tied head_transform causal window_every global_every multi_token
         )
     };

@@ -242,6 +242,7 @@ fn unsaid(shape: &Transformer) -> String {
     let parts = [
         (shape.window.is_some(), "attention within a window"),
         (shape.sandwich, "norms behind each half of a layer"),
+        (shape.qk_norm_joint, "norms of queries and keys over all heads"),
         (shape.embedding_norm, "a norm behind the embedding"),
         (!shape.causal, "attention in both directions"),
         (shape.norm == NormKind::LayerNoBias, "norms without a shift"),
