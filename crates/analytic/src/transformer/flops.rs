@@ -8,7 +8,7 @@ use super::kinds;
 use std::ops::Range;
 use stepcast_core::model::transformer::{Backward, Transformer};
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Attention, Mask, Recompute};
+use stepcast_core::strategy::{Attention, Mask, Recompute, Recomputed};
 
 /// Forward operations of one layer on all tensor-parallel ranks together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +27,8 @@ pub struct LayerFlops {
     pub shared: u128,
     /// Every other matrix: keys, output projection, one matrix of every MLP. They count in the others, too.
     pub alternate: u128,
+    /// Queries, keys and values of latent attention from its narrow projections, which count in `qkv`, too.
+    pub widened: u128,
 }
 
 impl LayerFlops {
@@ -37,17 +39,14 @@ impl LayerFlops {
         let (hidden, heads) = (wide(shape.hidden), wide(shape.heads));
         let (key, value) = shape.widths();
         let (key, value) = (wide(key), wide(value));
-        let qkv = match shape.mla {
+        let [narrowed, widened] = match shape.mla {
             Some(mla) => {
-                let rank = wide(mla.query_rank);
-                let query = match mla.query_rank {
-                    0 => hidden * heads * key,
-                    _ => hidden * rank + rank * heads * key,
-                };
-                let rank = wide(mla.key_value_rank);
-                query + hidden * (rank + wide(mla.rope)) + rank * heads * (wide(mla.nope) + value)
+                let [ranks, own] = [mla.query_rank, mla.key_value_rank].map(wide);
+                let query = if ranks == 0 { hidden } else { ranks } * heads * key;
+                let narrowed = hidden * (ranks + own + wide(mla.rope));
+                [narrowed, query + own * heads * (wide(mla.nope) + value)]
             }
-            None => hidden * key * (heads + 2 * wide(shape.kv_heads)),
+            None => [hidden * key * (heads + 2 * wide(shape.kv_heads)), 0],
         };
         // Twice the pairs of one sequence, so that half a square is whole.
         let pairs = match shape.documents.and_then(|own| own.squares(work.sequence)) {
@@ -59,7 +58,8 @@ impl LayerFlops {
         let pairs = wide(work.batch) * heads * pairs;
         let mlp = |width: u64| 2 * tokens * wide(shape.mlp.matrices()) * hidden * wide(width);
         let mut flops = Self {
-            qkv: 2 * tokens * qkv,
+            qkv: 2 * tokens * (narrowed + widened),
+            widened: 2 * tokens * widened,
             scores: pairs * key,
             values: pairs * value,
             output: 2 * tokens * heads * value * hidden,
@@ -126,14 +126,16 @@ impl LayerFlops {
 
     /// What is computed again outside of kernels. Selective recomputation repeats core attention, and nothing where
     /// flash attention repeats it anyway.
-    pub fn recomputed(&self, recompute: Recompute, attention: Attention) -> u128 {
-        match (recompute, attention) {
-            (Recompute::None, _) | (Recompute::Attention, Attention::Flash | Attention::Cudnn) => 0,
-            (Recompute::Attention, Attention::Unfused) => self.core(),
-            (Recompute::Mlp, _) => self.mlp + self.router + self.experts + self.shared,
-            (Recompute::Operators, _) => self.alternate,
-            (Recompute::Layer, _) => self.forward(),
-        }
+    pub fn recomputed(&self, recompute: Recomputed, attention: Attention) -> u128 {
+        let part = |part| match part {
+            Recompute::Attention if attention.keeps_scores() => self.core(),
+            Recompute::None | Recompute::Attention | Recompute::Norms | Recompute::Activation => 0,
+            Recompute::Projections => self.widened,
+            Recompute::Mlp => self.mlp + self.router + self.experts + self.shared,
+            Recompute::Operators => self.alternate,
+            Recompute::Layer => self.forward(),
+        };
+        recompute.parts().map(part).sum()
     }
 }
 
@@ -212,6 +214,7 @@ impl LayerFlops {
             experts: add(|it| it.experts),
             shared: add(|it| it.shared),
             alternate: add(|it| it.alternate),
+            widened: add(|it| it.widened),
         }
     }
 }
@@ -230,7 +233,7 @@ pub struct StepFlops {
 pub fn step(
     shape: &Transformer,
     work: Work,
-    (recompute, some): (Recompute, impl IntoIterator<Item = Range<u64>>),
+    (recompute, some): (Recomputed, impl IntoIterator<Item = Range<u64>>),
     attention: Attention,
 ) -> StepFlops {
     let all = layers(shape, work, &(0..shape.layers));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use stepcast_core::model::transformer::{Backward, Transformer};
-use stepcast_core::strategy::Recompute;
+use stepcast_core::strategy::{Recompute, Recomputed};
 
 pub(super) const COUNT: usize = 12;
 
@@ -20,8 +20,9 @@ impl LayerKind {
     /// The same where `recompute` applies: with adapters, the input of the first layer then has a gradient, too
     /// (PEFT's `enable_input_require_grads`).
     #[must_use]
-    pub fn recomputing(self, shape: &Transformer, recompute: Recompute) -> Self {
-        let whole = !matches!(recompute, Recompute::None | Recompute::Attention);
+    pub fn recomputing(self, shape: &Transformer, recompute: Recomputed) -> Self {
+        let whole =
+            [Recompute::Mlp, Recompute::Operators, Recompute::Layer].iter().any(|part| recompute.has(*part));
         match self.backward {
             Backward::Own if whole && !shape.trains_matrices() => Self { backward: Backward::All, ..self },
             _ => self,
@@ -29,8 +30,8 @@ impl LayerKind {
     }
 
     /// What is computed again of such layers: nothing if they do not go backward.
-    pub fn recomputes(self, recompute: Recompute) -> Recompute {
-        if self.backward == Backward::Nothing { Recompute::None } else { recompute }
+    pub fn recomputes(self, recompute: Recomputed) -> Recomputed {
+        if self.backward == Backward::Nothing { Recomputed::NONE } else { recompute }
     }
 }
 

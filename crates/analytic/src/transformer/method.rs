@@ -452,7 +452,8 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
     use stepcast_core::strategy::Sharding::{Zero1, Zero3};
     let plan = run.plan;
     let mut changes: Vec<(String, Plan)> = Vec::new();
-    if plan.recomputation().what < Recompute::Attention {
+    let what = plan.recomputation().what;
+    if what == Recompute::None {
         let changed = plan.recomputing(Recompute::Attention);
         changes.push(("`recompute = [\"attention\"]`".to_owned(), changed));
     }
@@ -465,7 +466,7 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
             changes.push((format!("`sharding = \"{sharding}\"`"), Plan { sharding, ..plan.clone() }));
         }
     }
-    if plan.recomputation().what < Recompute::Layer {
+    if what != Recompute::Layer {
         changes.push(("`recompute = [\"layer\"]`".to_owned(), plan.recomputing(Recompute::Layer)));
     }
     let workers = scenario.cluster.workers();

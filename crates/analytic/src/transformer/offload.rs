@@ -11,7 +11,7 @@ use super::spent::uncovered;
 use super::stages::Run;
 use stepcast_core::machine::Cluster;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::strategy::{Plan, Recompute, Sharding};
+use stepcast_core::strategy::{Plan, Recomputed, Sharding};
 
 /// Share of the nominal rate of PCIe that large copies of pinned memory reach: 55.4 of 63 GB/s on an H200.
 const REACHED: f64 = 0.88;
@@ -43,7 +43,7 @@ pub(super) fn exposed(
 
 impl Run<'_> {
     /// Time of the link for what one layer keeps of a micro-batch, one way.
-    pub(super) fn offloaded_activations(&self, kind: LayerKind, recompute: Recompute) -> Seconds {
+    pub(super) fn offloaded_activations(&self, kind: LayerKind, recompute: Recomputed) -> Seconds {
         match self.plan.offloaded().activations {
             true => self.held().kept_by(kind, recompute) / self.host_link,
             false => Seconds::ZERO,

@@ -10,7 +10,7 @@ use super::{LayerKind, Split, compute, schedules};
 use stepcast_core::model::transformer::{Backward, Target, Transformer};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{
-    Attention, ContextExchange, Dispatcher, Division, Loss, Mask, Overlaps, Plan, Recompute,
+    ContextExchange, Dispatcher, Division, Loss, Mask, Overlaps, Plan, Recompute, Recomputed,
 };
 
 /// A plan on machines: all that times depend on.
@@ -127,7 +127,7 @@ impl Run<'_> {
     }
 
     /// One layer of which this is computed again, without what the ranks of a sharding group send for it.
-    pub fn layer(&self, kind: LayerKind, recompute: Recompute) -> Pass {
+    pub fn layer(&self, kind: LayerKind, recompute: Recomputed) -> Pass {
         let work = self.layer_work(kind, recompute);
         let LayerWork { computed, host, tensor, .. } = &work;
         let spent = |work: compute::Work, host| Spent { compute: work.device, host, ..Spent::default() };
@@ -180,20 +180,24 @@ impl Run<'_> {
     }
 
     /// One layer and the part of it that is recomputed, before any overlap.
-    pub fn layer_work(&self, kind: LayerKind, recompute: Recompute) -> LayerWork {
+    pub fn layer_work(&self, kind: LayerKind, recompute: Recomputed) -> LayerWork {
         let (kind, recompute) = (kind.recomputing(self.shape, recompute), kind.recomputes(recompute));
         let computed = match &self.compute {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, kind),
             Compute::Parts(parts) => parts.layer(&self.shard(kind)),
         };
         let computed = computed.with_slower_core(self.imbalance());
-        let (again, checkpoint) = match (recompute, self.plan.attention_kind()) {
-            (Recompute::Layer, _) => (computed.forward.without(computed.last), self.compute.checkpoint()),
-            (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
-            (Recompute::Mlp, _) => (computed.mlp, self.compute.checkpoint()),
-            (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
-            _ => (compute::Work::default(), Seconds::ZERO),
-        };
+        // Every part has a checkpoint of its own.
+        let (mut again, mut checkpoint) = (compute::Work::default(), Seconds::ZERO);
+        let keeps_scores = self.plan.attention_kind().keeps_scores();
+        for part in recompute.parts().filter(|part| keeps_scores || *part != Recompute::Attention) {
+            again = again.and(match part {
+                Recompute::Layer => computed.forward.without(computed.last),
+                Recompute::Attention => computed.core[0],
+                _ => computed.again[part as usize],
+            });
+            checkpoint += self.compute.checkpoint();
+        }
         let tensor = self.tensor_traffic(kind, recompute);
         let context = self.context_traffic(kind, recompute);
         let mut computed = self.beside_traffic(computed, &tensor, context);
@@ -321,18 +325,21 @@ impl Run<'_> {
         let matrices = if self.shape.trains_matrices() { linear } else { 0.0 };
         let inputs = if backward == Backward::All { linear } else { linear - flops.qkv as f64 / inner };
         let goes = if backward == Backward::Nothing { 0.0 } else { 1.0 };
+        let mut again = [compute::Work::default(); Recompute::ALL.len()];
+        again[Recompute::Projections as usize] = work(flops.widened as f64 / inner);
+        again[Recompute::Mlp as usize] = work((flops.mlp + flops.shared) as f64 / inner + routed);
+        again[Recompute::Operators as usize] = work(flops.alternate as f64 / inner);
         Computed {
             forward: work(linear + core + adapters),
             input: work(goes * (inputs + 2.0 * core + in_kernel + adapters)),
             weight: work(goes * (matrices + adapters)),
             core: [work(core), work(goes * (2.0 * core + in_kernel))],
-            alternate: work(flops.alternate as f64 / inner),
-            mlp: work((flops.mlp + flops.shared) as f64 / inner + routed),
+            again,
             last: compute::Work::default(),
         }
     }
 
-    fn tensor_traffic(&self, kind: LayerKind, recompute: Recompute) -> TensorTraffic {
+    fn tensor_traffic(&self, kind: LayerKind, recompute: Recomputed) -> TensorTraffic {
         let (with_experts, kept) = (kind.with_experts, self.shape.needs_input(&Target::ALL));
         let seats = self.seats(Group::Tensor);
         let mut sum = TensorTraffic::default();
@@ -356,7 +363,7 @@ impl Run<'_> {
         sum
     }
 
-    fn context_traffic(&self, kind: LayerKind, recompute: Recompute) -> [Seconds; 3] {
+    fn context_traffic(&self, kind: LayerKind, recompute: Recomputed) -> [Seconds; 3] {
         let (plan, split) = (self.plan, self.split());
         let seats = self.seats(Group::Context);
         let mut sum = [Seconds::ZERO; 3];
@@ -375,7 +382,7 @@ impl Run<'_> {
     }
 
     /// The hottest rank's time counts.
-    fn expert_traffic(&self, kind: LayerKind, recompute: Recompute) -> [Seconds; 2] {
+    fn expert_traffic(&self, kind: LayerKind, recompute: Recomputed) -> [Seconds; 2] {
         let (plan, split) = (self.plan, self.split());
         let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, recompute);
         let Some(message) = message.filter(|message| kind.with_experts && message.ranks > 1) else {

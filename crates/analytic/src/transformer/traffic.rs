@@ -7,7 +7,7 @@ use super::Split;
 pub use stepcast_core::fitted::collectives::Collective;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{ContextExchange, Recompute, Sharding};
+use stepcast_core::strategy::{ContextExchange, Recompute, Recomputed, Sharding};
 
 /// Bytes of an element of an activation.
 const ELEMENT: u64 = 2;
@@ -84,7 +84,7 @@ pub fn tensor_layer(
     split: &Split,
     micro_batch: u64,
     with_experts: bool,
-    recompute: Recompute,
+    recompute: Recomputed,
 ) -> impl Iterator<Item = Message> + use<> {
     use Collective::{AllGather, AllReduce, ReduceScatter};
     let halves = match shape.experts.filter(|_| with_experts) {
@@ -93,10 +93,11 @@ pub fn tensor_layer(
     };
     let bytes = hidden_states(shape, split, micro_batch);
     let again = match recompute {
-        Recompute::Layer => halves,
+        _ if recompute.has(Recompute::Layer) => halves,
         // All but attention.
-        Recompute::Mlp => halves - 1,
-        Recompute::None | Recompute::Attention | Recompute::Operators => 0,
+        _ if recompute.has(Recompute::Mlp) => halves - 1,
+        // Narrow projections are gathered again before they are widened, which is small against hidden states.
+        _ => 0,
     };
     let (plain, divided) = if split.sequence_parallel { (0, halves) } else { (halves, 0) };
     let (again_plain, again_divided) = if split.sequence_parallel { (0, again) } else { (again, 0) };
@@ -126,7 +127,7 @@ pub fn context_layer(
     split: &Split,
     micro_batch: u64,
     exchange: ContextExchange,
-    recompute: Recompute,
+    recompute: Recomputed,
 ) -> impl Iterator<Item = Message> + use<> {
     use Collective::{AllGather, AllToAll, ReduceScatter, Send};
     let ranks = split.context;
@@ -259,11 +260,11 @@ pub fn expert_layer(
     shape: &Transformer,
     split: &Split,
     micro_batch: u64,
-    recompute: Recompute,
+    recompute: Recomputed,
 ) -> Option<Message> {
     let experts = shape.experts?;
     let held = tokens(shape, split, micro_batch) / split.token_ranks() * experts.active;
-    let count = if matches!(recompute, Recompute::Layer | Recompute::Mlp) { 6 } else { 4 };
+    let count = if recompute.has(Recompute::Layer) || recompute.has(Recompute::Mlp) { 6 } else { 4 };
     Some(Message {
         phase: Phase::Step,
         collective: Collective::AllToAll,

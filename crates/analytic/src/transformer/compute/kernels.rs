@@ -4,7 +4,7 @@ use super::shard::ExpertShard;
 use super::{Compute, Computed, Input, Parts, Shard, Software, Work};
 use stepcast_core::machine::Device;
 use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Attention, Recipe};
+use stepcast_core::strategy::{Attention, Recipe, Recompute};
 
 /// Tiles of the result that kernels of cuBLAS compute at once, rows × columns.
 const TILES: [[f64; 2]; 6] =
@@ -349,7 +349,9 @@ impl Parts {
             device: self.passing(w * (experts.visits * dispatch[index] + experts.tokens * ROUTED[index])),
             kernels: kernels[index],
         };
+        let activation = self.activation(shard, inner).forward;
         sum.and(Computed { forward: moved(0), input: moved(1), ..Computed::default() })
+            .repeating(Recompute::Activation, activation)
     }
 }
 

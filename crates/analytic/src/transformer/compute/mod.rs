@@ -24,7 +24,7 @@ use stepcast_core::model::transformer::Backward;
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Loss, Plan, Recipe, Strategy};
+use stepcast_core::strategy::{Loss, Plan, Recipe, Recompute, Strategy};
 
 /// How fast a device computes the parts of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -301,10 +301,9 @@ pub struct Computed {
     pub weight: Work,
     /// Core attention alone, forward and backward, as part of the others.
     pub core: [Work; 2],
-    /// What recomputation of operators repeats: every other product, and all that lies between.
-    pub alternate: Work,
-    /// The MLP or the experts alone, forward, as part of it.
-    pub mlp: Work,
+    /// What recomputation of a part within a layer repeats, by [`Recompute`]: all of the MLP or of the experts; operators are every
+    /// other product, and all that lies between. Attention is `core`.
+    pub again: [Work; Recompute::ALL.len()],
     /// The end of the forward pass, before which recomputation of a layer stops.
     pub last: Work,
 }
@@ -318,38 +317,36 @@ impl Computed {
             input: self.input.and(other.input),
             weight: self.weight.and(other.weight),
             core: [self.core[0].and(other.core[0]), self.core[1].and(other.core[1])],
-            alternate: self.alternate.and(other.alternate),
-            mlp: self.mlp.and(other.mlp),
+            again: std::array::from_fn(|part| self.again[part].and(other.again[part])),
             last: self.last.and(other.last),
+        }
+    }
+
+    fn map(self, each: impl Fn(Work) -> Work) -> Self {
+        Self {
+            forward: each(self.forward),
+            input: each(self.input),
+            weight: each(self.weight),
+            core: self.core.map(&each),
+            again: self.again.map(&each),
+            last: each(self.last),
         }
     }
 
     /// The same as often as `count` says.
     fn times(self, count: f64) -> Self {
-        let times = |work: Work| Work { device: work.device * count, kernels: work.kernels * count };
-        Self {
-            forward: times(self.forward),
-            input: times(self.input),
-            weight: times(self.weight),
-            core: self.core.map(times),
-            alternate: times(self.alternate),
-            mlp: times(self.mlp),
-            last: times(self.last),
-        }
+        self.map(|work| Work { device: work.device * count, kernels: work.kernels * count })
     }
 
     /// The same with all times multiplied.
     fn slower(self, factor: f64) -> Self {
-        let slower = |work: Work| Work { device: work.device * factor, ..work };
-        Self {
-            forward: slower(self.forward),
-            input: slower(self.input),
-            weight: slower(self.weight),
-            core: self.core.map(slower),
-            alternate: slower(self.alternate),
-            mlp: slower(self.mlp),
-            last: slower(self.last),
-        }
+        self.map(|work| Work { device: work.device * factor, ..work })
+    }
+
+    /// The same, of which recomputation of `part` repeats this.
+    fn repeating(mut self, part: Recompute, work: Work) -> Self {
+        self.again[part as usize] = work;
+        self
     }
 
     /// The same with core attention that takes `factor` times as long.
@@ -398,14 +395,20 @@ impl Parts {
                 .mlp(shard, &shard.mlp_products(), Input::Normed)
                 .and(self.activation(shard, shard.tokens * shard.mlp)),
         };
-        let mut all = own.and(Computed { mlp: mlp.forward, ..mlp }).and(self.adapters(shard));
+        let mlp = mlp.repeating(Recompute::Mlp, mlp.forward);
+        let mut all = own
+            .repeating(Recompute::Norms, self.separate_norms(shard))
+            .repeating(Recompute::Projections, self.widening(shard))
+            .and(mlp)
+            .and(self.adapters(shard));
         let between =
             self.between(shard).forward.and(self.activation(shard, shard.tokens * shard.mlp).forward);
         let products = (all.forward.device - between.device - all.core[0].device).max(Seconds::ZERO);
-        all.alternate = Work {
+        let alternate = Work {
             device: between.device + products * shard.alternate,
             kernels: between.kernels + (all.forward.kernels - between.kernels) * shard.alternate,
         };
+        all = all.repeating(Recompute::Operators, alternate);
         all.last = self.behind_last_kept(shard);
         self.paced(all.going_backward(shard.backward))
     }
@@ -439,16 +442,6 @@ impl Parts {
 
     /// Adds what every kernel takes to start and to end, and what this device is slower than others of its name.
     fn paced(&self, all: Computed) -> Computed {
-        let pace =
-            |work: Work| Work { device: (work.device + self.starting(work.kernels)) * self.slowness, ..work };
-        Computed {
-            forward: pace(all.forward),
-            input: pace(all.input),
-            weight: pace(all.weight),
-            core: all.core.map(pace),
-            alternate: pace(all.alternate),
-            mlp: pace(all.mlp),
-            last: pace(all.last),
-        }
+        all.map(|work| Work { device: (work.device + self.starting(work.kernels)) * self.slowness, ..work })
     }
 }

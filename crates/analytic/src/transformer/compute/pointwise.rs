@@ -210,6 +210,27 @@ impl Parts {
         }
     }
 
+    /// Norms of a layer that Transformer Engine does not compute in the kernel of a product, forward: before the narrow projections
+    /// of latent attention, and before experts.
+    pub(super) fn separate_norms(&self, shard: &Shard<'_>) -> Work {
+        let norms =
+            [shard.shape.mla.is_some(), shard.experts.is_some()].iter().filter(|has| **has).count() as f64;
+        let [forward, _] = self.norm_bytes(shard, self.residual_width(shard));
+        self.work(norms * forward * shard.own_tokens * shard.hidden, norms)
+    }
+
+    /// Queries, keys and values of latent attention from its narrow projections, with their positions, forward.
+    pub(super) fn widening(&self, shard: &Shard<'_>) -> Work {
+        if shard.shape.mla.is_none() {
+            return Work::default();
+        }
+        let [query, keys, _] = shard.widths;
+        let rotary = usize::from(self.fused());
+        let positions = ROTARY[rotary] * self.width() * shard.tokens * (query + keys);
+        let rotated = self.work(positions, ROTARY_KERNELS[rotary][0]);
+        self.linear(shard, &shard.widening_products(), false, Input::Normed).forward.and(rotated)
+    }
+
     /// The activation of an MLP of so many numbers.
     pub(super) fn activation(&self, shard: &Shard<'_>, numbers: f64) -> Computed {
         let mixed = self.software.precision.is_mixed();

@@ -190,6 +190,15 @@ impl<'a> Shard<'a> {
         self.separate && matches!(self.shape.norm, NormKind::Rms)
     }
 
+    /// Products that widen the narrow projections of latent attention; without one of queries, that which computes them.
+    pub(super) fn widening_products(&self) -> [Product; 2] {
+        let [query, up, _, keys, ..] = self.attention_products();
+        match self.shape.mla {
+            Some(mla) => [if mla.query_rank == 0 { query } else { up }, keys],
+            None => [Product::NONE; 2],
+        }
+    }
+
     /// Products that compute queries, keys and values, and those behind attention.
     pub(super) fn products_around_attention(&self) -> ([Product; 4], [Product; 1]) {
         let [a, b, c, d, e, _] = self.attention_products();

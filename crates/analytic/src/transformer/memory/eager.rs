@@ -13,7 +13,7 @@
 
 use super::{LayerKind, MemoryInputs};
 use stepcast_core::model::transformer::{Backward, Mlp, Modules, NormKind, Packing, Target};
-use stepcast_core::strategy::{Attention, Implementation, Recompute, States};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed, States};
 
 /// Memory in use while operations come and go, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,7 +46,7 @@ pub(super) enum Gradients {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layer {
     /// What is computed again.
-    pub(super) recompute: Recompute,
+    pub(super) recompute: Recomputed,
     autocast: bool,
     /// Whether queries and keys are kept before their rotation, too, which lays them out head by head.
     rotated: bool,
@@ -140,7 +140,7 @@ pub(super) fn output_copy(held: &MemoryInputs<'_>) -> f64 {
 }
 
 impl Layer {
-    pub(super) fn new(held: &MemoryInputs<'_>, kind: LayerKind, recompute: Recompute) -> Self {
+    pub(super) fn new(held: &MemoryInputs<'_>, kind: LayerKind, recompute: Recomputed) -> Self {
         let LayerKind { with_experts, backward, .. } = kind.recomputing(held.shape, recompute);
         let (shape, split) = (held.shape, held.split);
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
@@ -150,10 +150,10 @@ impl Layer {
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let kv_heads = kv_heads.max(split.tensor) as f64 / t;
         let heads = shape.heads as f64 / t;
-        let core = match (held.attention, recompute) {
-            (Attention::Flash | Attention::Cudnn, _) => 4.0 * heads,
-            (Attention::Unfused, Recompute::Attention) => 0.0,
-            (Attention::Unfused, _) => {
+        let core = match held.attention {
+            Attention::Flash | Attention::Cudnn => 4.0 * heads,
+            Attention::Unfused if recompute.has(Recompute::Attention) => 0.0,
+            Attention::Unfused => {
                 let scores = if held.dropout { 5.0 } else { 2.0 };
                 scores * heads * shape.sequence as f64
             }
@@ -291,13 +291,13 @@ impl Layer {
     /// What the forward pass keeps; `of` accounts for attention that is computed again.
     pub(super) fn kept(&self) -> f64 {
         match self.recompute {
-            Recompute::None | Recompute::Attention => self.whole(),
-            Recompute::Operators => {
+            own if own.has(Recompute::Layer) => self.stream * self.inputs_kept,
+            own if own.has(Recompute::Operators) => {
                 let attention = self.queries + self.values + self.attended + self.core;
                 self.stream + attention + self.inner + self.hidden
             }
-            Recompute::Mlp => self.whole() - self.within_mlp(),
-            Recompute::Layer => self.stream * self.inputs_kept,
+            own if own.has(Recompute::Mlp) => self.whole() - self.within_mlp(),
+            _ => self.whole(),
         }
     }
 

@@ -17,8 +17,8 @@ use std::ops::Range;
 use stepcast_core::model::transformer::{Backward, Parameters, Transformer, Tuning};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
-    Attention, Implementation, Offloaded, Recomputation, Recompute, ScheduleKind, Sharding, States,
-    stage_share,
+    Attention, Implementation, Offloaded, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding,
+    States, stage_share,
 };
 
 /// Workspaces of cuBLAS, of the thread that goes forward and of the one that goes backward: 32 MiB each on Hopper and
@@ -163,7 +163,7 @@ impl<'a> MemoryInputs<'a> {
     }
 
     /// What one layer, of which this is computed again, keeps of a micro-batch for its backward pass.
-    pub fn kept_by(&self, kind: LayerKind, recompute: Recompute) -> Bytes {
+    pub fn kept_by(&self, kind: LayerKind, recompute: Recomputed) -> Bytes {
         if kind.backward == Backward::Nothing {
             return Bytes::ZERO;
         }

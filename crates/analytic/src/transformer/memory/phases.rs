@@ -5,7 +5,7 @@ use super::eager::{Gradients, Layer, is_autocast, norm_width, stream_width, voca
 use super::{LayerKind, MemoryInputs, RankMemory, WORKSPACES};
 use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Implementation, Recompute, Sharding};
+use stepcast_core::strategy::{Implementation, Recompute, Recomputed, Sharding};
 
 /// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
 pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
@@ -40,7 +40,7 @@ struct Phases<'a> {
 impl<'a> Phases<'a> {
     fn new(held: &'a MemoryInputs<'a>, stage: u64, states: RankMemory) -> Self {
         // Layers of a kind are alike, and frozen ones keep nothing.
-        let mut known: Vec<(LayerKind, Recompute, Layer)> = Vec::new();
+        let mut known: Vec<(LayerKind, Recomputed, Layer)> = Vec::new();
         let mut layers = Vec::new();
         for (half, what) in
             held.ranges(stage).flat_map(|halves| halves.into_iter().zip(held.recompute.halves()))
@@ -136,7 +136,8 @@ impl<'a> Phases<'a> {
         // Layers that keep everything keep their copies among it, unless that leaves the device.
         let apart = |layer: &&Layer| {
             self.held.offload.activations
-                || matches!(layer.recompute, Recompute::Operators | Recompute::Layer)
+                || layer.recompute == Recompute::Operators
+                || layer.recompute == Recompute::Layer
         };
         let copies: f64 = self.layers.iter().filter(apart).map(Layer::copies).sum();
         // Models of Hugging Face return their 16-bit logits, too.

@@ -5,7 +5,7 @@ use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
 use stepcast_core::model::transformer::{Mlp, Target};
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding};
 
 impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
@@ -13,11 +13,21 @@ impl MemoryInputs<'_> {
         let states = self.states_of(stage);
         let (first, last) = (stage == 0, self.is_last(stage));
         let kept_by =
-            |what: Recompute| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
+            |what: Recomputed| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
         let what = kept_by(self.recompute.what);
-        let everything = kept_by(Recompute::None);
+        let everything = kept_by(Recomputed::NONE);
         let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
             dense * layers.dense as f64 + expert * layers.expert as f64
+        };
+        let of_largest = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
+            let dense = if layers.dense > 0 { dense } else { Bytes::ZERO };
+            if layers.expert > 0 { dense.max(expert) } else { dense }
+        };
+        // Scores that are computed again count nowhere (Korthikanti 2022).
+        let parts = ![Recompute::Layer, Recompute::Operators].iter().any(|all| self.recompute.what.has(*all));
+        let base = match self.recompute.what.has(Recompute::Attention) {
+            true => kept_by(Recompute::Attention.into()),
+            false => everything,
         };
         // With recomputation, and with nothing computed again.
         let [mut kept, mut largest] = [[Bytes::ZERO; 2]; 2];
@@ -26,27 +36,24 @@ impl MemoryInputs<'_> {
             let whole = of(others, everything);
             for (index, again) in [what, everything].into_iter().enumerate() {
                 kept[index] += of(some, again) + whole;
-                for (layers, [dense, expert]) in [(some, again), (others, everything)] {
-                    let dense = if layers.dense > 0 { dense } else { Bytes::ZERO };
-                    let expert = if layers.expert > 0 { expert } else { Bytes::ZERO };
-                    largest[index] = largest[index].max(dense).max(expert);
+                for (layers, kept) in [(some, again), (others, everything)] {
+                    largest[index] = largest[index].max(of_largest(layers, kept));
                 }
             }
-            // Layers that keep everything go backward first and are free by then.
-            recomputed = recomputed.max(self.largest(some) - whole);
+            // What one layer computes again. Layers that keep everything go backward first and are free by then.
+            let of_one = match parts {
+                true => of_largest(some, [0, 1].map(|kind| base[kind] - what[kind])),
+                false => of_largest(some, everything),
+            };
+            recomputed = recomputed.max(of_one - whole);
         }
         let in_flight = states.in_flight as f64 / self.split.chunks as f64;
         let [activations, all] = [0, 1].map(|index| self.on_device(kept[index] * in_flight, largest[index]));
         let sharded = self.sharding.stage() == 3;
         RankMemory {
             activations,
-            recomputed: match self.recompute.what {
-                // What a layer keeps is part of what it computes again: together no more than if all were kept.
-                Recompute::Layer | Recompute::Operators | Recompute::Mlp => {
-                    recomputed.min((all - activations).max(Bytes::ZERO))
-                }
-                Recompute::None | Recompute::Attention => Bytes::ZERO,
-            },
+            // What a layer keeps is part of what it computes again: together no more than if all were kept.
+            recomputed: recomputed.min((all - activations).max(Bytes::ZERO)),
             embedding: if first { self.embedding() } else { Bytes::ZERO },
             head: if last { self.head() } else { Bytes::ZERO },
             unsharded: if sharded { self.unsharded(stage) } else { Bytes::ZERO },
@@ -95,7 +102,7 @@ impl MemoryInputs<'_> {
     }
 
     /// Activations that one layer keeps for one micro-batch.
-    pub fn layer_activations(&self, with_experts: bool, recompute: Recompute) -> Bytes {
+    pub fn layer_activations(&self, with_experts: bool, recompute: Recomputed) -> Bytes {
         let shape = self.shape;
         let (t, repeated) = (self.split.tensor as f64, self.split.token_ranks() as f64);
         let h = shape.hidden;
@@ -104,16 +111,24 @@ impl MemoryInputs<'_> {
         }
         // Inputs of two norms, of queries, keys and values, and of the MLP, as far as gradients of weights need them; masks.
         let input = |targets: &[Target]| if shape.needs_input(targets) { self.input * h as f64 } else { 0.0 };
-        let inputs =
-            input(&[Target::Q, Target::K, Target::V]) + input(&[Target::Gate, Target::Up, Target::Experts]);
+        // Norms that are computed again have no output to keep: before latent attention and before experts they are by themselves.
+        let norms = recompute.has(Recompute::Norms);
+        let to_attention =
+            if norms && shape.mla.is_some() { 0.0 } else { input(&[Target::Q, Target::K, Target::V]) };
+        let to_mlp =
+            if norms && with_experts { 0.0 } else { input(&[Target::Gate, Target::Up, Target::Experts]) };
+        let inputs = to_attention + to_mlp;
         let every = (4 * h + if self.dropout { 2 * h } else { 0 }) as f64 + inputs;
         let (key, value) = shape.widths();
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
-        let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
-        let core = match (self.attention, recompute) {
-            (Attention::Flash | Attention::Cudnn, _) => 4 * shape.heads,
-            (Attention::Unfused, Recompute::Attention) => 0,
-            (Attention::Unfused, _) => {
+        let heads = match recompute.has(Recompute::Projections) {
+            true => 2 * shape.heads * value,
+            false => 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor),
+        };
+        let core = match self.attention {
+            Attention::Flash | Attention::Cudnn => 4 * shape.heads,
+            Attention::Unfused if recompute.has(Recompute::Attention) => 0,
+            Attention::Unfused => {
                 let scores = if self.dropout { 5 } else { 2 };
                 scores * shape.heads * shape.sequence
             }
@@ -129,33 +144,23 @@ impl MemoryInputs<'_> {
             return Bytes::new(self.tokens() * ((4 * h) as f64 / repeated + divided as f64 / t));
         }
         let back = if shape.needs_input(&[Target::Down, Target::Experts]) { self.input } else { 0.0 };
-        let mlp = |width: u64| match shape.mlp {
-            Mlp::Gelu => (2.0 + back) * width as f64,
-            Mlp::Swiglu => (4.0 + back) * width as f64,
-        };
+        let before = if shape.mlp == Mlp::Swiglu { 4.0 } else { 2.0 };
+        let mlp = |width: u64| (before + back) * width as f64;
         // The output of attention in 16 bits, and in fewer as the input of the product behind it.
         let again = if self.input < 2.0 { self.input * (shape.heads * value) as f64 } else { 0.0 };
         let attended = (heads + core) as f64 + again;
         let (divided, routed) = match shape.experts.filter(|_| with_experts) {
             // The input of the MLP is kept, and nothing within it.
-            _ if recompute == Recompute::Mlp => (attended, 0.0),
+            _ if recompute.has(Recompute::Mlp) => (attended, 0.0),
             Some(experts) => {
-                let visit = (self.input + 2.0) * h as f64 + mlp(experts.width);
+                let behind = if recompute.has(Recompute::Activation) { 0.0 } else { back };
+                let visit = (self.input + 2.0) * h as f64 + (before + behind) * experts.width as f64;
                 let routed = experts.active as f64 * visit + (8 * experts.count) as f64;
                 (attended + mlp(experts.shared_width), routed)
             }
             None => (attended + mlp(shape.mlp_width), 0.0),
         };
         Bytes::new(self.tokens() * ((every + routed * self.expert_skew) / repeated + divided / t))
-    }
-
-    /// Full set of the largest layer of a stage.
-    pub(super) fn largest(&self, layers: StageLayers) -> Bytes {
-        let full = |with_experts: bool, count: u64| match count {
-            0 => Bytes::ZERO,
-            _ => self.layer_activations(with_experts, Recompute::None),
-        };
-        full(false, layers.dense).max(full(true, layers.expert))
     }
 
     /// Token ids of 8 bytes, and a dropout mask, for every micro-batch whose first chunk is in flight.

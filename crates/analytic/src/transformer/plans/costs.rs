@@ -9,7 +9,7 @@ use crate::transformer::tail::TailWork;
 use crate::transformer::units::Units;
 use crate::transformer::{kinds, offload};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{PlanChoice, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding};
 
 /// Device, host and links in one pass of a micro-batch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -89,7 +89,7 @@ pub(super) fn state_key(choice: &PlanChoice) -> PlanChoice {
         sequence_parallel: false,
         schedule: if folded { ScheduleKind::Zbv } else { ScheduleKind::OneFOneB },
         micro_batch: 1,
-        recompute: Recomputation { what: Recompute::None, ..choice.recompute },
+        recompute: Recomputation { what: Recomputed::NONE, ..choice.recompute },
         data: 1,
         micro_batches: 1,
         ..*choice
@@ -129,10 +129,10 @@ impl LayerCosts {
     pub(super) fn from_run(run: &Run<'_>) -> Self {
         let shape = run.shape;
         let recompute = run.plan.recomputation();
-        let layers = |what: Recompute| kinds::each(shape, |kind| Passes::from_pass(&run.layer(kind, what)));
+        let layers = |what: Recomputed| kinds::each(shape, |kind| Passes::from_pass(&run.layer(kind, what)));
         let [some, others] = recompute.halves();
         let offloaded =
-            |what: Recompute| kinds::each(shape, |kind| run.offloaded_activations(kind, what).get());
+            |what: Recomputed| kinds::each(shape, |kind| run.offloaded_activations(kind, what).get());
         Self {
             offloaded: run.plan.offloaded().activations.then(|| [offloaded(some), offloaded(others)]),
             kinds: [

@@ -57,8 +57,9 @@ fn steps_are_the_golden_ones() {
         let batch = number(&case, "global_batch");
         let work = Work { sequence: shape.sequence, batch, mask: word(&case["mask"]) };
         let (expect, name) = (&case["expect"], case["model"].as_str().unwrap());
-        let step =
-            |recompute, attention| flops::step(&shape, work, (recompute, Some(0..shape.layers)), attention);
+        let step = |recompute: Recompute, attention| {
+            flops::step(&shape, work, (recompute.into(), Some(0..shape.layers)), attention)
+        };
         same(step(Recompute::None, Attention::Unfused).model, &expect["model"], name);
         if case.get("recompute").is_none() {
             let hardware = |recompute| step(recompute, Attention::Unfused).hardware;
@@ -104,7 +105,7 @@ fn utilisations_are_those_printed() {
                 let step = flops::step(
                     &shape,
                     work,
-                    (Recompute::Attention, Some(0..shape.layers)),
+                    (Recompute::Attention.into(), Some(0..shape.layers)),
                     Attention::Unfused,
                 );
                 let share =

@@ -7,7 +7,9 @@ use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding, States,
+};
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.json");
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -31,7 +33,7 @@ fn korthikanti(
 
 fn layer(shape: &Transformer, [tensor, micro_batch]: [u64; 2], sp: bool, recompute: Recompute) -> f64 {
     let split = Split { tensor, sequence_parallel: sp, ..Split::WHOLE };
-    korthikanti(shape, split, micro_batch, recompute).layer_activations(false, recompute).get()
+    korthikanti(shape, split, micro_batch, recompute).layer_activations(false, recompute.into()).get()
 }
 
 #[test]
@@ -228,6 +230,36 @@ fn given_stages_hold_the_given_layers() {
     assert_eq!(all, shape.parameters());
 }
 
+/// Modules that Megatron-LM computes again, of latent attention and experts: outputs of the two norms that are kernels of their own,
+/// the input of the experts' second product, and queries, keys and values. Together they save what each saves, and one layer
+/// at a time has them back.
+#[test]
+fn parts_of_a_layer_are_not_kept() {
+    let shape = stepcast_core::model::zoo::transformer("deepseek-v3").unwrap();
+    let held = MemoryInputs::plain(&shape, Implementation::Megatron);
+    let kept = |parts: &[Recompute], with_experts| {
+        held.layer_activations(with_experts, parts.iter().copied().collect()).get() / shape.sequence as f64
+    };
+    let (experts, mla) = (shape.experts.unwrap(), shape.mla.unwrap());
+    let heads = shape.heads * (2 * (mla.nope + mla.rope) + mla.value);
+    let parts = [Recompute::Norms, Recompute::Activation, Recompute::Projections];
+    let saved = [4 * shape.hidden, 2 * experts.active * experts.width, 2 * heads];
+    for (part, saved) in parts.iter().zip(saved) {
+        let found = kept(&[], true) - kept(&[*part], true);
+        assert!((found - saved as f64).abs() < 1e-6, "{part}: {found} {saved}");
+    }
+    let all = kept(&[], true) - kept(&parts, true);
+    assert!((all - saved.iter().sum::<u64>() as f64).abs() < 1e-6);
+    // Layers without experts have one such norm and no such activation; an MLP has its activation in it.
+    let dense = kept(&[], false) - kept(&parts[..2], false);
+    assert!((dense - (2 * shape.hidden) as f64).abs() < 1e-6);
+    assert_eq!(kept(&[Recompute::Mlp], true), kept(&[Recompute::Mlp, Recompute::Activation], true));
+    let whole = MemoryInputs { recompute: parts.into_iter().collect::<Recomputed>().into(), ..held }.rank(0);
+    let one =
+        (held.layer_activations(true, Recomputed::NONE).get()) - kept(&parts, true) * shape.sequence as f64;
+    assert!((whole.recomputed.get() - one).abs() < 1.0, "{} {one}", whole.recomputed);
+}
+
 /// Inputs of products in 8 bits: those of queries, keys and values, of both products of the MLP, and once more the output of
 /// attention, which attention itself keeps in 16.
 #[test]
@@ -235,7 +267,7 @@ fn inputs_of_products_are_kept_in_their_format() {
     let shape = Transformer { sequence: 4096, ..Transformer::llama(2, 4096, [32, 8], 14336, 1000, 4096) };
     let held = MemoryInputs::plain(&shape, Implementation::Megatron);
     let [wide, narrow] = [2.0, 1.0]
-        .map(|input| MemoryInputs { input, ..held }.layer_activations(false, Recompute::None).get());
+        .map(|input| MemoryInputs { input, ..held }.layer_activations(false, Recompute::None.into()).get());
     let saved = 4096.0 * (2.0 * 4096.0 + 14336.0 - 4096.0);
     assert!((wide - narrow - saved).abs() < 1e-6, "{wide} {narrow} {saved}");
 }

@@ -21,7 +21,7 @@ fn one_device_only_computes() {
     let scenario = scenario(&["cluster.workers.count=1", "strategy.plan.global-batch=2"]).unwrap();
     let shape = scenario.source.transformer().unwrap();
     let work = Work { sequence: 8192, batch: 2, mask: Mask::Causal };
-    let step = flops::step(&shape, work, (Recompute::None, []), Attention::Flash);
+    let step = flops::step(&shape, work, (Recompute::None.into(), []), Attention::Flash);
     let computing = step.hardware as f64 / (0.5 * 989.4e12);
     // Two bytes of weights, four of gradients, twelve of states, the last read and written, at half the memory rate.
     let update = shape.parameters() as f64 * (2.0 + 4.0 + 24.0) / (0.5 * 3.35e12);

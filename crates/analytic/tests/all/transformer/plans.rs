@@ -10,7 +10,7 @@ use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{
-    Division, PlanChoice, Recomputation, Recompute, ScheduleKind, Sharding, has_layers,
+    Division, PlanChoice, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding, has_layers,
 };
 
 const MODELS: [&str; 5] = ["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
@@ -70,9 +70,18 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
     };
     let layers = (at[9] % 5 > 2).then(|| 1 + at[9] as u64 % (shape.layers / pipeline / chunks).max(1));
     let recompute = match layers {
-        Some(_) => Recomputation { what: pick(&[Recompute::Operators, Recompute::Layer], at[9]), layers },
+        Some(_) => {
+            Recomputation { what: pick(&[Recompute::Operators, Recompute::Layer], at[9]).into(), layers }
+        }
         None => {
-            pick(&[Recompute::None, Recompute::Attention, Recompute::Layer, Recompute::Mlp], at[9]).into()
+            let has = |part: &Recompute| match part {
+                Recompute::Norms => shape.experts.is_some() || shape.mla.is_some(),
+                Recompute::Activation => shape.experts.is_some(),
+                Recompute::Projections => shape.mla.is_some(),
+                _ => true,
+            };
+            let parts = [at[9], at[10]].map(|at| pick(Recompute::ALL, at));
+            parts.into_iter().filter(has).collect::<Recomputed>().into()
         }
     };
     Some(PlanChoice {

@@ -65,8 +65,13 @@ fn tensor_parallel_layers() {
     for case in cases {
         let shape = shape(&case, "seq");
         let recompute = recomputed(&case["recompute"]);
-        let found =
-            traffic::tensor_layer(&shape, &split(&case), number(&case, "micro_batch"), false, recompute);
+        let found = traffic::tensor_layer(
+            &shape,
+            &split(&case),
+            number(&case, "micro_batch"),
+            false,
+            recompute.into(),
+        );
         same(found.collect(), &case);
     }
 }
@@ -77,7 +82,7 @@ fn experts_take_half_of_the_tensor_parallel_traffic() {
     let split = Split { tensor: 2, ..Split::WHOLE };
     let count = |name: &str, with_experts: bool| -> u64 {
         let shape = stepcast_core::model::zoo::transformer(name).unwrap();
-        let none = stepcast_core::strategy::Recompute::None;
+        let none = stepcast_core::strategy::Recomputed::NONE;
         traffic::tensor_layer(&shape, &split, 1, with_experts, none).map(|message| message.count).sum()
     };
     assert_eq!(count("mixtral-8x7b", true), 2);
@@ -92,7 +97,7 @@ fn context_parallel_layers() {
     for case in cases {
         let (shape, split) = (shape(&case, "seq"), split(&case));
         let exchange = word(&case["exchange"]);
-        let none = stepcast_core::strategy::Recompute::None;
+        let none = stepcast_core::strategy::Recomputed::NONE;
         let found = traffic::context_layer(&shape, &split, number(&case, "micro_batch"), exchange, none);
         same(found.collect(), &case);
         let imbalance = &case["causal_imbalance"];
@@ -169,7 +174,8 @@ fn expert_parallel_layers() {
         let recompute = recomputed(&case["recompute"]);
         let shape = shape(&case, "seq");
         let found =
-            traffic::expert_layer(&shape, &split(&case), number(&case, "micro_batch"), recompute).unwrap();
+            traffic::expert_layer(&shape, &split(&case), number(&case, "micro_batch"), recompute.into())
+                .unwrap();
         let (expect, skew) = (&case["expect"], case["skew"].as_f64().unwrap());
         assert_eq!((found.count, found.bytes), (number(expect, "all_to_alls"), number(expect, "bytes_held")));
         let each = Message { count: 1, ..found };

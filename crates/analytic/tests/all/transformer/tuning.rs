@@ -48,7 +48,7 @@ fn a_layer_of_hugging_face_keeps_what_was_allocated() {
             states,
             ..MemoryInputs::plain(&shape, Implementation::HuggingFace)
         };
-        held.kept_by(LayerKind::default(), Recompute::None).get()
+        held.kept_by(LayerKind::default(), Recompute::None.into()).get()
     };
     let statistics = 8.0 * 4096.0;
     let mebibytes = |count: f64| count * f64::from(1 << 20) + statistics;
@@ -89,7 +89,8 @@ fn only_gradients_that_exist_are_counted() {
     let shape = adapted(16, &Target::ALL[..7]);
     let whole = Transformer { tuning: Tuning::default(), ..shape };
     let work = Work { sequence: 1024, batch: 4, mask: Mask::Causal };
-    let of = |shape: &Transformer| flops::step(shape, work, (Recompute::None, []), Attention::Flash).model;
+    let of =
+        |shape: &Transformer| flops::step(shape, work, (Recompute::None.into(), []), Attention::Flash).model;
     let layer = LayerFlops::new(&shape, false, None, work);
     let missing = layer.linear() * u128::from(shape.layers) + layer.qkv + flops::logits(&shape, work);
     let adapters = 6 * 4096 * u128::from(shape.trained_parameters());

@@ -99,8 +99,32 @@ impl Plan {
         Ok(())
     }
 
-    pub(super) fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
-        let nothing = self.recomputation().what == Recompute::None;
+    /// Whether the model has what is computed again, and its kernels compute it again by itself.
+    pub fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
+        let what = self.recomputation().what;
+        for (part, missing, is_missing) in [
+            (
+                Recompute::Norms,
+                "experts and latent attention",
+                shape.experts.is_none() && shape.mla.is_none(),
+            ),
+            (Recompute::Activation, "experts", shape.experts.is_none()),
+            (Recompute::Projections, "latent attention", shape.mla.is_none()),
+        ] {
+            let reason = match (what.has(part), is_missing) {
+                (false, _) => continue,
+                (true, true) => format!("\"{part}\" is nothing that a model without {missing} has"),
+                (true, false) if self.implemented_by().is_eager() => {
+                    format!(
+                        "\"{part}\" is a part that kernels of {} do not compute again by itself",
+                        self.implemented_by()
+                    )
+                }
+                (true, false) => continue,
+            };
+            return Err(Fault::in_key("recompute", reason, "use \"mlp\", \"operators\" or \"layer\""));
+        }
+        let nothing = what == Recompute::None;
         let remedy = "add `recompute = [\"layer\"]`, or remove it";
         if let (Some(layers), true) = (self.recompute_layers, nothing) {
             let reason = format!("nothing is computed again in these {layers} layers");

@@ -171,10 +171,11 @@ macro_rules! plan_dimensions {
                     number(Torchtitan, "training.global_batch_size").always(),
                     number(Deepspeed, "train_batch_size").always()
                 };
-            /// What is computed again instead of being kept: `"attention"`, `"mlp"`, `"operators"`, `"layer"`.
+            /// What is computed again instead of being kept: `"attention"`, `"mlp"`, `"operators"`, `"layer"`; and, by kernels of
+            /// Megatron-LM, `"norms"`, the `"activation"` of experts, and the `"projections"` of latent attention, several together.
             recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any,
                 model { check_recompute },
-                each { Recomputation, Recompute, "Recomputation to try.", "all; `\"attention\"` where it keeps scores",
+                each { Recomputation, Recompute, "Recomputation to try.", "all that the kernels can, parts of a layer also together; `\"attention\"` where it keeps scores",
                     words("without recomputation", "recomputing {}") };
             /// Layers of every virtual stage, from its first, to which `recompute` applies.
             recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
@@ -504,7 +505,7 @@ impl Decoded for Vec<Offload> {
 
 impl Coded for Recomputation {
     fn code(&self) -> u64 {
-        2 * self.what.code() + u64::from(self.layers.is_some())
+        2 * self.what.parts().map(|part| 1 << part.code()).sum::<u64>() + u64::from(self.layers.is_some())
     }
 
     fn written(&self) -> String {

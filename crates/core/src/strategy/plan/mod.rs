@@ -13,7 +13,8 @@ mod tests;
 pub use check::{Division, has_layers};
 pub use choices::{
     Attention, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload, Offloaded,
-    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, ScheduleKind, Sends, Sharding, Shares, States,
+    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, Recomputed, ScheduleKind, Sends, Sharding,
+    Shares, States,
 };
 pub(crate) use dimensions::plan_dimensions;
 pub use dimensions::{Coded, Dimension, ListedValue, Setting, SettingForm};
@@ -214,10 +215,9 @@ impl Plan {
         })
     }
 
-    /// What is computed again, the most that the list names, and in how many layers.
+    /// What is computed again, and in how many layers.
     pub fn recomputation(&self) -> Recomputation {
-        let what = self.recompute.iter().copied().max().unwrap_or(Recompute::None);
-        Recomputation { what, layers: self.recompute_layers }
+        Recomputation { what: self.recompute.iter().copied().collect(), layers: self.recompute_layers }
     }
 
     /// The same plan in which every layer computes `what` again.

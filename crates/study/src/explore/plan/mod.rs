@@ -286,7 +286,7 @@ impl<'a> PlanQuestion<'a> {
     /// A step in which all devices compute at their peak rates.
     fn least_step(&self, scenario: &Scenario, base: &Plan) -> f64 {
         let work = Work { sequence: self.shape.sequence, batch: self.global_batch, mask: Mask::Causal };
-        let flops = flops::step(&self.shape, work, (Recompute::None, []), base.attention_kind());
+        let flops = flops::step(&self.shape, work, (Recompute::None.into(), []), base.attention_kind());
         let groups = scenario.cluster.groups.iter();
         let peaks = groups.map(|group| {
             let device = &group.device;

@@ -228,7 +228,7 @@ pub(super) fn words(setup: &Setup, base: &Plan, choice: &PlanChoice) -> String {
     words.push(format!("micro-batch {}", choice.micro_batch));
     words.extend(choice.sequence_parallel.then(|| "sequence parallel".to_owned()));
     match (choice.recompute.what, choice.recompute.layers) {
-        (Recompute::None, _) => {}
+        (what, _) if what == Recompute::None => {}
         (what, Some(layers)) => words.push(format!("recomputing {layers} {what}s of a chunk")),
         (what, None) => words.push(format!("recomputing {what}")),
     }

@@ -1,10 +1,11 @@
 //! All valid plans of a transformer on a number of workers.
 
 use crate::request::launch::Proposal;
+use std::collections::HashSet;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::Planning;
 use stepcast_core::strategy::{
-    ContextExchange, Framework, Plan, PlanChoice, Recompute, ScheduleKind, Sharding, has_layers,
+    ContextExchange, Framework, Plan, PlanChoice, Recompute, Recomputed, ScheduleKind, Sharding, has_layers,
 };
 
 /// Shardings that are tried unless the scenario lists others.
@@ -140,14 +141,33 @@ impl PlanSpace<'_> {
         all
     }
 
-    /// What may be computed again. Attention that keeps no scores has nothing to compute again by itself.
-    fn recompute(&self) -> Vec<Recompute> {
+    /// What may be computed again: each by itself, and small parts of a layer, which only kernels of Megatron-LM compute again by
+    /// themselves, in all combinations with each other and with the MLP. Attention that keeps no scores has nothing to compute again.
+    fn recompute(&self) -> Vec<Recomputed> {
         let scores = self.base.attention_kind().keeps_scores();
-        let tried = |what: &Recompute| match &self.bounds.recompute {
-            Some(list) => list.contains(what),
-            None => scores || *what != Recompute::Attention,
-        };
-        Recompute::ALL.iter().copied().filter(tried).collect()
+        let mut sets: Vec<Recomputed> = vec![Recomputed::NONE];
+        for part in Recompute::ALL.iter().copied().filter(|part| *part != Recompute::None) {
+            let small = [Recompute::Norms, Recompute::Activation, Recompute::Projections].contains(&part);
+            let listed = match &self.bounds.recompute {
+                Some(list) => list.contains(&part),
+                None => scores || part != Recompute::Attention,
+            };
+            let alone = self.base.recomputing(part);
+            if !listed || (small && alone.check_recompute(self.shape).is_err()) {
+                continue;
+            }
+            let with: Vec<Recomputed> = match part {
+                Recompute::Operators | Recompute::Layer => vec![part.into()],
+                _ => sets.iter().map(|own| own.parts().chain([part]).collect()).collect(),
+            };
+            sets.extend(with);
+        }
+        if self.bounds.recompute.as_ref().is_some_and(|list| !list.contains(&Recompute::None)) {
+            sets.retain(|own| *own != Recompute::None);
+        }
+        let mut seen = HashSet::new();
+        sets.retain(|own| seen.insert(*own));
+        sets
     }
 
     fn experts(&self, ranks: u64) -> Vec<u64> {

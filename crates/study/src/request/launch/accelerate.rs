@@ -138,7 +138,6 @@ fn deepspeed(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
 pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { base, choice, node, .. } = *asked;
     let recompute = choice.recompute.what;
-    let scores = base.attention_kind().keeps_scores() && recompute == Recompute::Attention;
     let groups = choice.sharding == Sharding::Hsdp && choice.sharding_group != Some(node);
     let sharding = "plan.sharding=[\"none\", \"zero-2\", \"zero-3\"]";
     first([
@@ -151,7 +150,7 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
         (choice.sharding == Sharding::Keep, ("`fsdp-keep`", sharding)),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
         (
-            scores || matches!(recompute, Recompute::Mlp | Recompute::Operators),
+            recompute.is_within(base.attention_kind().keeps_scores()),
             ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
         ),
     ])

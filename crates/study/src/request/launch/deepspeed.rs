@@ -129,7 +129,6 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { base, choice, .. } = *asked;
     let recompute = choice.recompute.what;
     let staged = choice.pipeline > 1;
-    let scores = base.attention_kind().keeps_scores() && recompute == Recompute::Attention;
     first([
         (
             choice.tensor > 1 && choice.sequence_parallel,
@@ -151,7 +150,7 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
         ),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
         (
-            scores || matches!(recompute, Recompute::Mlp | Recompute::Operators),
+            recompute.is_within(base.attention_kind().keeps_scores()),
             ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
         ),
         (choice.sharding == Sharding::Keep, ("`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]")),

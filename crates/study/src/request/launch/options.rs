@@ -41,14 +41,16 @@ fn options(text: &str, framework: Framework) -> BTreeMap<String, String> {
     keys.all().map(|(key, value)| (key, text(value))).collect()
 }
 
-/// Whether options have what a condition says: `name`, `!name`, `name=value` or `name>number`.
+/// Whether options have what a condition says: `name`, `!name`, `name=value` (one of several) or `name>number`.
 fn holds(term: &str, options: &BTreeMap<String, String>) -> bool {
     if let Some(term) = term.strip_prefix('!') {
         return !holds(term, options);
     }
     let value = |name: &str| options.get(name);
     match (term.split_once('='), term.split_once('>')) {
-        (Some((name, wanted)), _) => value(name).is_some_and(|value| value == wanted),
+        (Some((name, wanted)), _) => {
+            value(name).is_some_and(|value| value.split(' ').any(|word| word == wanted))
+        }
         (None, Some((name, least))) => {
             let number = |text: &str| text.parse::<u64>().unwrap();
             value(name).is_some_and(|value| number(value) > number(least))

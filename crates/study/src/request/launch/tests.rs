@@ -34,14 +34,11 @@ fn plain() -> Plan {
 
 /// The plan with what it leaves open or says twice filled in.
 fn whole(plan: &Plan, framework: Framework) -> Plan {
-    let recomputed = match plan.recomputation().what {
-        // Flash attention keeps nothing that this would compute again; only Megatron-LM has a word for it.
-        Recompute::Attention if framework != Framework::Megatron => Recompute::None,
-        recomputed => recomputed,
-    };
+    // Flash attention keeps nothing that this would compute again; only Megatron-LM has a word for it.
+    let said = |part: &Recompute| framework == Framework::Megatron || *part != Recompute::Attention;
     let schedule = Some(plan.schedule_kind()).filter(|_| plan.pipeline > 1);
     let exchange = if plan.context > 1 { plan.context_exchange } else { ContextExchange::Ring };
-    let recompute = Some(recomputed).filter(|what| *what != Recompute::None).into_iter().collect();
+    let recompute = plan.recomputation().what.parts().filter(said).collect();
     Plan { recompute, schedule, context_exchange: exchange, data: None, ..plan.clone() }
 }
 
@@ -81,9 +78,18 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                 (Sharding::Hsdp, Some(2)),
                 (Sharding::Hsdp, Some(MACHINE)),
             ] {
-                for recompute in
-                    [Recompute::None, Recompute::Attention, Recompute::Operators, Recompute::Layer]
-                {
+                for recompute in [
+                    &[][..],
+                    &[Recompute::Attention],
+                    &[Recompute::Norms, Recompute::Activation, Recompute::Projections],
+                    &[Recompute::Norms, Recompute::Mlp],
+                    &[Recompute::Operators],
+                    &[Recompute::Layer],
+                ] {
+                    let small = recompute.contains(&Recompute::Norms);
+                    if small && (shape.mla.is_none() || framework != Framework::Megatron) {
+                        continue;
+                    }
                     for (micro_batch, sequence_parallel) in [(1, tensor > 1), (2, false)] {
                         all.push(Plan {
                             tensor,
@@ -95,7 +101,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             sharding,
                             sharding_group,
                             micro_batch,
-                            recompute: vec![recompute],
+                            recompute: recompute.to_vec(),
                             recipe: if with_float8 && micro_batch == 2 { recipe } else { Recipe::None },
                             bucket: with_buckets.then_some(40_000_000 * micro_batch),
                             loss: Some(Loss::Compiled)

@@ -48,12 +48,15 @@ fn relations_of_transformers_hold() {
 const OUTER: &str = "outer-replicas = 2\nouter-link = \"10 Gbit/s\"\nouter-latency = \"30 ms\"\n";
 const STREAMED: &str = "outer-replicas = 2\nouter-fragments = 4\nouter-delay = 7\nouter-bits = 4\n";
 
+/// The parts within a layer that kernels of Megatron-LM compute again by themselves, as far as the model has them.
+const PARTS: &str = "[\"mlp\"]";
+
 /// Random plans on random machines, without variation in the engine.
 fn scenarios() -> BoxedStrategy<Scenario> {
     let power = |most: u32| (0..=most).prop_map(|power| 1_u64 << power);
     let ranks = (power(3), power(1), power(3), power(2), power(2), power(3));
     let model = (
-        select(&["llama3-8b", "mixtral-8x7b", "gpt3-1.3b", "gemma2-9b", ""][..]),
+        select(&["llama3-8b", "mixtral-8x7b", "gpt3-1.3b", "gemma2-9b", "deepseek-v2-lite", ""][..]),
         (select(&[16_u64, 32, 64][..]), select(&[512_u64, 1024, 4096][..]), select(&[8_u64, 32][..])),
         select(&[128_u64, 1024, 4096][..]),
     );
@@ -69,7 +72,7 @@ fn scenarios() -> BoxedStrategy<Scenario> {
         select(ScheduleKind::ALL),
         select(&["none", "zero-1", "zero-2", "zero-3", "fsdp-keep", "hsdp"][..]),
         select(&["none", "megatron", "torchtitan", "deepspeed", "fsdp2"][..]),
-        select(&["[]", "[\"attention\"]", "[\"operators\"]", "[\"layer\"]"][..]),
+        select(&["[]", "[\"attention\"]", PARTS, "[\"operators\"]", "[\"layer\"]"][..]),
         select(&["", "", "", "offload = [\"activations\"]\n", "offload = [\"optimiser\"]\n"][..]),
         select(&["", "", "bucket = 1000000\n", "attention = \"unfused\"\n", OUTER, STREAMED][..]),
         select(&["ring", "all-gather", "all-to-all"][..]),
@@ -120,6 +123,13 @@ fn text(
     let (apart, pace) = match more {
         OUTER | STREAMED => (2, "synchronisation = \"local-sgd(20)\"\n"),
         _ => (1, ""),
+    };
+    let recompute = match (recompute, overlap, zoo) {
+        (PARTS, "none" | "megatron" | "deepspeed", "deepseek-v2-lite") => {
+            "[\"norms\", \"activation\", \"projections\"]"
+        }
+        (PARTS, "none" | "megatron" | "deepspeed", "mixtral-8x7b") => "[\"norms\", \"activation\"]",
+        (other, ..) => other,
     };
     let group = if sharding == "hsdp" { "sharding-group = 2\n" } else { "" };
     Some(format!(

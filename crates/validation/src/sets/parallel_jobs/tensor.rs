@@ -59,7 +59,7 @@ fn predict(data: &Data, job: &TensorJob) -> Result<f64, Fault> {
     let of = |message: &Message| sent(message, WIDER);
     // A block keeps its gathered inputs, so that nothing is gathered again for the gradients of weights.
     let block = |phase: Phase| -> Result<f64, Fault> {
-        let messages = traffic::tensor_layer(&shape, &split, job.job.b, false, Recompute::None);
+        let messages = traffic::tensor_layer(&shape, &split, job.job.b, false, Recompute::None.into());
         messages.filter(|message| message.phase == phase).map(|message| of(&message)).sum()
     };
     let ends = traffic::vocabulary(&shape, &split, sequence * job.job.b);

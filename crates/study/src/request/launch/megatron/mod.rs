@@ -20,6 +20,16 @@ const WITHOUT_EFFECT: &str = include_str!("megatron_without_effect.txt");
 /// Rows of the vocabulary are padded to a multiple of this for each tensor-parallel rank.
 const PADDED: u64 = 128;
 
+/// Modules of a layer that are computed again, and the part that they are.
+const MODULES: [(&str, Recompute); 6] = [
+    ("core_attn", Recompute::Attention),
+    ("layernorm", Recompute::Norms),
+    ("mla_up_proj", Recompute::Projections),
+    ("moe_act", Recompute::Activation),
+    ("mlp", Recompute::Mlp),
+    ("moe", Recompute::Mlp),
+];
+
 /// The vocabulary of GPT-2, if none is given.
 const GPT2: u64 = 50_257;
 
@@ -112,15 +122,7 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
 
 fn recomputation(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let selective = keys.switch("--recompute-activations");
-    let modules = keys.word("--recompute-modules").unwrap_or_else(|| "core_attn".to_owned());
-    let part = match modules.as_str() {
-        "core_attn" => Recompute::Attention,
-        "mlp" | "moe" | "mlp moe" | "moe mlp" => Recompute::Mlp,
-        _ => {
-            launched.unknown.push(format!("--recompute-modules {modules}"));
-            Recompute::Attention
-        }
-    };
+    let parts = modules(keys, launched);
     let method = keys.word("--recompute-method");
     let layers = keys.number("--recompute-num-layers")?;
     // Names of earlier versions.
@@ -131,9 +133,9 @@ fn recomputation(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> 
     let whole = earlier || (granularity.is_none() && method.is_some());
     let granularity = if whole { Some("full".to_owned()) } else { granularity };
     launched.plan.recompute = match granularity.as_deref() {
-        None if selective => Some(vec![part]),
+        None if selective => Some(parts),
         None => None,
-        Some("selective") => Some(vec![part]),
+        Some("selective") => Some(parts),
         Some("full") => {
             match method.as_deref() {
                 Some("block") => launched.plan.recompute_layers = Some(layers),
@@ -148,6 +150,30 @@ fn recomputation(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> 
         }
     };
     Ok(())
+}
+
+/// The parts that `--recompute-modules` names, as far as the model has them: `mlp` is that of layers without experts, `moe` that of
+/// layers with them, and norms that Transformer Engine computes in the kernel of a product stay as they are.
+fn modules(keys: &mut Keys, launched: &mut Launched) -> Vec<Recompute> {
+    let (experts, latent) = (keys.has("--num-experts"), keys.has("--multi-latent-attention"));
+    let given = keys.words("--recompute-modules");
+    let mut names: Vec<&str> = given.iter().flat_map(|word| word.split_whitespace()).collect();
+    if names.is_empty() {
+        names.push("core_attn");
+    }
+    let mut parts = Vec::new();
+    for name in names {
+        let known = MODULES.iter().find(|(own, _)| *own == name);
+        match known {
+            None => launched.unknown.push(format!("--recompute-modules {name}")),
+            Some(("mlp", _)) if experts => {}
+            Some(("moe" | "moe_act", _)) if !experts => {}
+            Some(("layernorm", _)) if !experts && !latent => {}
+            Some(("mla_up_proj", _)) if !latent => {}
+            Some((_, part)) => parts.push(*part),
+        }
+    }
+    parts
 }
 
 fn formats(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {

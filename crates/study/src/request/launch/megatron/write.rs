@@ -7,7 +7,7 @@ use super::super::Framework;
 use super::super::emit::Launch;
 use super::super::runs::{Proposal, Refusal, first};
 use super::super::settings::Settings;
-use super::{PADDED, stages};
+use super::{MODULES, PADDED, stages};
 use serde_json::Value;
 use stepcast_core::model::transformer::{Mlp, NormKind, Transformer};
 use stepcast_core::strategy::{Dispatcher, Recipe, Recompute, ScheduleKind, Sharding, States};
@@ -33,7 +33,22 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
             ("recomputation of operators", "plan.recompute=[\"none\", \"attention\", \"layer\"]"),
         ),
         (
-            matches!(recompute.what, Recompute::Attention | Recompute::Mlp) && recompute.layers.is_some(),
+            base.recipe == Recipe::Fp8Delayed
+                && (recompute.what.has(Recompute::Norms) || recompute.what.has(Recompute::Activation)),
+            (
+                "recomputed norms or activations with delayed scales",
+                "plan.recompute=[\"none\", \"mlp\", \"layer\"]",
+            ),
+        ),
+        (
+            recompute.what.has(Recompute::Activation) && base.states == States::Fp32,
+            (
+                "recomputed activations of experts that are not grouped",
+                "plan.recompute=[\"none\", \"mlp\", \"layer\"]",
+            ),
+        ),
+        (
+            recompute.what.is_within(true) && recompute.layers.is_some(),
             ("recomputation of a part of some layers", "plan.recompute-some=false"),
         ),
         (
@@ -48,7 +63,7 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
             base.overlap_experts
                 && (choice.expert == 1
                     || base.dispatcher == Some(Dispatcher::AllGather)
-                    || matches!(recompute.what, Recompute::Mlp | Recompute::Layer)
+                    || [Recompute::Mlp, Recompute::Layer].iter().any(|part| recompute.what.has(*part))
                     || choice.pipeline > 1 && choice.virtual_stages == 1),
             ("expert traffic beside another micro-batch here", "strategy.plan.overlap-experts=false"),
         ),
@@ -128,20 +143,19 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings) -> St
     let gathers = overlaps.weights && overlaps.gradients && plan.sharding != Sharding::None;
     push(gathers, "--overlap-param-gather".to_owned());
     let recompute = plan.recomputation();
-    match recompute.what {
-        Recompute::None | Recompute::Operators => {}
-        Recompute::Attention => push(true, "--recompute-granularity selective".to_owned()),
-        Recompute::Mlp => {
-            let module = if shape.experts.is_some() { "mlp moe" } else { "mlp" };
-            push(true, format!("--recompute-granularity selective --recompute-modules {module}"));
-        }
-        Recompute::Layer => {
-            let (method, layers) = recompute.layers.map_or(("uniform", 1), |layers| ("block", layers));
-            let flags = format!(
-                "--recompute-granularity full --recompute-method {method} --recompute-num-layers {layers}"
-            );
-            push(true, flags);
-        }
+    let modules = MODULES
+        .iter()
+        .filter(|(name, part)| recompute.what.has(*part) && (shape.experts.is_some() || *name != "moe"));
+    let modules: Vec<&str> = modules.map(|(name, _)| *name).collect();
+    if recompute.what == Recompute::Layer {
+        let (method, layers) = recompute.layers.map_or(("uniform", 1), |layers| ("block", layers));
+        let flags = format!(
+            "--recompute-granularity full --recompute-method {method} --recompute-num-layers {layers}"
+        );
+        push(true, flags);
+    } else if !modules.is_empty() {
+        let modules = modules.join(" ");
+        push(true, format!("--recompute-granularity selective --recompute-modules {modules}"));
     }
     settings.take(&["attention"]).into_iter().for_each(|own| push(true, flag(own)));
     push(!plan.dropout, "--hidden-dropout 0 --attention-dropout 0".to_owned());

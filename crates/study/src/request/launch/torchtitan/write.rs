@@ -42,8 +42,9 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let stages = [choice.pipeline, choice.virtual_stages];
     let staged = choice.pipeline > 1;
     let known = SCHEDULES.iter().any(|(_, kind)| *kind == choice.schedule);
-    let scores = base.attention_kind().keeps_scores() && choice.recompute.what == Recompute::Attention;
-    let within = scores || choice.recompute.what == Recompute::Mlp;
+    let recompute = choice.recompute.what;
+    let within =
+        recompute.is_within(base.attention_kind().keeps_scores()) && recompute != Recompute::Operators;
     let groups = choice.sharding_group.is_some_and(|group| !group.is_multiple_of(choice.context));
     let [_, shard] = degrees(choice);
     let expert_ranks = shard * choice.context * choice.tensor;
@@ -129,10 +130,10 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings, choic
     let (family, size) = known.clone().unwrap_or(("llama3", "debugmodel".to_owned()));
     let float8 = settings.take(&["recipe"]).into_iter().next().is_some();
     let activations = match plan.recomputation().what {
+        what if what == Recompute::Operators => "SelectiveAC.Config()",
+        what if what == Recompute::Layer => "FullAC.Config()",
         // Flash attention keeps nothing that would be computed again.
-        Recompute::None | Recompute::Attention | Recompute::Mlp => "None",
-        Recompute::Operators => "SelectiveAC.Config()",
-        Recompute::Layer => "FullAC.Config()",
+        _ => "None",
     };
     let mut lines = vec![
         format!("# {}, as plan.py beside where this runs:", Framework::Torchtitan.title()),
