@@ -51,7 +51,8 @@ impl LayerFlops {
         // Twice the pairs of one sequence, so that half a square is whole.
         let pairs = match shape.documents.and_then(|own| own.squares(work.sequence)) {
             Some(squares) => {
-                twice_pairs_within(squares, work).min(twice_pairs(work.sequence, work.mask, window))
+                let within = twice_pairs_within(squares, work);
+                window.map_or(within, |_| within.min(twice_pairs(work.sequence, work.mask, window)))
             }
             None => twice_pairs(work.sequence, work.mask, window),
         };

@@ -242,7 +242,7 @@ impl Scenario {
     /// Samples of one epoch, where a data set gives them or their tokens.
     pub fn epoch_samples(&self) -> Option<u64> {
         let data = self.data?;
-        let sequence = || self.source.transformer().map(|shape| shape.sequence as f64);
+        let sequence = || self.transformer_of_plan().map(|shape| shape.sequence as f64).ok();
         data.samples.or_else(|| Some((data.tokens? / sequence()?).ceil() as u64))
     }
 

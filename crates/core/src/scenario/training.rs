@@ -28,7 +28,8 @@ keys! {
         /// Lengths of documents in tokens: one for all, a list, a file of lines `length,count`, or `{ mean = 600, spread = 1.0 }` for a
         /// log-normal distribution whose logarithm has this standard deviation. Which tokens count in the loss changes no time.
         lengths: Lengths => DocumentLengths, optional("a document fills a sample"), Check::Any, Resolved;
-        /// How documents share a sequence: `"padded"` if each has its own, packed with attention `"across"` them or `"within"` each.
+        /// How documents share a sequence: `"padded"` if each has its own, packed with attention `"across"` them or `"within"` each, or
+        /// `"bucketed"` if those of similar length come together, each filled up to the longest of its bucket.
         packing: Packing => Packing, default(Packing::Within), Check::Any, Resolved;
         /// Samples of one evaluation, a forward pass without a backward pass; it counts in the time of training.
         evaluation_samples: Amount => u64, optional("no evaluation"), Check::Between(1, u64::MAX, "a positive number"), Resolved;

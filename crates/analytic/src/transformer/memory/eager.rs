@@ -155,7 +155,7 @@ impl Layer {
             Attention::Unfused if recompute.has(Recompute::Attention) => 0.0,
             Attention::Unfused => {
                 let scores = if held.dropout { 5.0 } else { 2.0 };
-                scores * heads * shape.sequence as f64
+                scores * heads * held.sequence() as f64
             }
         };
         let statistics = match shape.norm {

@@ -290,7 +290,12 @@ impl<'a> MemoryInputs<'a> {
 
     /// Tokens of a micro-batch on one context-parallel rank.
     fn tokens(&self) -> f64 {
-        (self.shape.sequence * self.micro_batch) as f64 / self.split.context as f64
+        (self.sequence() * self.micro_batch) as f64 / self.split.context as f64
+    }
+
+    /// Tokens of the longest sequence: memory has to do for it.
+    fn sequence(&self) -> u64 {
+        self.shape.documents.map_or(self.shape.sequence, |own| own.longest(self.shape.sequence))
     }
 
     /// Parameters of the largest layer of a stage: all of them, and the trained ones.

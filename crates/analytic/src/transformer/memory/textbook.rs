@@ -130,7 +130,7 @@ impl MemoryInputs<'_> {
             Attention::Unfused if recompute.has(Recompute::Attention) => 0,
             Attention::Unfused => {
                 let scores = if self.dropout { 5 } else { 2 };
-                scores * shape.heads * shape.sequence
+                scores * shape.heads * self.sequence()
             }
         };
         if recompute == Recompute::Operators {

@@ -12,6 +12,10 @@ const MOST: u64 = 1 << 24;
 /// Points of a distribution at which documents are taken.
 const POINTS: u64 = 512;
 
+/// Buckets of documents of similar length: the sampler of Hugging Face sorts documents of fifty batches at a time
+/// (`LengthGroupedSampler` of transformers).
+const BUCKETS: u128 = 50;
+
 /// How documents share a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -23,9 +27,11 @@ pub enum Packing {
     /// Several follow each other, and attention stays within each.
     #[default]
     Within,
+    /// Each has a sequence of its own; documents of similar length come together and are filled up to the longest of them.
+    Bucketed,
 }
 
-plain!(Packing, "`\"padded\"`, `\"across\"` or `\"within\"`");
+plain!(Packing, "`\"padded\"`, `\"across\"`, `\"within\"` or `\"bucketed\"`");
 
 /// Lengths of documents as a file gives them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,12 +66,19 @@ pub struct DocumentLengths {
     pub squares: u64,
     /// Fourth powers of lengths, each divided by 2^20.
     pub fourths: u64,
+    /// Tokens where each is filled up to the longest of its bucket, and squares of these lengths.
+    pub bucketed: [u64; 2],
+    /// The longest.
+    pub longest: u64,
 }
 
 impl DocumentLengths {
     fn of_counted(lengths: impl IntoIterator<Item = (u64, u64)>) -> Result<Self, Fault> {
+        let mut lengths: Vec<(u64, u64)> = lengths.into_iter().collect();
+        lengths.sort_unstable();
+        let longest = lengths.last().map_or(0, |(length, _)| *length);
         let mut sums = [0_u128; 4];
-        for (length, count) in lengths {
+        for &(length, count) in &lengths {
             if !(1..=MOST).contains(&length) || count > MOST {
                 let reason = format!("{count} documents of {length} tokens");
                 return Err(Fault::new(reason, format!("lengths are between 1 and {MOST}")));
@@ -75,12 +88,24 @@ impl DocumentLengths {
             let each = [1, length, square, (square * square) >> 20];
             sums.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * count);
         }
+        // Every bucket has as many documents, and the length of its last one.
+        let documents = sums[0].max(1);
+        let (mut bucketed, mut from, mut before) = ([0_u128; 2], 0, 0);
+        for (length, count) in lengths {
+            before += u128::from(count);
+            let to = before * BUCKETS / documents * documents / BUCKETS;
+            let (length, here) = (u128::from(length), to.saturating_sub(from));
+            bucketed = [bucketed[0] + here * length, bucketed[1] + here * length * length];
+            from = from.max(to);
+        }
         let narrow = |sum: u128| u64::try_from(sum);
-        match (narrow(sums[0]), narrow(sums[1]), narrow(sums[2]), narrow(sums[3])) {
-            (Ok(documents), Ok(tokens), Ok(squares), Ok(fourths)) if documents > 0 => {
-                Ok(Self { documents, tokens, squares, fourths })
-            }
+        let [documents, tokens, squares, fourths] = sums.map(narrow);
+        let [padded, padded_squares] = bucketed.map(narrow);
+        match (documents, tokens, squares, fourths, padded, padded_squares) {
             (Ok(0), ..) => Err(Fault::new("there are no documents", "give some lengths")),
+            (Ok(documents), Ok(tokens), Ok(squares), Ok(fourths), Ok(padded), Ok(padded_squares)) => {
+                Ok(Self { documents, tokens, squares, fourths, bucketed: [padded, padded_squares], longest })
+            }
             _ => Err(Fault::new("there are too many documents", "give a sample of them")),
         }
     }
@@ -108,7 +133,9 @@ impl Given<DocumentLengths> for Lengths {
                 };
                 DocumentLengths::of_counted((0..POINTS).map(|index| (point(index), 1)))
             }
-            Self::Sums(sums) if sums.documents > 0 && sums.tokens >= sums.documents => Ok(sums),
+            Self::Sums(sums) if sums.documents > 0 && sums.tokens >= sums.documents && sums.longest > 0 => {
+                Ok(sums)
+            }
             Self::Sums(_) => Err(Fault::new("there are no documents", "give some lengths")),
         }
     }
@@ -156,21 +183,50 @@ pub struct Documents {
 }
 
 impl Documents {
+    /// Tokens of a sequence on average, where at most `sequence` fit, in multiples of eight as tensor units want them.
+    pub fn sequence(&self, sequence: u64) -> u64 {
+        let DocumentLengths { documents, bucketed, .. } = self.lengths;
+        match self.packing {
+            Packing::Bucketed => bucketed[0].div_ceil(documents).next_multiple_of(8).min(sequence),
+            Packing::Padded | Packing::Across | Packing::Within => sequence,
+        }
+    }
+
+    /// Tokens of the longest sequence, where `sequence` is the mean.
+    pub fn longest(&self, sequence: u64) -> u64 {
+        if self.packing == Packing::Bucketed { self.lengths.longest.max(sequence) } else { sequence }
+    }
+
+    /// The same, where at most `sequence` tokens fit.
+    #[must_use]
+    pub fn cut(self, sequence: u64) -> Self {
+        let longest = self.lengths.longest.min(sequence);
+        Self { lengths: DocumentLengths { longest, ..self.lengths }, ..self }
+    }
+
     /// Share of a sequence's tokens that belong to documents.
     pub fn useful(&self, sequence: u64) -> f64 {
         let mean = self.lengths.tokens as f64 / self.lengths.documents as f64;
         match self.packing {
-            Packing::Padded => (mean / sequence as f64).min(1.0),
+            Packing::Padded | Packing::Bucketed => (mean / sequence as f64).min(1.0),
             Packing::Across | Packing::Within => 1.0,
         }
     }
 
-    /// Sum of the squared lengths of the documents in a sequence, if attention stays within each: s·Σl²/Σl.
+    /// Sum of the squared lengths of the documents in a sequence, if attention stays within each: s·Σl²/Σl; of those in buckets with
+    /// what fills them up.
     pub fn squares(&self, sequence: u64) -> Option<u128> {
-        let DocumentLengths { tokens, squares, .. } = self.lengths;
+        let DocumentLengths { tokens, squares, bucketed, longest, .. } = self.lengths;
         let whole = u128::from(sequence);
-        let within = whole * u128::from(squares) / u128::from(tokens.max(1));
-        (self.packing == Packing::Within).then(|| within.clamp(whole, whole * whole))
+        let of = |squares: u64, tokens: u64| whole * u128::from(squares) / u128::from(tokens.max(1));
+        match self.packing {
+            Packing::Padded | Packing::Across => None,
+            Packing::Within => Some(of(squares, tokens).clamp(whole, whole * whole)),
+            Packing::Bucketed => {
+                let most = whole * u128::from(longest.max(sequence));
+                Some(of(bucketed[1], bucketed[0]).clamp(whole * whole, most))
+            }
+        }
     }
 
     /// Attention of the fullest of `ranks` against the mean, whose steps have `sequences` each: the expected largest of as many
@@ -205,6 +261,24 @@ mod tests {
         assert_eq!(documents(Lengths::Fixed(512), Packing::Across).squares(2048), None);
         // Longer documents are cut.
         assert_eq!(documents(Lengths::Fixed(4096), Packing::Within).squares(2048), Some(2048 * 2048));
+    }
+
+    /// A hundred documents in fifty buckets of two, each as long as the longer one; with sequences of 150, the longest is cut.
+    #[test]
+    fn documents_of_similar_length_come_together() {
+        let own = documents(Lengths::Each((1..=100).collect()), Packing::Bucketed);
+        let padded: Vec<u64> = (1..=50).map(|pair| 2 * pair).collect();
+        assert_eq!(own.lengths.bucketed[0], 2 * padded.iter().sum::<u64>());
+        assert_eq!(own.lengths.bucketed[1], 2 * padded.iter().map(|length| length * length).sum::<u64>());
+        assert_eq!([own.sequence(4096), own.longest(56), own.cut(64).longest(56)], [56, 100, 64]);
+        let squares = own.squares(56).unwrap();
+        assert!((squares as f64 / (56.0 * own.lengths.bucketed[1] as f64 / 5100.0) - 1.0).abs() < 1e-3);
+        assert!((own.useful(56) - 50.5 / 56.0).abs() < 1e-12);
+        let alike = documents(Lengths::Fixed(512), Packing::Bucketed);
+        assert_eq!(
+            (alike.sequence(4096), alike.squares(512), alike.useful(512)),
+            (512, Some(512 * 512), 1.0)
+        );
     }
 
     #[test]

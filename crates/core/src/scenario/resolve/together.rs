@@ -177,7 +177,11 @@ impl Scenario {
     /// The shape of the model, which a plan needs.
     pub fn transformer_of_plan(&self) -> Result<Transformer, Fault> {
         let documents = self.data.and_then(|data| data.documents());
-        let shape = self.source.transformer().map(|shape| Transformer { documents, ..shape });
+        let shape = self.source.transformer().map(|shape| Transformer {
+            sequence: documents.map_or(shape.sequence, |own| own.sequence(shape.sequence)),
+            documents: documents.map(|own| own.cut(shape.sequence)),
+            ..shape
+        });
         shape.ok_or_else(|| {
             let reason = format!("a plan splits a transformer, and {} is not known as one", self.name());
             let remedy = "name a transformer of the zoo, or give `[model.transformer]` or a `config`";
