@@ -132,7 +132,7 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
 
 /// The sequences of a step of a plan: "128 sequences of 8,192 tokens (4 per worker)".
 fn sequences(scenario: &Scenario, plan: &Plan, assumed: &Assumed) -> Option<String> {
-    let shape = scenario.source.transformer()?;
+    let shape = scenario.transformer_of_plan().ok()?;
     let workers = scenario.cluster.workers();
     let batch = plan.divide(&shape, workers).ok()?.global_batch;
     let each = match batch.is_multiple_of(workers) && workers > 1 {

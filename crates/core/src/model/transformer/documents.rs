@@ -232,7 +232,7 @@ impl Documents {
     /// Attention of the fullest of `ranks` against the mean, whose steps have `sequences` each: the expected largest of as many
     /// normal sums of squared lengths (Blom 1958).
     pub fn imbalance(&self, sequence: u64, sequences: u64, ranks: u64) -> f64 {
-        let DocumentLengths { documents, tokens, squares, fourths } = self.lengths;
+        let DocumentLengths { documents, tokens, squares, fourths, .. } = self.lengths;
         if self.packing != Packing::Within || ranks < 2 {
             return 1.0;
         }

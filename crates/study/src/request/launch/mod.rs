@@ -35,7 +35,7 @@ use serde_json::Value;
 use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
-use stepcast_core::model::transformer::{AdaptersSection, TransformerSection, hugging_face};
+use stepcast_core::model::transformer::{AdaptersSection, Packing, TransformerSection, hugging_face};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Amount;
@@ -76,6 +76,10 @@ struct Launched {
     per_machine: Option<u64>,
     steps: Option<u64>,
     samples: Option<u64>,
+    epochs: Option<f64>,
+    /// How documents share a sequence.
+    packing: Option<Packing>,
+    compiled: bool,
     /// Keys that were not understood.
     unknown: Vec<String>,
     notes: Vec<String>,
@@ -258,11 +262,12 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
     let file = ScenarioFile {
         model: model(&launched, overrides)?,
         cluster: cluster(&launched, workers, overrides),
-        data: data(&launched, workers),
+        data: data(&launched, workers, given("data.")),
         strategy: StrategySection {
             architecture: Some(Architecture::AllReduce),
             synchronisation: Some(Synchronisation::Bsp),
             precision: launched.precision,
+            compiled: launched.compiled.then_some(true),
             plan: Some(plan(launched, workers)),
             ..StrategySection::default()
         },
@@ -337,12 +342,21 @@ fn plan(launched: Launched, workers: u64) -> PlanSection {
     plan
 }
 
-/// The data set, if the number of steps or samples is given.
-fn data(launched: &Launched, workers: u64) -> Option<DataSection> {
+/// The data set, if the number of steps or samples is given, or overrides say more of it. Steps count once, whatever the epochs.
+fn data(launched: &Launched, workers: u64, is_given: bool) -> Option<DataSection> {
     let replicas = launched.replicas(workers);
     let batch = || launched.plan.global_batch.or(launched.replica_batch?.checked_mul(replicas));
-    let samples = launched.samples.or_else(|| launched.steps?.checked_mul(batch()?));
-    samples
-        .filter(|samples| *samples > 0)
-        .map(|samples| DataSection { samples: Some(Amount::new(samples as f64)), ..DataSection::default() })
+    let in_steps = launched.steps.and_then(|steps| steps.checked_mul(batch()?)).filter(|all| *all > 0);
+    let epochs = launched.epochs.filter(|epochs| in_steps.is_none() && *epochs > 0.0);
+    let whole = epochs.filter(|epochs| epochs.fract() == 0.0).map(|epochs| epochs as u64);
+    // A part of an epoch counts in samples.
+    let part = if whole.is_some() { 1.0 } else { epochs.unwrap_or(1.0) };
+    let samples = in_steps.or(launched.samples).filter(|samples| *samples > 0);
+    let samples = samples.map(|samples| Amount::new((samples as f64 * part).ceil()));
+    (samples.is_some() || is_given).then(|| DataSection {
+        samples,
+        epochs: whole,
+        packing: launched.packing,
+        ..DataSection::default()
+    })
 }

@@ -1,14 +1,14 @@
 //! Recipes of fine-tuning: Axolotl, LLaMA-Factory, torchtune and TRL (YAML), and PEFT's `adapter_config.json`. They name a model of
 //! the Hugging Face hub, adapters, and the batch of a device; all run under PyTorch with replicas, unless workers are sharded.
 
-use super::Launched;
 use super::keys::Keys;
+use super::{Group, Launched};
 use serde_json::Value;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{AdaptersSection, BaseFormat};
+use stepcast_core::model::transformer::{AdaptersSection, BaseFormat, Packing};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{Implementation, OverlapPreset, Recompute, Sharding, States};
+use stepcast_core::strategy::{Implementation, Loss, Offload, OverlapPreset, Recompute, Sharding, States};
 
 /// A recipe by its framework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub(super) fn recognises(text: &str) -> Option<Recipe> {
         if has("finetuning_type:") {
             return Some(Recipe::LlamaFactory);
         }
-        return (has("per_device_train_batch_size:") || has("use_peft:") || has("lora_r:"))
-            .then_some(Recipe::Trl);
+        let trained = ["per_device_train_batch_size:", "use_peft:", "lora_r:", "dataset_name:"];
+        return trained.into_iter().any(has).then_some(Recipe::Trl);
     }
     None
 }
@@ -76,7 +76,13 @@ pub(super) fn read(recipe: Recipe, mut keys: Keys) -> Result<Launched, Fault> {
         Recipe::Torchtune => torchtune(&mut keys)?,
         Recipe::Trl => trl(&mut keys)?,
     };
-    sharded(&mut keys, &mut launched);
+    sharded(&mut keys, &mut launched)?;
+    let [steps, max_steps] = ["max_steps_per_epoch", "max_steps"].map(|key| keys.number(key));
+    launched.steps = max_steps?.or(steps?);
+    for key in ["num_epochs", "num_train_epochs", "epochs"] {
+        launched.epochs = keys.real(key)?.or(launched.epochs);
+    }
+    kernels(&mut keys, &mut launched)?;
     keys.forget(WITHOUT_EFFECT);
     launched.unknown.extend(keys.rest());
     Ok(launched)
@@ -96,9 +102,17 @@ pub(super) fn adapters(mut keys: Keys) -> Result<Launched, Fault> {
         targets: named_targets(&targets, &mut launched.unknown),
         dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
         dora: keys.truth("use_dora")?,
+        base: launched.named_base(),
         ..AdaptersSection::default()
     });
+    launched.trained(keys.words("modules_to_save"));
     launched.replica_batch = Some(1);
+    let changed = ["layers_to_transform", "rank_pattern", "exclude_modules", "lora_bias"];
+    let differs = |key: &str| changed.iter().any(|own| key.split('.').next() == Some(own));
+    let said = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+    launched
+        .unknown
+        .extend(keys.all().filter(|(key, value)| differs(key) && said(value)).map(|(key, _)| key));
     Ok(launched)
 }
 
@@ -119,11 +133,36 @@ impl Launched {
         self.named = Some(name);
     }
 
-    fn batch(&mut self, keys: &mut Keys, size: &str) -> Result<(), Fault> {
-        let micro_batch = keys.number(size)?;
+    /// The format of the base where the name of the model says it: `unsloth/llama-3-8b-bnb-4bit`.
+    fn named_base(&self) -> Option<BaseFormat> {
+        let name = self.named.as_deref().unwrap_or_default().to_lowercase();
+        base(name.contains("bnb-4bit"), name.contains("bnb-8bit"))
+    }
+
+    /// Modules that are trained in full beside adapters.
+    fn trained(&mut self, modules: Vec<String>) {
+        for module in modules {
+            match (self.adapters.as_mut(), module.rsplit('.').next()) {
+                (Some(adapters), Some("embed_tokens")) => adapters.trained_embedding = Some(true),
+                (Some(adapters), Some("lm_head")) => adapters.trained_output = Some(true),
+                _ => self.unknown.push(format!("trained module {module}")),
+            }
+        }
+    }
+
+    /// The batch of a device, or the usual one of its trainer.
+    fn batch(&mut self, keys: &mut Keys, size: &str, usual: u64) -> Result<(), Fault> {
+        let micro_batch = keys.number(size)?.unwrap_or(usual);
         let accumulated = keys.number("gradient_accumulation_steps")?.unwrap_or(1);
-        self.plan.micro_batch = micro_batch;
-        self.replica_batch = Some(micro_batch.unwrap_or(1).saturating_mul(accumulated));
+        self.plan.micro_batch = Some(micro_batch);
+        self.replica_batch = Some(micro_batch.saturating_mul(accumulated));
+        Ok(())
+    }
+
+    /// How documents share a sequence: padded unless they are packed, or grouped by their lengths.
+    fn packs(&mut self, keys: &mut Keys, packed: Option<Packing>) -> Result<(), Fault> {
+        let grouped = keys.truth("group_by_length")? == Some(true);
+        self.packing = Some(packed.unwrap_or(if grouped { Packing::Bucketed } else { Packing::Padded }));
         Ok(())
     }
 
@@ -146,8 +185,10 @@ impl Launched {
 
 /// The name in the zoo of a model of the hub: without its owner, and without what does not change its shape.
 fn zoo_name(name: &str) -> Option<String> {
-    const WITHOUT: [&str; 11] =
-        ["meta", "instruct", "chat", "hf", "base", "it", "v0.1", "v0.2", "v0.3", "bnb", "4bit"];
+    const WITHOUT: [&str; 16] = [
+        "meta", "instruct", "chat", "hf", "base", "it", "v0.1", "v0.2", "v0.3", "bnb", "4bit", "8bit",
+        "unsloth", "2507", "thinking", "pt",
+    ];
     let own = name.rsplit('/').next()?.to_lowercase().replace('_', "-");
     let words: Vec<&str> = own.split('-').filter(|word| !WITHOUT.contains(word)).collect();
     let plain = |text: &str| text.replace(['-', '.'], "");
@@ -185,9 +226,11 @@ fn axolotl(keys: &mut Keys) -> Result<Launched, Fault> {
     let mut launched = usual("Axolotl");
     launched.named_model(keys.word("base_model"));
     launched.sequence = keys.number("sequence_len")?;
-    launched.batch(keys, "micro_batch_size")?;
+    launched.batch(keys, "micro_batch_size", 1)?;
     launched.recompute(keys.truth("gradient_checkpointing")?);
     launched.optimiser(keys.word("optimizer"));
+    let packed = keys.truth("sample_packing")? == Some(true);
+    launched.packs(keys, packed.then_some(Packing::Within))?;
     let kind = keys.word("adapter");
     let [four, eight, linear, dora] = ["load_in_4bit", "load_in_8bit", "lora_target_linear", "peft_use_dora"]
         .map(|key| keys.truth(key))
@@ -203,9 +246,10 @@ fn axolotl(keys: &mut Keys) -> Result<Launched, Fault> {
             },
             dropout: dropout.map(|share| share > 0.0),
             dora: Some(dora?),
-            base: base(four? || kind == "qlora", eight?),
+            base: base(four? || kind == "qlora", eight?).or(launched.named_base()),
             ..AdaptersSection::default()
         });
+        launched.trained(keys.words("lora_modules_to_save"));
     }
     Ok(launched)
 }
@@ -214,10 +258,13 @@ fn llama_factory(keys: &mut Keys) -> Result<Launched, Fault> {
     let mut launched = usual("LLaMA-Factory");
     launched.named_model(keys.word("model_name_or_path"));
     launched.sequence = Some(keys.number("cutoff_len")?.unwrap_or(2048));
-    launched.batch(keys, "per_device_train_batch_size")?;
+    launched.batch(keys, "per_device_train_batch_size", 8)?;
     launched.recompute(Some(!keys.truth("disable_gradient_checkpointing")?.unwrap_or(false)));
     launched.optimiser(keys.word("optim"));
     launched.samples = keys.number("max_samples")?;
+    let [packed, apart] = [keys.truth("packing")?, keys.truth("neat_packing")?].map(|on| on == Some(true));
+    let packed = packed.then_some(Packing::Across);
+    launched.packs(keys, if apart { Some(Packing::Within) } else { packed })?;
     let bits = keys.number("quantization_bit")?;
     if keys.word("finetuning_type").as_deref() == Some("lora") {
         let targets = keys.words("lora_target");
@@ -226,9 +273,10 @@ fn llama_factory(keys: &mut Keys) -> Result<Launched, Fault> {
             targets: named_targets(&targets, &mut launched.unknown),
             dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
             dora: keys.truth("use_dora")?,
-            base: base(bits == Some(4), bits == Some(8)),
+            base: base(bits == Some(4), bits == Some(8)).or(launched.named_base()),
             ..AdaptersSection::default()
         });
+        launched.trained(keys.words("additional_target"));
     }
     Ok(launched)
 }
@@ -237,9 +285,12 @@ fn trl(keys: &mut Keys) -> Result<Launched, Fault> {
     let mut launched = usual("TRL");
     launched.named_model(keys.word("model_name_or_path"));
     launched.sequence = keys.number("max_length")?.or(keys.number("max_seq_length")?).or(Some(1024));
-    launched.batch(keys, "per_device_train_batch_size")?;
-    launched.recompute(keys.truth("gradient_checkpointing")?);
+    launched.batch(keys, "per_device_train_batch_size", 8)?;
+    // Its trainers recompute layers unless they are told not to.
+    launched.recompute(Some(keys.truth("gradient_checkpointing")?.unwrap_or(true)));
     launched.optimiser(keys.word("optim"));
+    let packed = keys.truth("packing")? == Some(true);
+    launched.packs(keys, packed.then_some(Packing::Within))?;
     let [four, eight] = [keys.truth("load_in_4bit")?, keys.truth("load_in_8bit")?].map(|on| on == Some(true));
     let rank = keys.number("lora_r")?;
     if keys.truth("use_peft")?.unwrap_or(rank.is_some()) {
@@ -249,9 +300,10 @@ fn trl(keys: &mut Keys) -> Result<Launched, Fault> {
             targets: named_targets(&targets, &mut launched.unknown),
             dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
             dora: keys.truth("use_dora")?,
-            base: base(four, eight),
+            base: base(four, eight).or(launched.named_base()),
             ..AdaptersSection::default()
         });
+        launched.trained(keys.words("lora_modules_to_save"));
     }
     Ok(launched)
 }
@@ -275,9 +327,20 @@ fn torchtune(keys: &mut Keys) -> Result<Launched, Fault> {
     };
     launched.named_model(Some(name.replace('_', "-")));
     launched.sequence = keys.number("tokenizer.max_seq_len")?;
-    launched.batch(keys, "batch_size")?;
+    launched.batch(keys, "batch_size", 1)?;
     launched.recompute(keys.truth("enable_activation_checkpointing")?);
+    if keys.truth("enable_activation_offloading")? == Some(true) {
+        launched.plan.offload = Some(vec![Offload::Activations]);
+    }
     launched.optimiser(keys.word("optimizer._component_"));
+    let packed = keys.truth("dataset.packed")? == Some(true);
+    launched.packs(keys, packed.then_some(Packing::Within))?;
+    // Both upcast logits chunk by chunk; one of them computes these by chunks, too.
+    launched.plan.loss = match keys.word("loss._component_").unwrap_or_default().rsplit('.').next() {
+        Some("LinearCrossEntropyLoss" | "LigerLinearCrossEntropy") => Some(Loss::Chunked),
+        Some("CEWithChunkedOutputLoss") => Some(Loss::Compiled),
+        _ => None,
+    };
     if let Some(base) = kind {
         let mut targets = named_targets(&keys.words("model.lora_attn_modules"), &mut launched.unknown);
         if keys.truth("model.apply_lora_to_mlp")? == Some(true) {
@@ -296,19 +359,63 @@ fn torchtune(keys: &mut Keys) -> Result<Launched, Fault> {
     Ok(launched)
 }
 
-/// Replicas that hold a part each, where a file for DeepSpeed or FSDP is named.
-fn sharded(keys: &mut Keys, launched: &mut Launched) {
-    let deepspeed = keys.word("deepspeed").unwrap_or_default();
-    let zero3 = deepspeed.contains("zero3") || deepspeed.contains("z3");
-    let fsdp = ["fsdp", "fsdp_config.fsdp_sharding_strategy", "fsdp_version"].iter().any(|key| keys.has(key));
-    if zero3 || fsdp {
-        launched.plan.sharding = Some(Sharding::Zero3);
-    } else if !deepspeed.is_empty() {
-        launched.plan.sharding = Some(Sharding::Zero2);
+/// Replicas that hold a part each, where a file for DeepSpeed is named, or FSDP is asked for.
+fn sharded(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let deepspeed = keys.word("deepspeed").or(keys.word("accelerate_config")).unwrap_or_default();
+    let asked = keys.words("fsdp").join(" ");
+    let option = |keys: &mut Keys, name: &str| {
+        let [own, other] =
+            ["fsdp_config.fsdp_", "fsdp_config."].map(|path| keys.word(&format!("{path}{name}")));
+        own.or(other).map(|word| word.to_lowercase())
+    };
+    let strategy = option(keys, "sharding_strategy").unwrap_or_else(|| asked.to_lowercase());
+    let kept = option(keys, "reshard_after_forward").as_deref() == Some("false");
+    let version = keys.word("fsdp_version").or(option(keys, "version"));
+    let fsdp = !strategy.is_empty() || version.is_some() || deepspeed.contains("fsdp");
+    if option(keys, "activation_checkpointing").as_deref() == Some("true") {
+        launched.recompute(Some(true));
     }
-    if !deepspeed.is_empty() {
+    if option(keys, "offload_params").as_deref() == Some("true") || strategy.contains("offload") {
+        launched.unknown.push("fsdp_config.fsdp_offload_params".to_owned());
+    }
+    keys.forget("fsdp_config. fsdp_final");
+    let hybrid = strategy.contains("hybrid_shard");
+    let partly = kept || strategy.contains("shard_grad_op");
+    launched.plan.sharding = match deepspeed.to_lowercase() {
+        _ if hybrid => Some(Sharding::Hsdp),
+        _ if fsdp && partly => Some(Sharding::Zero2),
+        name if fsdp || name.contains("zero3") || name.contains("z3") => Some(Sharding::Zero3),
+        name if name.contains("zero1") || name.contains("z1") => Some(Sharding::Zero1),
+        name if name.contains("z0") || name.contains("gpu") || name.is_empty() => None,
+        _ => Some(Sharding::Zero2),
+    };
+    launched.group = hybrid.then_some(Group::Machine);
+    if !fsdp && launched.plan.sharding.is_some() {
         launched.plan.overlap = Some(OverlapPreset::Deepspeed);
     }
+    Ok(())
+}
+
+/// Kernels that replace those of the library: the loss of Liger and of cut cross-entropy is computed with the output layer, chunk by
+/// chunk; so is Unsloth's, which also keeps what its recomputed layers keep in the host's memory.
+fn kernels(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    const CHUNKED: [&str; 4] =
+        ["use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy", "cut_cross_entropy"];
+    for key in CHUNKED {
+        if keys.truth(key)? == Some(true) {
+            launched.plan.loss = Some(Loss::Chunked);
+        }
+    }
+    keys.forget("liger_ plugins");
+    if keys.truth("use_unsloth")? == Some(true) {
+        launched.plan.loss = Some(Loss::Chunked);
+        let what = "kernels of Unsloth count as those of Hugging Face, with its loss";
+        launched.notes.push(format!("{what}; its own steps are shorter"));
+    }
+    for key in ["torch_compile", "compile"] {
+        launched.compiled |= keys.truth(key)? == Some(true);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -355,6 +462,36 @@ mod tests {
             "model_name_or_path: mistralai/Mistral-7B-v0.1\nuse_peft: true\nper_device_train_batch_size: 2\n",
         );
         assert_eq!((trl.framework, trl.zoo.as_deref()), ("TRL", Some("mistral-7b")));
+    }
+
+    /// As people write them: keys without a value, words of several versions, trained modules, epochs with a point.
+    #[test]
+    fn recipes_are_read_as_they_are_written() {
+        let empty = recipe(
+            "base_model: unsloth/Meta-Llama-3.1-8B-bnb-4bit\nadapter: lora\nlora_r: 16\nlora_target_linear: true\n\
+             lora_modules_to_save:\n  - embed_tokens\n  - lm_head\nsequence_len: 4096\nmicro_batch_size: 2\n\
+             sample_packing: true\nnum_epochs: 4\nfsdp:\nfsdp_config:\ndeepspeed:\ncut_cross_entropy: true\n",
+        );
+        assert_eq!((empty.plan.sharding, empty.plan.loss), (None, Some(Loss::Chunked)));
+        assert_eq!((empty.packing, empty.epochs), (Some(Packing::Within), Some(4.0)));
+        let adapters = empty.adapters.unwrap();
+        assert_eq!((adapters.base, adapters.trained_embedding), (Some(BaseFormat::Nf4), Some(true)));
+        assert!(empty.unknown.is_empty(), "{:?}", empty.unknown);
+        let sharded = recipe(
+            "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 8192\nmicro_batch_size: 1\nmax_steps: 20\nfsdp:\n\
+             \x20 - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n\
+             \x20 fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n",
+        );
+        assert_eq!((sharded.plan.sharding, sharded.steps), (Some(Sharding::Zero2), Some(20)));
+        assert!(sharded.unknown.is_empty(), "{:?}", sharded.unknown);
+        let grouped = recipe(
+            "model_name_or_path: Qwen/Qwen3-4B-Instruct-2507\nfinetuning_type: lora\nlora_target: all\n\
+             num_train_epochs: 3.0\ngroup_by_length: true\ndeepspeed: examples/deepspeed/ds_z0_config.json\n",
+        );
+        assert_eq!((grouped.zoo.as_deref(), grouped.packing), (Some("qwen3-4b"), Some(Packing::Bucketed)));
+        assert_eq!((grouped.epochs, grouped.plan.sharding), (Some(3.0), None));
+        let least = recipe("model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: stanfordnlp/imdb\n");
+        assert_eq!((least.framework, least.plan.micro_batch), ("TRL", Some(8)));
     }
 
     #[test]

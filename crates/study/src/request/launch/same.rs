@@ -22,7 +22,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
     #[test]
     fn plans_that_are_found_for_a_framework_are_read_back(
-        model in prop::sample::select(vec!["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "llama3-70b"]),
+        model in prop::sample::select(vec!["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "deepseek-v2-lite", "llama3-70b"]),
         machines in prop::sample::select(vec![2_u64, 3, 4, 8]),
         batch in prop::sample::select(vec![48_u64, 64, 192]),
         chunks in prop::sample::select(vec!["[1]", "[1, 2, 4]"]),

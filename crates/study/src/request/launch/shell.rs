@@ -30,14 +30,27 @@ pub(super) fn flags(text: &str) -> Keys {
             keys.set(name.replace('_', "-"), Value::String(value.to_owned()));
             continue;
         }
-        let value = match words.peek() {
-            Some(Some(next)) if !is_flag(next) => Value::String(next.clone()),
-            _ => Value::Bool(true),
-        };
-        keys.set(flag.replace('_', "-"), value);
+        let name = flag.replace('_', "-");
+        let mut value = Value::Bool(true);
+        while let Some(Some(next)) =
+            words.peek().filter(|next| next.as_deref().is_some_and(|own| !is_flag(own)))
+        {
+            value = match value {
+                Value::String(before) => Value::String(format!("{before} {next}")),
+                _ => Value::String(next.clone()),
+            };
+            words.next();
+            if name != LIST {
+                break;
+            }
+        }
+        keys.set(name, value);
     }
     keys
 }
+
+/// The flag whose value is all words behind it.
+const LIST: &str = "--recompute-modules";
 
 /// Whether the text of a value was not known.
 pub(super) fn is_unknown(value: &str) -> bool {
