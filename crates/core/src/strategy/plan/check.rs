@@ -113,12 +113,9 @@ impl Plan {
         ] {
             let reason = match (what.has(part), is_missing) {
                 (false, _) => continue,
-                (true, true) => format!("\"{part}\" is nothing that a model without {missing} has"),
+                (true, true) => format!("a model without {missing} has no \"{part}\" to compute again"),
                 (true, false) if self.implemented_by().is_eager() => {
-                    format!(
-                        "\"{part}\" is a part that kernels of {} do not compute again by itself",
-                        self.implemented_by()
-                    )
+                    format!("kernels of {} do not compute \"{part}\" again by itself", self.implemented_by())
                 }
                 (true, false) => continue,
             };

@@ -410,7 +410,7 @@ fn kernels(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     if keys.truth("use_unsloth")? == Some(true) {
         launched.plan.loss = Some(Loss::Chunked);
         let what = "kernels of Unsloth count as those of Hugging Face, with its loss";
-        launched.notes.push(format!("{what}; its own steps are shorter"));
+        launched.notes.push(what.to_owned());
     }
     for key in ["torch_compile", "compile"] {
         launched.compiled |= keys.truth(key)? == Some(true);
