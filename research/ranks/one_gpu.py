@@ -142,9 +142,15 @@ def main() -> None:
     with open(f"{asked.output}/planted.json", "w", encoding="utf-8") as file:
         json.dump({folder.rsplit("/", 1)[-1]: fault._asdict() for folder, fault in planted.items()}, file, indent=1)
     command = [sys.executable, __file__, "-o", asked.output, "--variations", str(asked.variations)]
-    ranks = [subprocess.Popen([*command, "--rank", str(rank)]) for rank in range(RANKS)]
-    if any([rank.wait() for rank in ranks]):
-        raise SystemExit("a rank failed")
+    # Without the service the ranks would take turns, and their faults would not show.
+    started = subprocess.run(["nvidia-cuda-mps-control", "-d"]).returncode == 0
+    try:
+        ranks = [subprocess.Popen([*command, "--rank", str(rank)]) for rank in range(RANKS)]
+        if any([rank.wait() for rank in ranks]):
+            raise SystemExit("a rank failed")
+    finally:
+        if started:
+            subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ impl Families {
         let check = |(family, bounds): (&String, &ErrorBounds)| {
             BoundCheck::errors(family, *bounds, errors(family).as_ref())
         };
+        let all = Errors::from_ratios("predicted", self.figures.iter().map(Figure::ratio));
         let figures = json!({
             "figures": self.figures,
             "unit": self.unit,
@@ -73,12 +74,16 @@ impl Families {
             "_families": self.error_rows(),
             "_furthest": self.furthest(),
             "_coverage": coverage.share().unwrap_or(0.0),
+            "_mean": all.mean,
         });
         let evidence = Evidence::Judged {
             cases: self.figures.len(),
             coverage,
-            errors: Errors::from_ratios("predicted", self.figures.iter().map(Figure::ratio)),
-            bound: format!("mean and worst of {} families", bounds.len()),
+            errors: all,
+            bound: match bounds.len() {
+                0 => "mean of all, coverage of every family".to_owned(),
+                families => format!("mean and worst of {families} families"),
+            },
         };
         Findings {
             checks: bounds.iter().map(check).collect(),

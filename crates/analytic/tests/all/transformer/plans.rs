@@ -74,14 +74,8 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
             Recomputation { what: pick(&[Recompute::Operators, Recompute::Layer], at[9]).into(), layers }
         }
         None => {
-            let has = |part: &Recompute| match part {
-                Recompute::Norms => shape.experts.is_some() || shape.mla.is_some(),
-                Recompute::Activation => shape.experts.is_some(),
-                Recompute::Projections => shape.mla.is_some(),
-                _ => true,
-            };
             let parts = [at[9], at[10]].map(|at| pick(Recompute::ALL, at));
-            parts.into_iter().filter(has).collect::<Recomputed>().into()
+            parts.into_iter().collect::<Recomputed>().into()
         }
     };
     Some(PlanChoice {
@@ -137,6 +131,9 @@ proptest! {
             let Some(choice) = choice(&scenario, workers, at) else { continue };
             let plan = choice.plan(&base);
             if plan.offloaded().optimiser && choice.sharding == Sharding::None && choice.data * choice.context > 1 {
+                continue;
+            }
+            if plan.check_recompute(&shape).is_err() {
                 continue;
             }
             let division = match plan.divide(&shape, workers) {
