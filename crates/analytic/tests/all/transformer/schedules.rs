@@ -174,7 +174,10 @@ proptest! {
         }
         // Who asks later waits longer; durations that are listed one by one change nothing.
         let step = |sends| execute(case.kind, &case.sizes, &orders, &Times { sends, ..times }).unwrap().step;
-        prop_assert!(step(Sends::Asynchronous) <= step(Sends::Planned));
+        // Sends that are asked for do not queue: they are compared where those of passes that follow each other do not either.
+        if case.forward.iter().chain(&case.backward).all(|pass| case.send <= *pass) {
+            prop_assert!(step(Sends::Asynchronous) <= step(Sends::Planned));
+        }
         prop_assert!(step(Sends::Planned) <= step(Sends::OnDemand));
         let place = |stage: usize, chunk: u32| match case.kind {
             ScheduleKind::Zbv if chunk == 1 => 2 * orders.len() - 1 - stage,
