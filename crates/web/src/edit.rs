@@ -62,6 +62,7 @@ pub(crate) fn edits(
 fn without_machines(mut scenario: Value) -> Value {
     if let Some(cluster) = scenario.get_mut("cluster").and_then(Value::as_object_mut) {
         cluster.remove("network");
+        cluster.remove("nodes");
         for group in cluster.get_mut("workers").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(group) = group.as_object_mut() {
                 group.remove("device");

@@ -77,7 +77,10 @@ fn the_echoed_scenario_gives_the_same_prediction() {
             let echo = folder.path().join("echo.toml");
             fs::write(&echo, toml::to_string(&scenario).unwrap()).unwrap();
             let again = json(&[&["predict", echo.to_str().unwrap()][..], &ask].concat());
-            for part in ["scenario", "prediction", "advice", "scaling", "training"] {
+            // Other numbers of workers have plans of their own where none was given.
+            let is_planned = first["assumed"]["plan"] != true;
+            let parts = ["scenario", "prediction", "advice", "training", "scaling"];
+            for part in parts.into_iter().filter(|part| is_planned || *part != "scaling") {
                 let bytes = |value: &Value| serde_json::to_string(&value[part]).unwrap();
                 assert_eq!(bytes(&first), bytes(&again), "{path}, {method}: {part}");
             }
