@@ -108,6 +108,8 @@ struct ForecastJob {
     scenario: Arc<Scenario>,
     method: &'static dyn Method,
     workers: Vec<u32>,
+    /// Whether the numbers of workers were asked for.
+    listed: bool,
 }
 
 impl ForecastJob {
@@ -128,7 +130,8 @@ impl ForecastJob {
         }
         let workers = body.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
         let (shared, asked) = (Arc::clone(shared), body.asked.clone());
-        Ok(Self { shared, asked, request, scenario, method, workers })
+        let listed = body.workers.is_some();
+        Ok(Self { shared, asked, request, scenario, method, workers, listed })
     }
 
     fn is_quick(&self) -> bool {
@@ -148,7 +151,7 @@ impl ForecastJob {
         };
         let options = ForecastOptions {
             method: MethodChoice::One(self.method),
-            workers: Some(self.workers.clone()),
+            workers: self.listed.then(|| self.workers.clone()),
             ..ForecastOptions::default()
         };
         Ok(forecast(&self.request, &options, &Observer { progress: &watch, part })?)
