@@ -127,7 +127,7 @@ impl ScenarioFile {
 /// Machines that are named and otherwise as the catalog has them are an offer, at the price of the catalog.
 fn own_offer(cluster: &ClusterSection) -> Option<OfferSection> {
     let name = cluster.machine.clone()?;
-    let whole = u32::from(catalog::machine(&name).ok()?.gpus);
+    let whole = catalog::machine(&name).ok()?.gpus;
     let counted = match cluster.workers.as_deref() {
         None => true,
         Some([WorkersSection { count: Some(count), .. }]) => count % whole == 0,

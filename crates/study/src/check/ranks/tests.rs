@@ -174,7 +174,6 @@ fn planted_faults_are_found_and_healthy_recordings_are_left_alone() {
     ];
     assert!(shares.iter().all(|share| *share >= 0.9), "{shares:?}");
     let alarms = (0..200).filter(|seed| !find(&recorded(Fault::Nothing, *seed)).causes.is_empty()).count();
-    println!("found {shares:?}; {alarms} alarms of 200");
     assert!(alarms <= 10, "{alarms} of 200");
 }
 
