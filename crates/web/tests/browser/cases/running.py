@@ -20,6 +20,7 @@ def test_ranks_of_a_job_are_checked(page):
     page.select_option("#example", "all-reduce")
     wait_for_text(page, "all-reduce")
     done(page)
+    link = page.url
     tool(page, "check")
     page.set_input_files("#check-files", RANKS / "pauses.csv")
     done(page, "check")
@@ -27,6 +28,7 @@ def test_ranks_of_a_job_are_checked(page):
     assert "Who is slow" in page.inner_text("#check-answer")
     picture(page, "check")
     # The link has no files: the fields stay, and the page asks for them again.
+    page.wait_for_function("(old) => location.href !== old", arg=link)
     page.reload()
     page.wait_for_selector("#check:visible")
     assert "not kept in the link" in page.inner_text("#check-form")
