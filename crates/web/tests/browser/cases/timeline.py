@@ -72,7 +72,7 @@ def test_a_click_shows_details_and_a_range_is_measured(page):
     page.mouse.move(box["x"] + 700, box["y"] + 60, steps=3)
     page.mouse.up()
     page.keyboard.up("Shift")
-    assert " between " in page.inner_text("#details"), page.inner_text("#details")
+    page.wait_for_function("() => document.querySelector('#details').textContent.includes(' between ')")
 
 
 def test_operations_are_found(page):
