@@ -5,12 +5,13 @@ use crate::predict::interval::of_product;
 use stepcast_analytic::reliability::{
     Interrupted, best_spares, daly, enough_spares, held_back, spares_for, young,
 };
+use stepcast_analytic::transformer::compute::compilation;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Assumed, Reliability};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Implementation, Plan};
+use stepcast_core::strategy::Plan;
 
 /// Goodput below which a run is said never to end, and that at which it is said to make progress.
 const LEAST_GOODPUT: f64 = 0.01;
@@ -157,7 +158,11 @@ impl TrainingRates {
             steps: tokens.map(|tokens| tokens / per_step),
             slowdown,
             evaluated: scenario.with_evaluations(global_batch as f64),
-            compilation: if scenario.strategy.compiled { compilation(shape, plan) } else { 0.0 },
+            compilation: if scenario.strategy.compiled {
+                compilation(shape.layers, plan.implemented_by())
+            } else {
+                0.0
+            },
             cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
             run,
         })
@@ -263,15 +268,6 @@ impl TrainingRates {
             cost_range: cost.zip(ranged).map(|(cost, of_time)| of_product(cost, &[of_time, of_price])),
             energy: energy(scenario, time, ranged)?,
         }))
-    }
-}
-
-/// Seconds that torch.compile takes in the first step. PyTorch 2.11 on the 16 cores beside an H200, without a cache: 7.3 and 8.2 s for
-/// Llama layers that are compiled one by one, whether 16 or 4; 32.3 and 14.9 s for whole models of Hugging Face with as many.
-fn compilation(shape: &Transformer, plan: &Plan) -> f64 {
-    match plan.implemented_by() {
-        Implementation::HuggingFace => 9.1 + 1.45 * shape.layers as f64,
-        _ => 7.8,
     }
 }
 
