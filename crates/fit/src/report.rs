@@ -117,7 +117,7 @@ pub(crate) fn artefact<E: Serialize, M: Serialize>(
         let reason = format!("the fit cannot be written: {reason}");
         Fault::in_file(data.display().to_string(), reason, "report this")
     };
-    let texts: Result<BTreeMap<String, ArtefactText>, _> = toml::from_str(TEXTS);
+    let texts: Result<BTreeMap<String, ArtefactText>, _> = stepcast_core::text::parse(TEXTS);
     let text = texts.map_err(|error| unwritten(error.to_string()))?.remove(&kind.to_string());
     let ArtefactText { formula, mut meaning } =
         text.ok_or_else(|| unwritten(format!("no text of {kind}")))?;

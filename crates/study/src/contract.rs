@@ -14,6 +14,7 @@ use serde_with::{DisplayFromStr, serde_as};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::text::{self, TextError};
 use stepcast_stats::{deviation, mean, normal_quantile};
 
 /// Steps whose mean is one observation.
@@ -157,14 +158,14 @@ impl Contract {
 impl Terms {
     /// The terms in a file.
     pub fn from_toml(name: &str, text: &str) -> Result<Self, Fault> {
-        let wrong = |error: toml::de::Error| {
+        let wrong = |error: TextError| {
             Fault::in_file(
                 name,
                 error.message().to_owned(),
                 "give the terms of a contract as they were written",
             )
         };
-        toml::from_str::<Self>(text).map_err(wrong)?.checked().map_err(|fault| fault.at(name))
+        text::parse::<Self>(text).map_err(wrong)?.checked().map_err(|fault| fault.at(name))
     }
 
     /// The terms as a file.

@@ -5,6 +5,7 @@ use crate::set::{all, check_cancelled};
 use crate::{CoverageBound, ErrorBounds, Errors, Evidence, Observer, Options, Report, Set, ValidationError};
 use serde::Serialize;
 use std::path::Path;
+use stepcast_core::text::{self, TextError};
 use stepcast_report::table::{Cells, Column, Table};
 use stepcast_report::words::Hint;
 use stepcast_study::predict::interval::{Case, Residuals, residuals};
@@ -84,8 +85,8 @@ impl Overview {
                 }
             }
         }
-        let damaged = |error: toml::de::Error| ValidationError::Data(format!("coverage.toml: {error}"));
-        let bound = toml::from_str(&crate::records::text("coverage.toml")?).map_err(damaged)?;
+        let damaged = |error: TextError| ValidationError::Data(format!("coverage.toml: {error}"));
+        let bound = text::parse(&crate::records::text("coverage.toml")?).map_err(damaged)?;
         let mut overview = judge(&measured, bound);
         overview.rows.extend(judged.into_iter().chain(exact).chain(skipped));
         Ok(overview)

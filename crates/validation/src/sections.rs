@@ -87,7 +87,7 @@ impl SectionSpec {
         let Some(name) = &self.shared else { return Ok(self.clone()) };
         let damaged = |error: String| ValidationError::Data(format!("sections: {error}"));
         let mut shared: IndexMap<String, Self> =
-            toml::from_str(SHARED).map_err(|error| damaged(error.to_string()))?;
+            stepcast_core::text::parse(SHARED).map_err(|error| damaged(error.to_string()))?;
         let shared = shared.swap_remove(name).ok_or_else(|| damaged(format!("there is no \"{name}\"")))?;
         let either = |own: &String, other: String| if own.is_empty() { other } else { own.clone() };
         Ok(Self {

@@ -151,7 +151,7 @@ pub fn all() -> &'static [Set] {
     static SETS: LazyLock<Vec<Set>> = LazyLock::new(|| {
         let set = |(path, bytes): &(&'static str, &[u8])| {
             let text = String::from_utf8_lossy(bytes);
-            let definition = toml::from_str(&text).map_err(|error| error.to_string());
+            let definition = stepcast_core::text::parse(&text).map_err(|error| error.to_string());
             Some(Set { name: path.strip_suffix("/set.toml")?, definition })
         };
         FILES.iter().filter_map(set).collect()

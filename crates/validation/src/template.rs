@@ -4,7 +4,7 @@ use crate::ValidationError;
 use serde::Deserialize;
 use serde_json::Value;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::scenario::ScenarioFile;
+use stepcast_core::scenario::{Document, ScenarioFile};
 use stepcast_report::format;
 
 /// Fills in the fields of a text; none if one of them is null.
@@ -138,7 +138,7 @@ impl Recipe {
                 text.push('\n');
             }
         }
-        toml::from_str(&text).map_err(|error| ValidationError::Data(format!("{error} in\n{text}")))
+        Ok(Document::new("made from a row", text).file(&[])?)
     }
 }
 

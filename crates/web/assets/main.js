@@ -91,7 +91,7 @@ let version = 0;
 let edits = [];
 let step = "";
 let fresh = false;
-let asking = false;
+let describing = null;
 
 function change(more) {
   outdate();
@@ -119,9 +119,12 @@ function replace(text, why) {
   describe();
 }
 
-async function describe() {
-  if (asking) return;
-  asking = true;
+function describe() {
+  describing ??= describeAll().finally(() => (describing = null));
+  return describing;
+}
+
+async function describeAll() {
   let done;
   do {
     done = version;
@@ -140,7 +143,6 @@ async function describe() {
       }
     }
   } while (done !== version || edits.length > 0);
-  asking = false;
 }
 
 function accept(found, more) {
@@ -183,7 +185,7 @@ function say(mine, words = "Your own question is one step back.") {
   $("return").hidden = words !== "Your own question is one step back.";
 }
 
-studies.begin(() => look(true), (scenario, edits) => {
+studies.begin(() => describing, () => look(true), (scenario, edits) => {
   use(scenario, edits);
   $("results").scrollIntoView({ block: "start" });
 });

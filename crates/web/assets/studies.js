@@ -111,12 +111,13 @@ function view(spec) {
 
 export const views = Object.fromEntries(specs.map((spec) => [spec.name, view(spec)]));
 
-// Adds tabs and panels; `run` starts the study that is shown, `used` changes the scenario.
-export function begin(run, used) {
+// Adds tabs and panels; `run` starts the study that is shown, once the scenario is `ready`; `used` changes the scenario.
+export function begin(ready, run, used) {
   use = used;
   for (const spec of specs) {
     $("tabs").append(make("button", { role: "tab", type: "button", id: `tab-${spec.name}`, "aria-controls": spec.name, "aria-selected": "false", tabindex: "-1" }, spec.tab));
-    const form = panel.form(spec, () => {
+    const form = panel.form(spec, async () => {
+      await ready();
       state.studies = { ...state.studies, [spec.name]: panel.read(spec) };
       keep();
       run();

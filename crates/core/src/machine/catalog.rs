@@ -168,7 +168,7 @@ pub fn aliases() -> Result<&'static Aliases, CatalogError> {
 }
 
 fn read<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, CatalogError> {
-    toml::from_str(text).map_err(|error| CatalogError { file, reason: error.to_string() })
+    crate::text::parse(text).map_err(|error| CatalogError { file, reason: error.to_string() })
 }
 
 fn find<T: Clone>(

@@ -96,7 +96,7 @@ fn family(place: usize) -> &'static Family {
     static NONE: LazyLock<Family> = LazyLock::new(Family::default);
     let read = || {
         let mut family: Family =
-            FILES.get(place).and_then(|text| toml::from_str(text).ok()).unwrap_or_default();
+            FILES.get(place).and_then(|text| crate::text::parse(text).ok()).unwrap_or_default();
         for model in &mut family.model {
             model.family = place;
             if model.source.is_empty() {

@@ -47,8 +47,7 @@ pub fn constants(domain: Domain) -> Result<Vec<(String, Constant)>, CatalogError
 
 fn file() -> Result<PriorsFile, CatalogError> {
     let text = stepcast_catalog::PRIORS;
-    toml::from_str(text)
-        .map_err(|error: toml::de::Error| CatalogError { file: "priors.toml", reason: error.to_string() })
+    crate::text::parse(text).map_err(|error| CatalogError { file: "priors.toml", reason: error.to_string() })
 }
 
 /// The part of the priors that predicts one kind of training.

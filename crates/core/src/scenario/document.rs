@@ -157,7 +157,7 @@ impl Document {
         Ok(())
     }
 
-    fn explain_toml(&self, error: &toml::de::Error) -> Fault {
+    fn explain_toml(&self, error: &text::TextError) -> Fault {
         self.explained(error.message(), error.span())
     }
 

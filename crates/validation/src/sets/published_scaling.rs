@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::model::ModelFile;
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{Document, Scenario};
 use stepcast_study::predict::{interval, methods};
 
 /// Runs that are this much faster than linear are not fitted: their throughput alone is that of something else.
@@ -78,9 +78,13 @@ fn custom_model(run: &Value) -> Result<ModelFile, ValidationError> {
     let width = (run.number("parameters") / run.number("tensors")).sqrt().round();
     let layer = |index| format!("{{ name = \"l{index}\", op = \"linear\", out = {width}, bias = false }}");
     let layers: Vec<String> = (0..run.count("tensors")).map(layer).collect();
-    let text =
-        format!("name = \"{}\"\ninput = [{width}]\nlayers = [{}]\n", run.text("model"), layers.join(", "));
-    toml::from_str(&text).map_err(|error| ValidationError::Data(error.to_string()))
+    let text = format!(
+        "[model.custom]\nname = \"{}\"\ninput = [{width}]\nlayers = [{}]\n",
+        run.text("model"),
+        layers.join(", ")
+    );
+    let file = Document::new("made from a row", text).file(&[])?;
+    file.model.custom.ok_or_else(|| ValidationError::Data("a row without layers".to_owned()))
 }
 
 fn place(run: &Value) -> &'static str {

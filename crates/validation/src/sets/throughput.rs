@@ -14,7 +14,7 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, SamplesPerSec, Seconds};
-use stepcast_core::scenario::{Scenario, ScenarioFile};
+use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::strategy::Architecture;
 use stepcast_report::format::several;
 use stepcast_study::predict::interval::{Case, Regime};
@@ -188,8 +188,7 @@ impl OneWorker {
             self.servers,
             port.to_bits_per_sec().get()
         );
-        let file: ScenarioFile =
-            toml::from_str(&text).map_err(|error| ValidationError::Data(error.to_string()))?;
+        let file = Document::new("made from a row", text).file(&[])?;
         let scenario = file.resolve_with(&Made(self.profile()))?;
         let prediction = Simulate.predict(&scenario)?;
         Ok((scenario, prediction))

@@ -90,6 +90,20 @@ def test_a_map_shows_epochs_and_a_condition_is_used(page):
     done(page)
 
 
+def test_a_study_waits_for_its_scenario(page):
+    done(page)
+    held = []
+    page.route("**/api/v1/scenario", held.append)
+    page.select_option("#example", "sprint")
+    tool(page, "map")
+    page.click("#map-form [type=submit]")
+    page.unroute("**/api/v1/scenario")
+    for request in held:
+        request.continue_()
+    done(page, "map")
+    assert page.inner_text("#map-answer .sentence").startswith("Mapped by oyama2016")
+
+
 def test_a_map_marks_the_field_that_is_wrong(page):
     start(page, "sprint", "architecture")
     tool(page, "map")

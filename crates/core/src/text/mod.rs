@@ -4,30 +4,34 @@
 //! below a key of 80 parts, are 6,400 levels, and everything that walks such a tree recurses as often. Documents are
 //! therefore measured, and taken apart without recursion, before anything else sees them.
 
+mod read;
+
+pub use read::TextError;
+
 use crate::fault::{Fault, shown};
 use serde::de::{DeserializeOwned, Error as _};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer, Error};
+use toml::de::{DeTable, DeValue};
 
 /// Most levels of a document, and most parts of a key. A scenario has eight.
 pub const MAX_DEPTH: usize = 32;
 
 /// Parses a document of at most [`MAX_DEPTH`] levels.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TextError> {
     read(document(text)?)
 }
 
-pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, Error> {
-    T::deserialize(Deserializer::from(document))
+pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, TextError> {
+    read::table(document)
 }
 
 /// The document with the places of its values, at most [`MAX_DEPTH`] levels.
-pub(crate) fn document(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
+pub(crate) fn document(text: &str) -> Result<Spanned<DeTable<'_>>, TextError> {
     let (root, errors) = DeTable::parse_recoverable(text);
     let error = match errors.into_iter().next() {
-        Some(error) => error,
+        Some(error) => error.into(),
         None if is_shallow(root.get_ref()) => return Ok(root),
-        None => Error::custom("it is nested too deeply; a scenario has only a few levels"),
+        None => TextError::custom("it is nested too deeply; a scenario has only a few levels"),
     };
     dismantle(root.into_inner());
     Err(error)
@@ -116,9 +120,11 @@ mod tests {
 
     #[test]
     fn what_is_shallow_is_read_as_ever() {
-        for text in ["", "a.b.c = 1\n[d]\ne = [[1], [2, { f = 3 }]]\n[[g]]\n[[g]]\nh = 1979-05-27\n"] {
+        for text in ["", "a.b.c = 1\n[d]\ne = [[1], [2, { f = 3 }]]\n[[g]]\n[[g]]\nh = 1e3\n"] {
             assert_eq!(parse::<toml::Table>(text).unwrap(), toml::from_str(text).unwrap());
         }
+        let date: toml::Table = parse("date = 1979-05-27").unwrap();
+        assert_eq!(date["date"].as_str(), Some("1979-05-27"));
         let error = parse::<toml::Table>("a = 1\nb = ").unwrap_err();
         let usual = toml::from_str::<toml::Table>("a = 1\nb = ").unwrap_err();
         assert_eq!((error.message(), error.span()), (usual.message(), usual.span()));

@@ -1,0 +1,235 @@
+//! Turns the values of a document into types.
+//!
+//! The parser's own deserialisers do the same, but each type of a scenario is compiled with three of them, for dates and places
+//! that no scenario has: they were a third of this crate's code.
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use std::fmt::{self, Display};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeFloat, DeInteger, DeString, DeTable, DeValue};
+use toml::map::Iter;
+
+/// What is wrong with a document, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextError {
+    message: String,
+    span: Option<Range<usize>>,
+}
+
+impl TextError {
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The bytes of the document that it is about.
+    pub fn span(&self) -> Option<Range<usize>> {
+        self.span.clone()
+    }
+
+    /// Keeps the innermost place.
+    fn within(mut self, span: &Range<usize>) -> Self {
+        self.span.get_or_insert_with(|| span.clone());
+        self
+    }
+}
+
+impl Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for TextError {}
+
+impl serde::de::Error for TextError {
+    fn custom<T: Display>(message: T) -> Self {
+        Self { message: message.to_string(), span: None }
+    }
+}
+
+impl From<toml::de::Error> for TextError {
+    fn from(error: toml::de::Error) -> Self {
+        Self { message: error.message().to_owned(), span: error.span() }
+    }
+}
+
+/// Reads a whole document.
+pub(super) fn table<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, TextError> {
+    let span = document.span();
+    T::deserialize(Reader { value: &DeValue::Table(document.into_inner()), span })
+}
+
+#[derive(Clone)]
+struct Reader<'a> {
+    value: &'a DeValue<'a>,
+    span: Range<usize>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(value: &'a Spanned<DeValue<'a>>) -> Self {
+        Self { value: value.get_ref(), span: value.span() }
+    }
+}
+
+impl<'de> Deserializer<'de> for Reader<'_> {
+    type Error = TextError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        let read = match self.value {
+            DeValue::String(text) => visitor.visit_str(text),
+            DeValue::Integer(number) => match signed(number) {
+                Some(signed) => visitor.visit_i64(signed),
+                None => visitor.visit_u64(unsigned(number).map_err(|error| error.within(&self.span))?),
+            },
+            DeValue::Float(number) => {
+                visitor.visit_f64(float(number).map_err(|error| error.within(&self.span))?)
+            }
+            DeValue::Boolean(value) => visitor.visit_bool(*value),
+            DeValue::Datetime(date) => visitor.visit_str(&date.to_string()),
+            DeValue::Array(values) => visitor.visit_seq(Elements(values.iter())),
+            DeValue::Table(table) => visitor.visit_map(Entries { rest: table.iter(), value: None }),
+        };
+        read.map_err(|error| error.within(&self.span))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        let span = self.span.clone();
+        let (name, content) = match self.value {
+            DeValue::String(text) => (text, None),
+            DeValue::Table(table) => match table.iter().next() {
+                Some((name, value)) if table.len() == 1 => (name.get_ref(), Some(Reader::new(value))),
+                _ => return Err(TextError::custom("wanted exactly 1 element").within(&span)),
+            },
+            _ => return Err(TextError::custom("wanted string or table").within(&span)),
+        };
+        visitor.visit_enum(Variant { name, content }).map_err(|error| error.within(&span))
+    }
+
+    forward_to_deserialize_any! {
+        bool u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64 char str string seq bytes byte_buf map struct unit ignored_any
+        unit_struct tuple_struct tuple identifier
+    }
+}
+
+fn signed(number: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+fn unsigned(number: &DeInteger<'_>) -> Result<u64, TextError> {
+    u64::from_str_radix(number.as_str(), number.radix())
+        .map_err(|_| TextError::custom("integer number overflowed"))
+}
+
+fn float(number: &DeFloat<'_>) -> Result<f64, TextError> {
+    let value = number.as_str().parse().ok();
+    value
+        .filter(|value: &f64| value.is_finite() || number.as_str().contains(['i', 'n']))
+        .ok_or_else(|| TextError::custom("floating-point number overflowed"))
+}
+
+struct Elements<'a>(std::slice::Iter<'a, Spanned<DeValue<'a>>>);
+
+impl<'de> SeqAccess<'de> for Elements<'_> {
+    type Error = TextError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, TextError> {
+        self.0.next().map(|value| seed.deserialize(Reader::new(value))).transpose()
+    }
+}
+
+struct Entries<'a> {
+    rest: Iter<'a, Spanned<DeString<'a>>, Spanned<DeValue<'a>>>,
+    value: Option<Reader<'a>>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_> {
+    type Error = TextError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, TextError> {
+        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        self.value = Some(Reader::new(value));
+        let read = seed.deserialize(StrDeserializer::new(key.get_ref()));
+        read.map(Some).map_err(|error: TextError| error.within(&key.span()))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, TextError> {
+        let value = self.value.take().ok_or_else(|| TextError::custom("a value without a key"))?;
+        let span = value.span.clone();
+        seed.deserialize(value).map_err(|error| error.within(&span))
+    }
+}
+
+struct Variant<'a> {
+    name: &'a str,
+    content: Option<Reader<'a>>,
+}
+
+impl<'a, 'de> EnumAccess<'de> for Variant<'a> {
+    type Error = TextError;
+    type Variant = Content<'a>;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Content<'a>), TextError> {
+        let name = StrDeserializer::<TextError>::new(self.name);
+        Ok((seed.deserialize(name)?, Content(self.content)))
+    }
+}
+
+/// What stands beside the name of a variant.
+struct Content<'a>(Option<Reader<'a>>);
+
+impl<'a> Content<'a> {
+    fn given(self) -> Result<Reader<'a>, TextError> {
+        self.0.ok_or_else(|| TextError::custom("a name alone does not say enough"))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Content<'_> {
+    type Error = TextError;
+
+    fn unit_variant(self) -> Result<(), TextError> {
+        match self.0 {
+            None => Ok(()),
+            Some(_) => Err(TextError::custom("the name alone is expected")),
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, TextError> {
+        seed.deserialize(self.given()?)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, TextError> {
+        self.given()?.deserialize_any(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        self.given()?.deserialize_any(visitor)
+    }
+}
