@@ -233,21 +233,23 @@ const GPT3_175B: &str = include_str!("../../../examples/plan-175b.toml");
 /// Every valid plan, to be searched in less than 2 s on two cores.
 #[divan::bench(sample_count = 5)]
 fn gpt3_175b_on_4096(bencher: Bencher<'_, '_>) {
-    let Ok(scenario) = Document::new("plan-175b.toml", GPT3_175B).scenario(&[]) else { return };
+    let scenario = Document::new("plan-175b.toml", GPT3_175B).scenario(&[]).expect("the example is valid");
     let search = || plan(&scenario, Aim::Time, &mut |_| ControlFlow::Continue(()));
-    let Ok(report) = search() else { return };
+    let report = search().expect("there is a plan");
     bencher.counter(ItemsCount::new(report.counts.plans)).bench_local(search);
 }
 
 const OFFERS: &str = include_str!("../../../examples/plan-offers.toml");
 
-fn offers() -> Result<Vec<Scenario>, Fault> {
+fn offers() -> Vec<Scenario> {
     let document = Document::new("plan-offers.toml", OFFERS);
-    let edit = |machines: u32| Edit::parse(&format!("cluster.machines={machines}"));
-    [2, 3, 4, 5, 6, 7, 8, 10, 12, 16]
-        .map(|machines| document.scenario(&[edit(machines)?]))
-        .into_iter()
-        .collect()
+    let of_machine = |machine: &str| {
+        [2, 4, 8, 16, 32].map(|machines| {
+            let changes = [format!("cluster.machine=\"{machine}\""), format!("cluster.machines={machines}")];
+            document.scenario(&edits(&changes.each_ref().map(String::as_str))).expect("the offer is valid")
+        })
+    };
+    ["p4d-24xlarge", "p5-48xlarge"].iter().flat_map(|machine| of_machine(machine)).collect()
 }
 
 /// The figures of all of them, and the value of each experiment: to take less than 2 s.
@@ -278,6 +280,6 @@ fn advised(scenarios: &[Scenario]) -> Result<Option<MeasurementAdvice>, Fault> {
 
 #[divan::bench(sample_count = 5)]
 fn ten_offers_ten_experiments(bencher: Bencher<'_, '_>) {
-    let Ok(scenarios) = offers() else { return };
-    bencher.bench_local(|| advised(&scenarios));
+    let scenarios = offers();
+    bencher.bench_local(|| advised(&scenarios).expect("figures of all of them"));
 }
