@@ -39,6 +39,8 @@ class PlanEntry:
     cost: float | None = None
     machine: str | None = None
     """The offer whose machines these are, if there are any."""
+    precision: str | None = None
+    """The number format that it was found for, if not the scenario's: that of a framework."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ pub enum Precision {
 
 impl Precision {
     /// Whether weights are stored in 32 bits and cast for products.
-    pub fn is_mixed(self) -> bool {
+    pub const fn is_mixed(self) -> bool {
         matches!(self, Self::AmpFp16 | Self::AmpBf16)
     }
 

@@ -201,6 +201,8 @@ impl Answer {
                 };
                 let plan = written(toml::Value::try_from(&report.best.plan))?;
                 let mut own = vec![Edit::set("strategy.plan", plan)];
+                let precision = report.best.precision.map(|own| own.to_string());
+                own.extend(precision.map(|own| Edit::set("strategy.precision", own)));
                 if report.best.machine.is_some() {
                     let to = applied(scenario, &report.best).map_err(Problem::from)?.to_file();
                     own.push(Edit::set("cluster", written(toml::Value::try_from(&to.cluster))?));

@@ -1,6 +1,6 @@
 //! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
 
-use super::compute::{Compute, Computed, Shard};
+use super::compute::{Compute, Computed, Parts, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, lost_beside, uncovered};
@@ -184,7 +184,7 @@ impl Run<'_> {
         let (kind, recompute) = (kind.recomputing(self.shape, recompute), kind.recomputes(recompute));
         let computed = match &self.compute {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, kind),
-            Compute::Parts(parts) => parts.layer(&self.shard(kind)),
+            Compute::Parts(parts) => self.with_weights(parts).layer(&self.shard(kind)),
         };
         let computed = computed.with_slower_core(self.imbalance());
         // Every part has a checkpoint of its own.
@@ -291,6 +291,11 @@ impl Run<'_> {
 
     pub fn shard(&self, kind: LayerKind) -> Shard<'_> {
         Shard::new(self.shape, self.plan, &self.split(), kind, self.fused, self.work())
+    }
+
+    /// A device as it computes with the weights of the plan: replicas that hold parts of them gather them in 16 bits.
+    fn with_weights(&self, parts: &Parts) -> Parts {
+        if self.plan.sharding.stage() == 3 { parts.gathering() } else { *parts }
     }
 
     fn pass_of(&self, computed: &Computed) -> Pass {
@@ -438,6 +443,7 @@ impl Run<'_> {
         let mut pass = match &self.compute {
             Compute::OneRate { .. } => Pass::default(),
             Compute::Parts(parts) => {
+                let parts = self.with_weights(parts);
                 self.pass_of(&parts.embedding(&self.shard(LayerKind::default()), self.vocabulary_rows()))
             }
         };
@@ -458,7 +464,9 @@ impl Run<'_> {
                 let weight = if self.shape.tuning.frozen_output { compute::Work::default() } else { work };
                 Computed { forward: work, input: work, weight, ..Computed::default() }
             }
-            Compute::Parts(parts) => parts.head(&self.shard(LayerKind::default()), self.vocabulary_rows()),
+            Compute::Parts(parts) => {
+                self.with_weights(parts).head(&self.shard(LayerKind::default()), self.vocabulary_rows())
+            }
         };
         let chunked = self.plan.loss == Some(Loss::Chunked);
         let computed = if chunked { computed.in_forward() } else { computed };

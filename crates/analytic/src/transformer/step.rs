@@ -108,6 +108,7 @@ impl Run<'_> {
             sharding: plan.sharding,
             sharding_group: plan.sharding_group,
             states: plan.states,
+            reduced: plan.reduce_bits.map_or(4.0, |bits| bits as f64 / 8.0),
             recompute: plan.recomputation(),
             attention: plan.attention_kind(),
             dropout: plan.dropout,

@@ -47,8 +47,9 @@ impl Run<'_> {
 
     /// Bytes of gradients and weights as they are sent.
     pub fn widths(&self) -> traffic::Widths {
-        let [_, gradient, _] = self.plan.states.bytes();
-        traffic::Widths { gradient, weight: self.weight_width }
+        let [_, kept, _] = self.plan.states.bytes();
+        let reduced = self.plan.reduce_bits.filter(|_| self.plan.sharding.stage() == 3);
+        traffic::Widths { gradient: reduced.map_or(kept, |bits| bits / 8), weight: self.weight_width }
     }
 
     /// Bytes of the weights as they are gathered: the `trained` ones in the format of weights, frozen ones as they are stored.

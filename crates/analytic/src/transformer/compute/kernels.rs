@@ -310,7 +310,7 @@ impl Parts {
         };
         let mut sum = self.matrices(&[router], trained);
         let inner = experts.visits * experts.width;
-        if shard.separate && self.software.precision.is_mixed() {
+        if shard.separate && self.software.casts {
             let each = routed.map(|product| Product { count: product.count.min(1.0), ..product });
             let wide = Operands { faster: self.single / self.product, bytes: 2.0, ..Operands::WIDE };
             // One operation calls them all.

@@ -103,7 +103,7 @@ impl Parts {
         for product in products.iter().filter(|product| product.count > 0.0) {
             let kernels = self.issued(product);
             let work = |product: Product| Work { device: self.product_of(&product, operands), kernels };
-            let cast = match self.software.precision.is_mixed() && of_weight {
+            let cast = match self.software.casts && of_weight {
                 true => Work { device: self.streaming(pointwise::CAST * product.weights()), kernels: 1.0 },
                 false => Work::default(),
             };

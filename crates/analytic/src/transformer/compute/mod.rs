@@ -84,6 +84,8 @@ impl Compute {
 pub struct Software {
     /// Number format.
     pub precision: Precision,
+    /// Whether autocast finds weights in 32 bits, casts them for every product, and leaves sums between layers in 32 bits.
+    pub casts: bool,
     /// Whether element-wise work is fused: by a compiler, or by kernels written for it.
     pub fused: bool,
     /// Whether a compiler issues kernels, with less time of the host.
@@ -109,7 +111,8 @@ impl Software {
     /// PyTorch's own kernels on one device, one by one.
     pub const fn eager(precision: Precision) -> Self {
         let (recipe, sums) = (Recipe::None, Sums::None);
-        Self { precision, fused: false, compiled: false, recipe, is_loop: false, sums }
+        let casts = precision.is_mixed();
+        Self { precision, casts, fused: false, compiled: false, recipe, is_loop: false, sums }
     }
 
     /// Whether kernels were written for transformers, as those of Megatron-LM and Transformer Engine.
@@ -122,6 +125,7 @@ impl Software {
         let written = !plan.implemented_by().is_eager();
         Self {
             precision: strategy.precision,
+            casts: strategy.precision.is_mixed(),
             fused: strategy.compiled || written,
             compiled: strategy.compiled,
             recipe: plan.recipe,
@@ -257,10 +261,16 @@ impl Parts {
         Self { constants, ..self }
     }
 
+    /// The same device with weights that arrive in 16 bits, such as FSDP gathers: nothing of them is left to cast.
+    #[must_use]
+    pub fn gathering(self) -> Self {
+        Self { software: Software { casts: false, ..self.software }, ..self }
+    }
+
     /// Bytes of a number between layers, where sums are made: 32 bits under automatic mixed precision, unless weights are
     /// frozen in 16.
     fn residual_width(&self, shard: &Shard<'_>) -> f64 {
-        if self.software.precision.is_mixed() && shard.shape.trains_matrices() { 4.0 } else { self.width() }
+        if self.software.casts && shard.shape.trains_matrices() { 4.0 } else { self.width() }
     }
 
     fn width(&self) -> f64 {

@@ -135,7 +135,7 @@ impl Parts {
         let (r, w) = (self.residual_width(shard), self.width());
         let trained = shard.shape.trains_matrices();
         let [query, keys, _] = shard.widths;
-        let mixed = self.software.precision.is_mixed() && trained;
+        let mixed = self.software.casts && trained;
         let norms = if shard.shape.sandwich { 4.0 } else { 2.0 };
         let cast = if mixed { CAST } else { 0.0 };
         // Each half of a layer: a norm, a cast of its output, and the sum of r and w into r.

@@ -40,6 +40,8 @@ pub struct MemoryInputs<'a> {
     pub sharding_group: Option<u64>,
     /// Number formats.
     pub states: States,
+    /// Bytes of a gradient as replicas that hold parts of the weights reduce it.
+    pub reduced: f64,
     pub recompute: Recomputation,
     pub attention: Attention,
     pub dropout: bool,
@@ -132,6 +134,7 @@ impl<'a> MemoryInputs<'a> {
             sharding: Sharding::None,
             sharding_group: None,
             states: States::MegatronBf16,
+            reduced: 4.0,
             recompute: Recompute::None.into(),
             attention: Attention::Flash,
             dropout: false,

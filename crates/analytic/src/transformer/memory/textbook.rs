@@ -201,23 +201,23 @@ impl MemoryInputs<'_> {
     }
 
     /// Sharded weights: 16-bit weights of the unit in use and of the one fetched ahead, a unit being a layer; in the
-    /// backward pass also its gradient, and the 32-bit copy that is reduced. With `fsdp-keep`, all weights of the stage
-    /// from the first micro-batch to the last, and the 32-bit sums of their gradients.
+    /// backward pass also its gradient, and the copy that is reduced, in 32 bits unless the plan says otherwise. With
+    /// `fsdp-keep`, all weights of the stage from the first micro-batch to the last, and sums of their gradients as wide.
     pub(super) fn unsharded(&self, stage: u64) -> Bytes {
         let [unit, trained] = self.unit(self.layers(stage)).map(|all| all as f64);
         let width = self.gathered_width();
         if self.sharding == Sharding::Keep {
             let (dense, expert) = self.stage_parameters(stage);
             let (own_dense, own_expert) = self.stage_trained(stage);
-            let sums = if self.micro_batches > 1 { 4 } else { 0 };
+            let sums = if self.micro_batches > 1 { self.reduced } else { 0.0 };
             let weights = (dense + expert) as f64 * width;
-            return Bytes::new(weights + ((own_dense + own_expert) * sums) as f64 + trained * 2.0);
+            return Bytes::new(weights + (own_dense + own_expert) as f64 * sums + trained * 2.0);
         }
         let gathered = 1.0 + f64::from(u8::from(self.prefetch));
         if self.implementation == Implementation::Xla {
             return Bytes::new(self.largest_product() * (gathered * width + 2.0));
         }
-        Bytes::new(unit * gathered * width + trained * (2.0 + 4.0))
+        Bytes::new(unit * gathered * width + trained * (2.0 + self.reduced))
     }
 
     /// Weights of the largest product of a layer, with all experts of a rank.

@@ -48,6 +48,46 @@ fn predict(changes: &[&str]) -> Prediction {
         .unwrap()
 }
 
+/// Weights that FSDP gathers in 16 bits leave autocast nothing to cast: such a step is that of a model in 16 bits. Weights
+/// that every replica holds in 32 bits are cast for every product.
+#[test]
+fn gathered_weights_are_not_cast_again() {
+    let step = |precision: &str, sharding: &str| {
+        let [precision, sharding] = [("precision", precision), ("plan.sharding", sharding)]
+            .map(|(key, value)| format!("strategy.{key}={value}"));
+        let workers = "cluster.workers.count=2";
+        let states = "strategy.plan.states=fp32";
+        let batch = "strategy.plan.global-batch=2";
+        predict(&[&precision, &sharding, workers, states, batch]).iteration.get()
+    };
+    for sharding in ["zero-3", "fsdp-keep"] {
+        assert!((step("amp-bf16", sharding) / step("bf16", sharding) - 1.0).abs() < 1e-12, "{sharding}");
+    }
+    assert!(step("amp-bf16", "none") > 1.01 * step("bf16", "none"));
+}
+
+/// Where gradients are reduced in 16 bits, they send half of the bytes and need half of the copy.
+#[test]
+fn gradients_are_reduced_in_the_bits_of_the_plan() {
+    let figures = |bits: &str, sharding: &str| {
+        let sharding = format!("strategy.plan.sharding={sharding}");
+        let none = "strategy.plan.overlap=none";
+        let kernels = "strategy.plan.implementation=pytorch";
+        let more = ["cluster.workers.count=2", "strategy.plan.global-batch=2", "strategy.plan.states=fp32"];
+        let bits = format!("strategy.plan.reduce-bits={bits}");
+        let found = predict(&[&[sharding.as_str(), none, kernels, &bits], &more[..]].concat());
+        let sharded = found.breakdown.iter().find(|part| part.kind == PartKind::ShardedWeights);
+        [sharded.map_or(0.0, |part| part.time.get()), found.transformer.unwrap().memory.most.get()]
+    };
+    let [wide, narrow] = ["32", "16"].map(|bits| figures(bits, "zero-3"));
+    // Two gathers of 2 bytes, and a reduction of 4 or of 2.
+    assert!((wide[0] / narrow[0] - 8.0 / 6.0).abs() < 0.02, "{wide:?} {narrow:?}");
+    let layer = 218_112_000.0;
+    let share = 1.1;
+    assert!((wide[1] - narrow[1] - 2.0 * layer * share).abs() < 0.01 * layer, "{wide:?} {narrow:?}");
+    assert_eq!(figures("32", "zero-1"), figures("16", "zero-1"));
+}
+
 /// Small layers are bound by the host: fewer numbers to compute do not shorten the step, fewer kernels do.
 #[test]
 fn the_host_is_a_floor() {

@@ -121,6 +121,13 @@ macro_rules! plan_dimensions {
             sharding: Sharding => Sharding, default(Sharding::None), Check::Any,
                 replicas { check_sharding },
                 each { Sharding, Sharding, "Shardings to try.", "all but `\"fsdp-keep\"`", words("without sharding", "{}") };
+            /// Bits of a gradient as replicas that hold parts of the weights reduce it (`reduce_dtype` of FSDP): 32 or 16.
+            reduce_bits: u64 => u64, optional("those of `states`"), Check::Between(16, 32, "32 or 16"),
+                launch {
+                    refused(Megatron, "gradients that are reduced in fewer bits than they are kept in"),
+                    refused(Torchtitan, "gradients that are reduced in 16 bits"),
+                    refused(Deepspeed, "gradients that are reduced in fewer bits than they are kept in")
+                };
             /// Ranks of one group of `"hsdp"`.
             sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"),
                 each { Option<u64>, u64, "Ranks of one group of `\"hsdp\"` to try.", "all that divide" };

@@ -119,7 +119,7 @@ impl PlanQuestion<'_> {
         if base.shares == Some(Shares::Proportional) && plan.choice.pipeline == 1 {
             return false;
         }
-        let base = adopted(framework, &base);
+        let base = adopted(framework, &base, scenario.strategy.precision);
         let node = scenario.cluster.workers_per_node().into();
         Proposal { shape: &self.shape, base: &base, choice: &plan.choice, node }.runs_on(framework)
     }
@@ -180,7 +180,11 @@ impl PlanQuestion<'_> {
 
     /// A plan as a section of a scenario, below its machines where these are chosen too.
     fn section(&self, setup: &Setup, plan: &Plan) -> Result<String, Fault> {
-        let plan = section(plan)?;
+        let precision = self.on(setup)?.strategy.precision;
+        let plan = match precision == self.scenario.strategy.precision {
+            true => section(plan)?,
+            false => format!("[strategy]\nprecision = \"{precision}\"\n\n{}", section(plan)?),
+        };
         let Some(offer) = self.offer(setup) else { return Ok(plan) };
         let text = |value: &str| toml::Value::from(value);
         let network = offer.network.as_deref();
@@ -243,6 +247,8 @@ impl PlanQuestion<'_> {
             workers: scenario.cluster.workers(),
             data: choice.data,
             micro_batches: choice.micro_batches,
+            precision: Some(scenario.strategy.precision)
+                .filter(|own| *own != self.scenario.strategy.precision),
             plan: choice.plan(&base).section(),
             words: words(setup, &base, choice),
             step: Seconds::new(step),

@@ -28,7 +28,7 @@ pub(crate) use training::{TrainingRates, energy};
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use crate::cost;
-use crate::request::launch::adopted;
+use crate::request::launch::{adopted, adopted_precision};
 use families::{BestPlan, Families};
 use schemars::JsonSchema;
 use search::{MemoryLimit, PartResult, Search};
@@ -166,6 +166,7 @@ pub fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
         None => scenario.on(scenario.cluster.resized(narrow(entry.workers))),
     };
     to.strategy.plan = Some(entry.plan.clone().resolve(&NoFiles)?);
+    to.strategy.precision = entry.precision.unwrap_or(to.strategy.precision);
     Ok(to)
 }
 
@@ -262,7 +263,10 @@ impl<'a> PlanQuestion<'a> {
         let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
         let run = on_machines(&scenario, &self.shape, &base, any);
         let space = self.space(&scenario, &base, setup.framework);
-        let as_predicted = |own: &Framework| adopted(*own, &base) == base;
+        let precision = scenario.strategy.precision;
+        let as_predicted = |own: &Framework| {
+            adopted_precision(*own, precision) == precision && adopted(*own, &base, precision) == base
+        };
         let search = Search {
             space,
             launchers: match setup.framework {

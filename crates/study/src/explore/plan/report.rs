@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{serde_as, skip_serializing_none};
 use stepcast_core::method::Method;
+use stepcast_core::precision::Precision;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::{AssumedPrice, Scenario};
@@ -165,6 +166,8 @@ pub struct Entry {
     pub data: u64,
     /// Micro-batches of a replica.
     pub micro_batches: u64,
+    /// The number format that it was found for, if not the scenario's: that of a framework.
+    pub precision: Option<Precision>,
     /// The plan.
     pub plan: PlanSection,
     /// The plan in few words.

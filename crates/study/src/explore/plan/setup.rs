@@ -2,7 +2,7 @@
 
 use super::PlanQuestion;
 use super::families::listed;
-use crate::request::launch::adopted;
+use crate::request::launch::{adopted, adopted_precision};
 use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
@@ -83,8 +83,17 @@ impl Setup {
 }
 
 impl PlanQuestion<'_> {
-    /// The scenario on the machines of a part.
+    /// The scenario on the machines of a part, in the number format of its framework.
     pub(super) fn on(&self, setup: &Setup) -> Result<Scenario, Fault> {
+        let mut scenario = self.on_machines(setup)?;
+        if let Some(framework) = setup.framework {
+            let precision = &mut scenario.strategy.precision;
+            *precision = adopted_precision(framework, *precision);
+        }
+        Ok(scenario)
+    }
+
+    fn on_machines(&self, setup: &Setup) -> Result<Scenario, Fault> {
         if let (Some(place), Some(offer)) = (setup.offer, self.offer(setup)) {
             let machines = u32::try_from(setup.nodes).unwrap_or(u32::MAX);
             let at = KeyPath::of("plan.offers").index(place);
@@ -120,7 +129,7 @@ impl PlanQuestion<'_> {
     /// The plan of which a part of the search varies what it tries in full.
     pub(super) fn base(&self, setup: &Setup) -> Plan {
         let mut plan = match setup.framework {
-            Some(framework) => adopted(framework, &self.base),
+            Some(framework) => adopted(framework, &self.base, self.scenario.strategy.precision),
             None => self.base.clone(),
         };
         let together = match (self.offer(setup), &self.scenario.cluster.groups[..]) {

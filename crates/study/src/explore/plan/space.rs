@@ -119,8 +119,9 @@ impl PlanSpace<'_> {
 
     /// What `replicas` ranks with the same weights may hold only a part of. A single one holds everything.
     fn shardings(&self, replicas: u64) -> Vec<(Sharding, Option<u64>)> {
-        // What torchtitan does by itself with a pipeline.
-        let keep = [Sharding::Keep].into_iter().filter(|_| self.framework == Some(Framework::Torchtitan));
+        // What torchtitan does by itself with a pipeline, and FSDP by Accelerate without resharding.
+        let keeps = matches!(self.framework, Some(Framework::Torchtitan | Framework::Fsdp));
+        let keep = [Sharding::Keep].into_iter().filter(|_| keeps);
         let usual = || SHARDINGS.into_iter().chain(keep).collect();
         let given = self.bounds.sharding.clone().unwrap_or_else(usual);
         let mut all = Vec::new();

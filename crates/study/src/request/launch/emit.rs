@@ -11,6 +11,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
+use stepcast_core::precision::Precision;
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{ContextExchange, Division, Framework, Plan};
 
@@ -50,11 +51,13 @@ fn written(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Re
 
 fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<String, Fault> {
     let shape = scenario.transformer_of_plan()?;
-    let workers_per_node = applied(scenario, entry)?.cluster.workers_per_node().into();
+    let applied = applied(scenario, entry)?;
+    let workers_per_node = applied.cluster.workers_per_node().into();
     let launch = Launch {
         name: scenario.name(),
         shape: &shape,
         plan: &entry.plan.clone().resolve(&NoFiles)?,
+        precision: applied.strategy.precision,
         nodes: entry.workers.div_ceil(workers_per_node),
         workers_per_node,
         data: entry.data,
@@ -72,6 +75,8 @@ pub struct Launch<'a> {
     pub shape: &'a Transformer,
     /// The plan.
     pub plan: &'a Plan,
+    /// Its number format.
+    pub precision: Precision,
     /// Machines.
     pub nodes: u64,
     /// Workers of each.

@@ -25,7 +25,7 @@ mod torchtitan;
 mod yaml;
 
 pub use emit::{Launch, emit};
-pub(crate) use runs::{Proposal, adopted};
+pub(crate) use runs::{Proposal, adopted, adopted_precision};
 pub use stepcast_core::strategy::Framework;
 
 use super::{Folder, Request};

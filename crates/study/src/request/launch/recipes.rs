@@ -1,6 +1,7 @@
 //! Recipes of fine-tuning: Axolotl, LLaMA-Factory, torchtune and TRL (YAML), and PEFT's `adapter_config.json`. They name a model of
 //! the Hugging Face hub, adapters, and the batch of a device; all run under PyTorch with replicas, unless workers are sharded.
 
+use super::accelerate::reduce_bits;
 use super::keys::Keys;
 use super::{Group, Launched};
 use serde_json::Value;
@@ -383,13 +384,14 @@ fn sharded(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let partly = kept || strategy.contains("shard_grad_op");
     launched.plan.sharding = match deepspeed.to_lowercase() {
         _ if hybrid => Some(Sharding::Hsdp),
-        _ if fsdp && partly => Some(Sharding::Zero2),
+        _ if fsdp && partly => Some(Sharding::Keep),
         name if fsdp || name.contains("zero3") || name.contains("z3") => Some(Sharding::Zero3),
         name if name.contains("zero1") || name.contains("z1") => Some(Sharding::Zero1),
         name if name.contains("z0") || name.contains("gpu") || name.is_empty() => None,
         _ => Some(Sharding::Zero2),
     };
     launched.group = hybrid.then_some(Group::Machine);
+    launched.plan.reduce_bits = launched.precision.filter(|_| fsdp).and_then(reduce_bits);
     if !fsdp && launched.plan.sharding.is_some() {
         launched.plan.overlap = Some(OverlapPreset::Deepspeed);
     }
@@ -482,7 +484,7 @@ mod tests {
              \x20 - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n\
              \x20 fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_offload_params: false\n",
         );
-        assert_eq!((sharded.plan.sharding, sharded.steps), (Some(Sharding::Zero2), Some(20)));
+        assert_eq!((sharded.plan.sharding, sharded.steps), (Some(Sharding::Keep), Some(20)));
         assert!(sharded.unknown.is_empty(), "{:?}", sharded.unknown);
         let grouped = recipe(
             "model_name_or_path: Qwen/Qwen3-4B-Instruct-2507\nfinetuning_type: lora\nlora_target: all\n\

@@ -2,8 +2,9 @@
 
 use super::{accelerate, deepspeed, megatron, torchtitan};
 use stepcast_core::model::transformer::Transformer;
+use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{
-    ContextExchange, Framework, Loss, OverlapPreset, Plan, PlanChoice, Recipe, States,
+    ContextExchange, Framework, Implementation, Loss, OverlapPreset, Plan, PlanChoice, Recipe, States,
 };
 
 /// A plan that a framework is asked to run.
@@ -44,8 +45,17 @@ pub(super) fn first<const N: usize>(cases: [(bool, Refusal); N]) -> Option<Refus
     cases.into_iter().find_map(|(found, refusal)| found.then_some(refusal))
 }
 
-/// A plan in the way of a framework: what it has no options for is as it does it.
-pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
+/// The number format in which a framework runs a model: Accelerate's mixed precision is autocast, and no other has autocast.
+pub(crate) fn adopted_precision(framework: Framework, precision: Precision) -> Precision {
+    match (framework, precision.of_products()) {
+        (Framework::Fsdp, Precision::Bf16) => Precision::AmpBf16,
+        (Framework::Fsdp, Precision::Fp16) => Precision::AmpFp16,
+        (_, own) => own,
+    }
+}
+
+/// A plan in the way of a framework that computes in this format: what it has no options for is as it does it.
+pub(crate) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -> Plan {
     let own = Plan {
         sends: None,
         implementation: None,
@@ -60,6 +70,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
         stage_layers: None,
         stage_recompute: None,
         shares: None,
+        reduce_bits: None,
         ..plan.clone()
     };
     let states = |known: &[States]| if known.contains(&plan.states) { plan.states } else { known[0] };
@@ -94,7 +105,9 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan) -> Plan {
         },
         Framework::Fsdp => Plan {
             overlap: OverlapPreset::Fsdp2,
+            implementation: Some(Implementation::HuggingFace),
             states: States::Fp32,
+            reduce_bits: accelerate::reduce_bits(precision),
             context_exchange: ContextExchange::Ring,
             attention: None,
             offload: Vec::new(),

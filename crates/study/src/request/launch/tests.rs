@@ -7,7 +7,8 @@ use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{
-    Attention, ContextExchange, Loss, OverlapPreset, Plan, Recipe, Recompute, ScheduleKind, Sharding, States,
+    Attention, ContextExchange, Implementation, Loss, OverlapPreset, Plan, Recipe, Recompute, ScheduleKind,
+    Sharding, States,
 };
 
 const WORKERS: u64 = 16;
@@ -51,8 +52,16 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
         Framework::Fsdp => (OverlapPreset::Fsdp2, States::Fp32, ContextExchange::Ring),
     };
     let loss = Some(Loss::Chunked).filter(|_| framework == Framework::Torchtitan);
-    let base =
-        Plan { overlap, states, loss, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
+    let accelerate = framework == Framework::Fsdp;
+    let base = Plan {
+        overlap,
+        states,
+        loss,
+        context_exchange: exchange,
+        global_batch: Some(BATCH),
+        implementation: accelerate.then_some(Implementation::HuggingFace),
+        ..plain()
+    };
     let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
     let recipe = if framework == Framework::Megatron { Recipe::Fp8Delayed } else { Recipe::Fp8 };
     let with_buckets = matches!(framework, Framework::Megatron | Framework::Deepspeed);
@@ -108,6 +117,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                                 .filter(|_| with_float8 && micro_batch == 2)
                                 .or(base.loss),
                             expert: shape.experts.map_or(1, |_| 2),
+                            reduce_bits: (accelerate && sharding != Sharding::None).then_some(16),
                             ..base.clone()
                         });
                     }
@@ -128,6 +138,11 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     all
 }
 
+/// Autocast where kernels are those of Hugging Face.
+fn precision(plan: &Plan) -> Precision {
+    if plan.implementation.is_some() { Precision::AmpBf16 } else { Precision::Bf16 }
+}
+
 /// A plan on machines of four workers.
 pub(super) fn launch<'a>(name: &'a str, shape: &'a Transformer, plan: &'a Plan) -> Launch<'a> {
     let division = plan.divide(shape, WORKERS).unwrap();
@@ -135,6 +150,7 @@ pub(super) fn launch<'a>(name: &'a str, shape: &'a Transformer, plan: &'a Plan) 
         name,
         shape,
         plan,
+        precision: precision(plan),
         nodes: WORKERS / MACHINE,
         workers_per_node: MACHINE,
         data: division.data,
@@ -164,6 +180,8 @@ fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
         assert_eq!(read.cluster.workers(), WORKERS, "{text}");
         let again = whole(read.strategy.plan.as_ref().unwrap(), framework);
         assert_eq!(again, whole(&plan, framework), "{text}");
+        let products = if framework == Framework::Fsdp { Precision::AmpBf16 } else { Precision::Bf16 };
+        assert_eq!(read.strategy.precision, products, "{text}");
         count += 1;
     }
     count
@@ -314,6 +332,35 @@ fn accelerate_asks_for_the_batch_of_the_trainer() {
     let given = format!("{text}# per_device_train_batch_size=4, gradient_accumulation_steps=2");
     let plan = scenario(&given, &texts).strategy.plan.unwrap();
     assert_eq!((plan.micro_batch, plan.global_batch), (4, Some(128)));
+}
+
+/// Autocast over Hugging Face's modules with 32-bit states, except by DeepSpeed, which has formats of its own.
+#[test]
+fn mixed_precision_of_accelerate_is_autocast() {
+    let texts = ["cluster.workers.device=h200-sxm", "model.zoo=gpt2-medium", "cluster.workers.count=8"];
+    for (lines, precision, states, reduced, recipe) in [
+        ("FSDP\nmixed_precision: bf16", Precision::AmpBf16, States::Fp32, Some(16), Recipe::None),
+        ("MULTI_GPU\nmixed_precision: fp16", Precision::AmpFp16, States::Fp32, None, Recipe::None),
+        ("FSDP\nmixed_precision: 'no'", Precision::Fp32, States::Fp32, None, Recipe::None),
+        ("FSDP\nmixed_precision: fp8", Precision::AmpBf16, States::Fp32, Some(16), Recipe::Fp8),
+        (
+            "MULTI_GPU\nmixed_precision: fp8\nfp8_config:\n  backend: TE\n  fp8_format: HYBRID",
+            Precision::AmpBf16,
+            States::Fp32,
+            None,
+            Recipe::Fp8Delayed,
+        ),
+        ("DEEPSPEED\nmixed_precision: bf16", Precision::Bf16, States::MixedFp16, None, Recipe::None),
+    ] {
+        let read = scenario(&format!("distributed_type: {lines}\n"), &texts);
+        let plan = read.strategy.plan.unwrap();
+        assert_eq!((read.strategy.precision, plan.states), (precision, states), "{lines}");
+        assert_eq!((plan.reduce_bits, plan.recipe), (reduced, recipe), "{lines}");
+        assert_eq!(plan.implementation, Some(Implementation::HuggingFace), "{lines}");
+    }
+    let refused =
+        request("distributed_type: FSDP\nmixed_precision: fp8\nfp8_config:\n  backend: MSAMP\n", &texts);
+    assert!(refused.unwrap_err().to_string().contains("fp8 by MSAMP"));
 }
 
 #[test]
