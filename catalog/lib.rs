@@ -54,6 +54,7 @@ pub const MODELS: &[&str] = &[
     include_str!("models/llama.toml"),
     include_str!("models/mistral.toml"),
     include_str!("models/qwen.toml"),
+    include_str!("models/jamba.toml"),
     include_str!("models/gemma.toml"),
     include_str!("models/glm.toml"),
     include_str!("models/olmo.toml"),
@@ -62,5 +63,6 @@ pub const MODELS: &[&str] = &[
     include_str!("models/deepseek.toml"),
     include_str!("models/mpt.toml"),
     include_str!("models/nemotron.toml"),
+    include_str!("models/nemotron-h.toml"),
     include_str!("models/gpt-oss.toml"),
 ];

@@ -1,25 +1,27 @@
 //! Operations of a layer and of a step. A multiply-add is two.
 //!
 //! Backward, every matrix costs its forward twice: once for the gradient of its input (dX), once for that of its
-//! weight (dW). Core attention, scores and weighted values, costs twice its forward, all of it in the input part: a
-//! split backward has nothing of it in dW. Flash attention computes the scores again.
+//! weight (dW). Core attention, scores and weighted values, and scans cost twice their forward, all of it in the input part: a
+//! split backward has nothing of it in dW. Flash attention computes the scores again, and kernels of scans their chunks.
 
 use super::kinds;
 use std::ops::Range;
-use stepcast_core::model::transformer::{Backward, Transformer};
+use stepcast_core::model::transformer::{Backward, Block, FeedForward, Mixer, Transformer};
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Mask, Recompute, Recomputed};
 
 /// Forward operations of one layer on all tensor-parallel ranks together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerFlops {
-    /// Queries, keys and values.
+    /// Queries, keys and values, or what another mixer computes from the hidden states.
     pub qkv: u128,
     /// Products of queries and keys.
     pub scores: u128,
     /// Sums of values.
     pub values: u128,
-    /// Output projection of attention.
+    /// Convolution and scan of another mixer.
+    pub scan: u128,
+    /// Output projection of the mixer.
     pub output: u128,
     pub mlp: u128,
     pub router: u128,
@@ -32,8 +34,46 @@ pub struct LayerFlops {
 }
 
 impl LayerFlops {
-    /// A layer of `shape` over `batch` sequences, with a dense MLP or with experts.
-    pub fn new(shape: &Transformer, with_experts: bool, window: Option<u64>, work: Work) -> Self {
+    /// A layer of `shape` over `batch` sequences.
+    pub fn new(shape: &Transformer, block: Block, window: Option<u64>, work: Work) -> Self {
+        let tokens = u128::from(work.sequence) * u128::from(work.batch);
+        let wide = u128::from;
+        let hidden = wide(shape.hidden);
+        let mixer = |[projected, inner, operations]: [u64; 3]| Self {
+            qkv: 2 * tokens * hidden * wide(projected),
+            scan: tokens * wide(operations),
+            output: 2 * tokens * wide(inner) * hidden,
+            ..Self::default()
+        };
+        let (mut flops, keys) = match block.mixer {
+            Mixer::Attention => Self::attention(shape, window, work),
+            Mixer::Linear => {
+                let own = shape.delta.map(|own| [own.projected(), own.inner(), own.operations()]);
+                (own.map_or_else(Self::default, mixer), 0)
+            }
+            Mixer::Mamba => {
+                let own = shape.mamba.map(|own| [own.projected(), own.inner(), own.operations()]);
+                (own.map_or_else(Self::default, mixer), 0)
+            }
+            Mixer::None => (Self::default(), 0),
+        };
+        let mlp = |width: u64| 2 * tokens * wide(shape.mlp.matrices()) * hidden * wide(width);
+        match (block.feed, shape.experts) {
+            (FeedForward::Experts, Some(experts)) => {
+                flops.router = 2 * tokens * hidden * wide(experts.count);
+                flops.experts = wide(experts.active) * mlp(experts.width);
+                flops.shared = mlp(experts.shared_width);
+            }
+            (FeedForward::None, _) => {}
+            _ => flops.mlp = mlp(shape.mlp_width),
+        }
+        let of_mlp = (flops.mlp + flops.experts + flops.shared) / wide(shape.mlp.matrices());
+        flops.alternate = keys + flops.output + of_mlp;
+        flops
+    }
+
+    /// Attention of a layer, and what its keys take.
+    fn attention(shape: &Transformer, window: Option<u64>, work: Work) -> (Self, u128) {
         let tokens = u128::from(work.sequence) * u128::from(work.batch);
         let wide = u128::from;
         let (hidden, heads) = (wide(shape.hidden), wide(shape.heads));
@@ -46,7 +86,10 @@ impl LayerFlops {
                 let narrowed = hidden * (ranks + own + wide(mla.rope));
                 [narrowed, query + own * heads * (wide(mla.nope) + value)]
             }
-            None => [hidden * key * (heads + 2 * wide(shape.kv_heads)), 0],
+            None => {
+                let queries = if shape.attention_gate { 2 * heads } else { heads };
+                [hidden * key * (queries + 2 * wide(shape.kv_heads)), 0]
+            }
         };
         // Twice the pairs of one sequence, so that half a square is whole.
         let pairs = match shape.documents.and_then(|own| own.squares(work.sequence)) {
@@ -57,8 +100,7 @@ impl LayerFlops {
             None => twice_pairs(work.sequence, work.mask, window),
         };
         let pairs = wide(work.batch) * heads * pairs;
-        let mlp = |width: u64| 2 * tokens * wide(shape.mlp.matrices()) * hidden * wide(width);
-        let mut flops = Self {
+        let flops = Self {
             qkv: 2 * tokens * (narrowed + widened),
             widened: 2 * tokens * widened,
             scores: pairs * key,
@@ -67,17 +109,7 @@ impl LayerFlops {
             ..Self::default()
         };
         let keys = flops.qkv / (heads / wide(shape.kv_heads).max(1) + 2).max(1);
-        match shape.experts.filter(|_| with_experts) {
-            Some(experts) => {
-                flops.router = 2 * tokens * hidden * wide(experts.count);
-                flops.experts = wide(experts.active) * mlp(experts.width);
-                flops.shared = mlp(experts.shared_width);
-            }
-            None => flops.mlp = mlp(shape.mlp_width),
-        }
-        let of_mlp = (flops.mlp + flops.experts + flops.shared) / wide(shape.mlp.matrices());
-        flops.alternate = keys + flops.output + of_mlp;
-        flops
+        (flops, keys)
     }
 
     /// Matrices with weights.
@@ -86,7 +118,7 @@ impl LayerFlops {
     }
 
     pub fn core(&self) -> u128 {
-        self.scores + self.values
+        self.scores + self.values + self.scan
     }
 
     pub fn forward(&self) -> u128 {
@@ -117,11 +149,11 @@ impl LayerFlops {
         }
     }
 
-    /// What flash attention computes again.
-    fn again_in_kernel(&self, attention: Attention) -> u128 {
+    /// What flash attention and scans compute again.
+    pub(super) fn again_in_kernel(&self, attention: Attention) -> u128 {
         match attention {
-            Attention::Flash | Attention::Cudnn => self.scores,
-            Attention::Unfused => 0,
+            Attention::Flash | Attention::Cudnn => self.scores + self.scan,
+            Attention::Unfused => self.scan,
         }
     }
 
@@ -129,7 +161,7 @@ impl LayerFlops {
     /// flash attention repeats it anyway.
     pub fn recomputed(&self, recompute: Recomputed, attention: Attention) -> u128 {
         let part = |part| match part {
-            Recompute::Attention if attention.keeps_scores() => self.core(),
+            Recompute::Attention if attention.keeps_scores() => self.scores + self.values,
             Recompute::None | Recompute::Attention | Recompute::Norms | Recompute::Activation => 0,
             Recompute::Projections => self.widened,
             Recompute::Mlp => self.mlp + self.router + self.experts + self.shared,
@@ -176,11 +208,11 @@ fn twice_pairs_within(squares: u128, work: Work) -> u128 {
 }
 
 /// Forward operations of the adapters of a layer: two for each of their parameters that a token uses.
-pub fn adapters(shape: &Transformer, with_experts: bool, work: Work) -> u128 {
+pub fn adapters(shape: &Transformer, block: Block, work: Work) -> u128 {
     if shape.trains_matrices() {
         return 0;
     }
-    let own = shape.trained_layer_parameters(with_experts);
+    let own = shape.trained_layer_parameters(block);
     let routed = shape.experts.map_or(0, |experts| own.expert / experts.count * experts.active);
     let used = own.total() - own.expert + routed;
     2 * u128::from(work.sequence * work.batch) * u128::from(used)
@@ -196,7 +228,7 @@ pub fn logits(shape: &Transformer, work: Work) -> u128 {
 
 /// Forward operations of some layers, by kind.
 pub fn layers(shape: &Transformer, work: Work, some: &Range<u64>) -> LayerFlops {
-    let kinds = kinds::each(shape, |kind| LayerFlops::new(shape, kind.with_experts, kind.window, work));
+    let kinds = kinds::each(shape, |kind| LayerFlops::new(shape, kind.block, kind.window, work));
     let counted = kinds.iter().zip(kinds::count(shape, some));
     counted.fold(LayerFlops::default(), |sum, (layer, count)| sum.plus(layer, count))
 }
@@ -208,6 +240,7 @@ impl LayerFlops {
         Self {
             qkv: add(|it| it.qkv),
             scores: add(|it| it.scores),
+            scan: add(|it| it.scan),
             values: add(|it| it.values),
             output: add(|it| it.output),
             mlp: add(|it| it.mlp),
@@ -239,9 +272,8 @@ pub fn step(
 ) -> StepFlops {
     let all = layers(shape, work, &(0..shape.layers));
     let needed = kinds::each(shape, |kind| {
-        LayerFlops::new(shape, kind.with_experts, kind.window, work).needed(shape, kind.backward)
-            + adapters(shape, kind.with_experts, work)
-                * if kind.backward == Backward::Nothing { 1 } else { 3 }
+        LayerFlops::new(shape, kind.block, kind.window, work).needed(shape, kind.backward)
+            + adapters(shape, kind.block, work) * if kind.backward == Backward::Nothing { 1 } else { 3 }
     });
     let counted = needed.iter().zip(kinds::count(shape, &(0..shape.layers)));
     let layers_needed: u128 = counted.map(|(needed, count)| needed * u128::from(count)).sum();

@@ -1,15 +1,15 @@
-//! Kinds of layers: with a dense MLP or with experts, with a window or without, by what goes backward.
+//! Kinds of layers: by their block, with a window or without, by what goes backward.
 
 use std::ops::Range;
-use stepcast_core::model::transformer::{Backward, Transformer};
+use stepcast_core::model::transformer::{Backward, Block, MOST_BLOCKS, Transformer};
 use stepcast_core::strategy::{Recompute, Recomputed};
 
-pub(super) const COUNT: usize = 12;
+pub(super) const COUNT: usize = 3 * MOST_BLOCKS;
 
 /// Layers that are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerKind {
-    pub with_experts: bool,
+    pub block: Block,
     /// Keys that a query sees.
     pub window: Option<u64>,
     /// What they compute in the backward pass.
@@ -35,36 +35,59 @@ impl LayerKind {
     }
 }
 
+/// Blocks and windows that occur: dense layers with a window and without, then those with experts; of a pattern, its blocks.
+fn varieties(shape: &Transformer) -> [Option<(Block, Option<u64>)>; MOST_BLOCKS] {
+    let blocks = shape.blocks();
+    match shape.pattern {
+        Some(_) => blocks.map(|block| Some((block?, None))),
+        None => {
+            let [dense, experts, ..] = blocks;
+            let of = |block: Option<Block>, window| Some((block?, window));
+            [of(dense, shape.window), of(dense, None), of(experts, shape.window), of(experts, None)]
+        }
+    }
+}
+
 pub(super) fn each<T: Default>(shape: &Transformer, of: impl Fn(LayerKind) -> T) -> [T; COUNT] {
-    let experts = shape.expert_layers();
+    let varieties = varieties(shape);
     let tuning = shape.tuning;
     std::array::from_fn(|index| {
-        let with_experts = index % 4 >= 2;
-        let window = if index.is_multiple_of(2) { shape.window } else { None };
-        let (backward, any) = match index / 4 {
+        let (backward, any) = match index / MOST_BLOCKS {
             0 => (Backward::All, true),
             1 => (Backward::Own, tuning.frozen_embedding),
             _ => (Backward::Nothing, tuning.frozen_layers > 0),
         };
-        let exists = if with_experts { experts > 0 } else { experts < shape.layers };
-        if any && exists { of(LayerKind { with_experts, window, backward }) } else { T::default() }
+        match varieties[index % MOST_BLOCKS] {
+            Some((block, window)) if any => of(LayerKind { block, window, backward }),
+            _ => T::default(),
+        }
     })
 }
 
-/// Layers of a range by kind: frozen layers come first, then the first that is trained; dense layers come before those with
-/// experts, and every n-th layer has the window. Other patterns are counted layer by layer.
+/// Layers of a range by kind: frozen layers come first, then the first that is trained. Unless they follow another pattern, dense
+/// layers come before those with experts, and every n-th layer has the window.
 pub(super) fn count(shape: &Transformer, range: &Range<u64>) -> [u64; COUNT] {
+    let frozen = shape.tuning.frozen_layers;
+    let first = frozen + u64::from(shape.tuning.frozen_embedding);
+    let cuts = [first, range.end, frozen, first, 0, frozen];
+    let mut counts = [0; COUNT];
+    for (index, count) in counts.chunks_exact_mut(MOST_BLOCKS).enumerate() {
+        let start = range.start.max(cuts[2 * index]).min(range.end);
+        let end = range.end.min(cuts[2 * index + 1]).max(start);
+        count.copy_from_slice(&count_varieties(shape, &(start..end)));
+    }
+    counts
+}
+
+fn count_varieties(shape: &Transformer, range: &Range<u64>) -> [u64; MOST_BLOCKS] {
+    if shape.pattern.is_some() {
+        return shape.count_blocks(range);
+    }
     if shape.global_every > 0 || shape.experts.is_some_and(|experts| experts.every > 1) {
-        let mut counts = [0; COUNT];
-        let frozen = shape.tuning.frozen_layers;
+        let mut counts = [0; MOST_BLOCKS];
         for layer in range.clone() {
-            let backward = match layer {
-                _ if layer < frozen => 2,
-                _ if layer == frozen && shape.tuning.frozen_embedding => 1,
-                _ => 0,
-            };
             let plain = usize::from(shape.window_of(layer).is_none());
-            counts[4 * backward + 2 * usize::from(shape.has_experts(layer)) + plain] += 1;
+            counts[2 * usize::from(shape.block(layer).has_experts()) + plain] += 1;
         }
         return counts;
     }
@@ -73,16 +96,7 @@ pub(super) fn count(shape: &Transformer, range: &Range<u64>) -> [u64; COUNT] {
         let windowed = end.div_ceil(every) - first.div_ceil(every);
         [windowed, end - first - windowed]
     };
-    let frozen = shape.tuning.frozen_layers;
-    let first = frozen + u64::from(shape.tuning.frozen_embedding);
-    let cuts = [first, range.end, frozen, first, 0, frozen];
-    let mut counts = [0; COUNT];
-    for (index, count) in counts.chunks_exact_mut(4).enumerate() {
-        let start = range.start.max(cuts[2 * index]).min(range.end);
-        let end = range.end.min(cuts[2 * index + 1]).max(start);
-        let [windowed, plain] = by_window(start.min(dense), end.min(dense));
-        let [expert_windowed, expert_plain] = by_window(start.max(dense), end.max(dense));
-        count.copy_from_slice(&[windowed, plain, expert_windowed, expert_plain]);
-    }
-    counts
+    let [windowed, plain] = by_window(range.start.min(dense), range.end.min(dense));
+    let [expert_windowed, expert_plain] = by_window(range.start.max(dense), range.end.max(dense));
+    [windowed, plain, expert_windowed, expert_plain]
 }

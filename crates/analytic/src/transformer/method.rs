@@ -378,7 +378,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step, iteration: Seconds) -
     let held = run.held();
     let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
     let stage = |(stage, rank): (&StageStep, &RankMemory)| StageReport {
-        layers: stage.layers.dense + stage.layers.expert,
+        layers: stage.layers.count(),
         parameters: rank.parameters,
         forward: stage.pass.forward.total(),
         backward: stage.pass.backward.total() + stage.pass.weight.total(),

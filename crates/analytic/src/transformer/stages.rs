@@ -312,21 +312,18 @@ impl Run<'_> {
     }
 
     fn at_one_rate(&self, rate: FlopsPerSec, kind: LayerKind) -> Computed {
-        let LayerKind { with_experts, window, backward } = kind;
+        let LayerKind { block, window, backward } = kind;
         let (plan, split) = (self.plan, self.split());
-        let flops = LayerFlops::new(self.shape, with_experts, window, self.work());
+        let flops = LayerFlops::new(self.shape, block, window, self.work());
         let inner = (split.tensor * split.context) as f64;
         // Every token-parallel rank has its own tokens for the experts.
         let routed = (flops.router as f64 + flops.experts as f64 * plan.expert_skew)
             / (split.context * split.token_ranks()) as f64;
         let linear = (flops.linear() - flops.router - flops.experts) as f64 / inner + routed;
         let core = flops.core() as f64 / inner;
-        let in_kernel = match plan.attention_kind().keeps_scores() {
-            true => 0.0,
-            false => flops.scores as f64 / inner,
-        };
+        let in_kernel = flops.again_in_kernel(plan.attention_kind()) as f64 / inner;
         let work = |operations: f64| compute::Work { device: Flops::new(operations) / rate, kernels: 0.0 };
-        let adapters = flops::adapters(self.shape, with_experts, self.work()) as f64 / inner;
+        let adapters = flops::adapters(self.shape, block, self.work()) as f64 / inner;
         let matrices = if self.shape.trains_matrices() { linear } else { 0.0 };
         let inputs = if backward == Backward::All { linear } else { linear - flops.qkv as f64 / inner };
         let goes = if backward == Backward::Nothing { 0.0 } else { 1.0 };
@@ -345,11 +342,11 @@ impl Run<'_> {
     }
 
     fn tensor_traffic(&self, kind: LayerKind, recompute: Recomputed) -> TensorTraffic {
-        let (with_experts, kept) = (kind.with_experts, self.shape.needs_input(&Target::ALL));
+        let kept = self.shape.needs_input(&Target::ALL);
         let seats = self.seats(Group::Tensor);
         let mut sum = TensorTraffic::default();
         let (split, batch) = (self.split(), self.plan.micro_batch);
-        for message in traffic::tensor_layer(self.shape, &split, batch, with_experts, recompute) {
+        for message in traffic::tensor_layer(self.shape, &split, batch, kind.block, recompute) {
             match message.phase {
                 Phase::Forward => {}
                 _ if kind.backward == Backward::Nothing => continue,
@@ -390,7 +387,7 @@ impl Run<'_> {
     fn expert_traffic(&self, kind: LayerKind, recompute: Recomputed) -> [Seconds; 2] {
         let (plan, split) = (self.plan, self.split());
         let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, recompute);
-        let Some(message) = message.filter(|message| kind.with_experts && message.ranks > 1) else {
+        let Some(message) = message.filter(|message| kind.block.has_experts() && message.ranks > 1) else {
             return [Seconds::ZERO; 2];
         };
         let seats = self.expert_seats();

@@ -146,6 +146,7 @@ impl<'a> Search<'a> {
             fits,
             kinds: run.by_kind_of_stage().into_iter().map(|run| (run, run.layer_passes())).collect(),
             alike: shape.window.is_none()
+                && shape.pattern.is_none()
                 && !shape.tuning.frozen_embedding
                 && [0, shape.layers].contains(&shape.expert_layers()),
             send: send.get(),

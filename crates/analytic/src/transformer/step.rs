@@ -159,7 +159,7 @@ impl Run<'_> {
             let count = own.iter().map(|own| own.sends).sum::<u32>();
             let mut last: Vec<EndPass> = own.iter().map(|own| self.last_pass(own, &places, &ends)).collect();
             last.sort_by(|a, b| a.start.total_cmp(&b.start));
-            let all = layers.dense + layers.expert;
+            let all = layers.count();
             reduced.push(works[stage].reduced(&overlaps, all, ends.stages[stage], &last));
             stages.push(StageStep {
                 layers,

@@ -226,9 +226,9 @@ impl Run<'_> {
         };
         let trained = match kind.backward {
             Backward::Nothing => Parameters::default(),
-            Backward::Own | Backward::All => shape.trained_layer_parameters(kind.with_experts),
+            Backward::Own | Backward::All => shape.trained_layer_parameters(kind.block),
         };
-        let all = shard(shape.layer_parameters(kind.with_experts)).iter().sum();
+        let all = shard(shape.layer_parameters(kind.block)).iter().sum();
         LayerShard { all, trained: shard(trained) }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Split;
 pub use stepcast_core::fitted::collectives::Collective;
-use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::transformer::{Block, FeedForward, Mixer, Transformer};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{ContextExchange, Recompute, Recomputed, Sharding};
 
@@ -76,26 +76,28 @@ fn tokens(shape: &Transformer, split: &Split, micro_batch: u64) -> u64 {
 
 /// Tensor-parallel collectives of one layer and micro-batch.
 ///
-/// A half of a layer (attention; MLP; shared expert) has one all-reduce forward and one backward. With sequence
+/// A half of a layer (attention or another mixer; MLP; shared expert) has one all-reduce forward and one backward. With sequence
 /// parallelism these are an all-gather and a reduce-scatter each, and the saved input is gathered again for dW. Routed
 /// experts have none.
 pub fn tensor_layer(
     shape: &Transformer,
     split: &Split,
     micro_batch: u64,
-    with_experts: bool,
+    block: Block,
     recompute: Recomputed,
 ) -> impl Iterator<Item = Message> + use<> {
     use Collective::{AllGather, AllReduce, ReduceScatter};
-    let halves = match shape.experts.filter(|_| with_experts) {
-        Some(experts) => 1 + u64::from(experts.shared_width > 0),
-        None => 2,
-    };
+    let mixer = u64::from(block.mixer != Mixer::None);
+    let halves = mixer
+        + match (block.feed, shape.experts) {
+            (FeedForward::Experts, Some(experts)) => u64::from(experts.shared_width > 0),
+            (feed, _) => u64::from(feed != FeedForward::None),
+        };
     let bytes = hidden_states(shape, split, micro_batch);
     let again = match recompute {
         _ if recompute.has(Recompute::Layer) => halves,
-        // All but attention.
-        _ if recompute.has(Recompute::Mlp) => halves - 1,
+        // All but the mixer.
+        _ if recompute.has(Recompute::Mlp) => halves - mixer,
         // Narrow projections are gathered again before they are widened, which is small against hidden states.
         _ => 0,
     };

@@ -5,7 +5,7 @@ use crate::render::{answers, table};
 use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
+use stepcast_core::model::transformer::{Parameters, Part, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
 use stepcast_core::suggest;
@@ -168,8 +168,10 @@ impl TransformerShape {
         let parts = shape.parts();
         let single = |part, parameters| PartRow::new(part, "model", parameters, 1);
         let mut rows = vec![single("embedding", parts.embedding)];
-        for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
-            rows.extend(layer.iter().map(|part| PartRow::new(part.name, kind, part.parameters, *count)));
+        for own in &parts.layers {
+            let row =
+                |part: &Part| PartRow::new(part.name, &own.block.to_string(), part.parameters, own.count);
+            rows.extend(own.parts.iter().map(row));
         }
         rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
         rows.retain(|row| row.count > 0 && row.parameters > 0);
@@ -180,7 +182,7 @@ impl TransformerShape {
 #[derive(Serialize)]
 struct PartRow {
     part: &'static str,
-    of: &'static str,
+    of: String,
     /// Of one such part.
     parameters: u64,
     count: u64,
@@ -195,9 +197,18 @@ struct PartRow {
 }
 
 impl PartRow {
-    fn new(part: &'static str, of: &'static str, parameters: Parameters, count: u64) -> Self {
+    fn new(part: &'static str, of: &str, parameters: Parameters, count: u64) -> Self {
         let Parameters { tensor, key_value, expert, every } = parameters;
-        Self { part, of, parameters: parameters.total(), count, tensor, key_value, expert, every }
+        Self {
+            part,
+            of: of.to_owned(),
+            parameters: parameters.total(),
+            count,
+            tensor,
+            key_value,
+            expert,
+            every,
+        }
     }
 }
 

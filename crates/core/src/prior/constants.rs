@@ -323,6 +323,8 @@ constants! {
         loop_cdna: f64,
         /// The same of layers with experts.
         stack_experts: f64,
+        /// Factor of the scans of delta nets and Mamba against their products and passes over memory.
+        scan: f64,
         /// Share of computing lost with each doubling of devices beyond eight.
         loss: f64,
     }

@@ -10,7 +10,7 @@ use crate::keys::KeyDoc;
 use crate::machine::{
     BesideSection, DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection,
 };
-use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
+use crate::model::transformer::{DeltaSection, ExpertsSection, MambaSection, MlaSection, TransformerSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
 use crate::suggest;
 use crate::text::key_parts;
@@ -35,6 +35,8 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("model.transformer", TransformerSection::documentation()),
         section("model.transformer.experts", ExpertsSection::documentation()),
         section("model.transformer.mla", MlaSection::documentation()),
+        section("model.transformer.delta", DeltaSection::documentation()),
+        section("model.transformer.mamba", MambaSection::documentation()),
         section("cluster", ClusterSection::documentation()),
         section("cluster.workers", WorkersSection::documentation()),
         section("cluster.workers.device", DeviceSection::documentation()),

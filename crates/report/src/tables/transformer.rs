@@ -3,7 +3,7 @@
 use crate::format::{as_sure, count, percent, percent_with_decimal};
 use crate::sentences;
 use crate::table::Table;
-use stepcast_core::model::transformer::{Parameters, Part, Transformer};
+use stepcast_core::model::transformer::{Parameters, Transformer};
 use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Mask;
@@ -28,14 +28,12 @@ pub fn parts(shape: &Transformer) -> Table {
         }
     };
     row("embedding", parts.embedding, None);
-    let mut layers = |prefix: &str, (layer, number): &(Vec<Part>, u64)| {
-        for part in layer {
-            row(&format!("{prefix}{}", part.name), part.parameters, Some(*number));
+    for own in &parts.layers {
+        let prefix = if parts.layers.len() > 1 { format!("{}: ", own.block) } else { String::new() };
+        for part in &own.parts {
+            row(&format!("{prefix}{}", part.name), part.parameters, Some(own.count));
         }
-    };
-    let both = parts.dense.1 > 0 && parts.expert.1 > 0;
-    layers(if both { "dense layer: " } else { "" }, &parts.dense);
-    layers(if both { "expert layer: " } else { "" }, &parts.expert);
+    }
     row("final norm", parts.final_norm, None);
     row("output", parts.output, None);
     let active = match shape.experts {

@@ -10,6 +10,7 @@
 mod adapters;
 mod kernels;
 mod linear;
+mod mixers;
 mod pointwise;
 mod shard;
 
@@ -20,7 +21,7 @@ pub use linear::Sums;
 pub use shard::Shard;
 
 use stepcast_core::machine::{Device, Generation};
-use stepcast_core::model::transformer::Backward;
+use stepcast_core::model::transformer::{Backward, FeedForward};
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
@@ -401,15 +402,11 @@ impl Computed {
 impl Parts {
     /// One layer.
     pub fn layer(&self, shard: &Shard<'_>) -> Computed {
-        let (to_attention, from_attention) = shard.products_around_attention();
-        let own = self
-            .linear(shard, &to_attention, shard.backward == Backward::All, Input::Normed)
-            .and(self.linear(shard, &from_attention, true, Input::Plain))
-            .and(self.attention(shard))
-            .and(self.between(shard));
+        let own = self.mixer(shard).and(self.between(shard));
         let mlp = match &shard.experts {
             Some(experts) if shard.separate => self.experts(shard, experts),
             Some(experts) => self.experts(shard, experts).slower(self.constants.stack_experts),
+            None if shard.block.feed == FeedForward::None => Computed::default(),
             None => self
                 .mlp(shard, &shard.mlp_products(), Input::Normed)
                 .and(self.activation(shard, shard.tokens * shard.mlp)),

@@ -101,10 +101,10 @@ const LOSS_KERNELS: [f64; 2] = [5.0, 6.0];
 /// part is read and the result written; backward, both gradients and the stream are read, the gradient is written, and the
 /// gradient and the stream are read for the weights.
 const COMPILED_HALF: [f64; 2] = [2.0, 4.0];
-const COMPILED_KERNELS: [f64; 2] = [2.0, 6.0];
+const COMPILED_KERNELS: [f64; 2] = [1.0, 3.0];
 
-/// Kernels of two norms and two sums, forward, and of their gradients with the sums of gradients that meet.
-const REST_KERNELS: [f64; 2] = [4.0, 10.0];
+/// Kernels of a norm and a sum, forward, and of their gradients with the sums of gradients that meet.
+const REST_KERNELS: [f64; 2] = [2.0, 5.0];
 
 impl Parts {
     fn work(&self, bytes: f64, kernels: f64) -> Work {
@@ -136,32 +136,33 @@ impl Parts {
         let trained = shard.shape.trains_matrices();
         let [query, keys, _] = shard.widths;
         let mixed = self.software.casts && trained;
-        let norms = if shard.shape.sandwich { 4.0 } else { 2.0 };
+        let halves = shard.block.halves() as f64;
+        let norms = shard.shape.norms_of(shard.block) as f64;
         let cast = if mixed { CAST } else { 0.0 };
         // Each half of a layer: a norm, a cast of its output, and the sum of r and w into r.
         let norm = self.norm_bytes(shard, r);
-        let mut forward = norms * norm[0] + 2.0 * (cast + 2.0 * r + w);
-        let mut backward = norms * norm[1] + 2.0 * (2.0 * cast + 3.0 * r);
-        let mut kernels = REST_KERNELS;
+        let mut forward = norms * norm[0] + halves * (cast + 2.0 * r + w);
+        let mut backward = norms * norm[1] + halves * (2.0 * cast + 3.0 * r);
+        let mut kernels = REST_KERNELS.map(|count| count * halves);
         let mut small = [0.0; 2];
         if self.software.compiled {
             // Each half of a layer: the sum, the norm and the cast in one kernel.
             forward = norms * COMPILED_HALF[0] * (r + w);
             backward = norms * (COMPILED_HALF[1] * r + 2.0 * w);
-            kernels = COMPILED_KERNELS;
+            kernels = COMPILED_KERNELS.map(|count| count * halves);
         } else if !trained {
-            kernels[1] -= 2.0;
+            kernels[1] -= halves;
         }
         if mixed && !self.software.compiled {
-            kernels = [kernels[0] + 2.0, kernels[1] + 4.0];
+            kernels = [kernels[0] + halves, kernels[1] + 2.0 * halves];
         }
         if shard.dropout {
-            (forward, backward) = (forward + 2.0 * DROPOUT, backward + 2.0 * DROPOUT);
-            kernels = kernels.map(|count| count + 2.0);
+            (forward, backward) = (forward + halves * DROPOUT, backward + halves * DROPOUT);
+            kernels = kernels.map(|count| count + halves);
         }
         if shard.shape.bias && trained {
-            backward += 2.0 * w;
-            kernels[1] += 4.0;
+            backward += halves * w;
+            kernels[1] += 2.0 * halves;
         }
         let rotated = if shard.shape.positions == 0 { query + keys } else { 0.0 };
         let separate = SEPARATE_KERNELS[usize::from(shard.shape.sandwich)];
@@ -169,7 +170,7 @@ impl Parts {
             small = separate.map(|count| norms * count);
         }
         let (mut of_heads, mut of_heads_back) = (0.0, 0.0);
-        if shard.shape.qk_norm {
+        if shard.shape.qk_norm && query > 0.0 {
             let norm = self.norm_bytes(shard, w);
             (of_heads, of_heads_back) = (norm[0] * (query + keys), norm[1] * (query + keys));
             if shard.separate_norms() {
@@ -177,6 +178,12 @@ impl Parts {
             } else {
                 kernels = [kernels[0] + 2.0, kernels[1] + 4.0];
             }
+        }
+        if shard.shape.attention_gate {
+            of_heads += w * GATED[0] * query;
+            of_heads_back += w * GATED[1] * query;
+            let gate = if query > 0.0 { [2.0, 3.0] } else { [0.0; 2] };
+            kernels = [kernels[0] + gate[0], kernels[1] + gate[1]];
         }
         if shard.separate {
             // Heads lie beside tokens behind attention; gradients of its three projections and of the MLP's two are added.

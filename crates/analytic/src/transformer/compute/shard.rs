@@ -4,7 +4,9 @@ use super::Product;
 use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
-use stepcast_core::model::transformer::{Backward, Mlp, Modules, NormKind, Packing, Target, Transformer};
+use stepcast_core::model::transformer::{
+    Backward, Block, FeedForward, Mixer, Mlp, Modules, NormKind, Packing, Target, Transformer,
+};
 use stepcast_core::strategy::{Attention, ContextExchange, Implementation, Loss, Plan};
 
 /// Experts of a layer on one device.
@@ -29,6 +31,8 @@ pub struct ExpertShard {
 pub struct Shard<'a> {
     /// The transformer.
     pub shape: &'a Transformer,
+    /// Both halves of the layer.
+    pub block: Block,
     /// Tokens that products see.
     pub tokens: f64,
     /// Tokens that norms and sums see: fewer with sequence parallelism.
@@ -37,7 +41,7 @@ pub struct Shard<'a> {
     pub hidden: f64,
     /// Query heads.
     pub heads: f64,
-    /// Width of queries, of keys, and of values, all heads together.
+    /// Width of queries, of keys, and of values, all heads together; nothing of another mixer.
     pub widths: [f64; 3],
     /// Tensor-parallel ranks.
     pub tensor: f64,
@@ -80,9 +84,9 @@ impl<'a> Shard<'a> {
         fused: bool,
         work: Work,
     ) -> Self {
-        let LayerKind { with_experts, window, backward } = kind;
+        let LayerKind { block, window, backward } = kind;
         let hugging_face = plan.implemented_by() == Implementation::HuggingFace;
-        let flops = LayerFlops::new(shape, with_experts, window, work);
+        let flops = LayerFlops::new(shape, block, window, work);
         let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
         let tensor = split.tensor as f64;
         let heads = shape.heads as f64 / tensor;
@@ -94,7 +98,7 @@ impl<'a> Shard<'a> {
         let own_tokens = tokens / split.token_ranks() as f64;
         let inner = (split.tensor * split.context) as f64;
         let pairs = flops.scores as f64 / (2 * key * shape.heads * work.sequence * work.batch).max(1) as f64;
-        let experts = shape.experts.filter(|_| with_experts).map(|experts| {
+        let experts = shape.experts.filter(|_| block.has_experts()).map(|experts| {
             let visits = own_tokens * experts.active as f64 * plan.expert_skew;
             ExpertShard {
                 count: experts.count as f64 / split.expert as f64,
@@ -105,16 +109,19 @@ impl<'a> Shard<'a> {
                 shared: experts.shared_width as f64 / tensor,
             }
         });
+        let has_heads = if block.mixer == Mixer::Attention { 1.0 } else { 0.0 };
+        let widths = [heads * key as f64, groups * key as f64, groups * value as f64];
         Self {
             shape,
+            block,
             tokens,
             own_tokens,
             hidden: shape.hidden as f64,
             heads,
-            widths: [heads * key as f64, groups * key as f64, groups * value as f64],
+            widths: widths.map(|width| width * has_heads),
             tensor,
-            mlp: shape.mlp_width as f64 / tensor,
-            core: flops.core() as f64 / inner,
+            mlp: if block.feed == FeedForward::None { 0.0 } else { shape.mlp_width as f64 / tensor },
+            core: (flops.scores + flops.values) as f64 / inner,
             alternate: flops.alternate as f64 / flops.linear().max(1) as f64,
             keys: pairs,
             attention: plan.attention_kind(),
@@ -140,6 +147,7 @@ impl<'a> Shard<'a> {
     /// Products around attention.
     fn attention_products(&self) -> [Product; 6] {
         let [query, keys, values] = self.widths;
+        let query = if self.shape.attention_gate { 2.0 * query } else { query };
         let product = |columns, depth| Product::new(self.tokens, columns, depth);
         let (_, value) = self.shape.widths();
         let out = product(self.hidden, self.heads * value as f64);

@@ -12,7 +12,9 @@
 //! attention lies token by token, unless one matrix computes queries, keys and values.
 
 use super::{LayerKind, MemoryInputs};
-use stepcast_core::model::transformer::{Backward, Mlp, Modules, NormKind, Packing, Target};
+use stepcast_core::model::transformer::{
+    Backward, FeedForward, Mixer, Mlp, Modules, NormKind, Packing, Target,
+};
 use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed, States};
 
 /// Memory in use while operations come and go, in bytes.
@@ -60,6 +62,8 @@ pub(super) struct Layer {
     /// How often a layer that is computed again keeps it: twice for adapters beside sharded weights (Accelerate's FSDP; validation
     /// set `tuning`).
     inputs_kept: f64,
+    /// Whether it has a mixer, and whether it has a feed-forward: 1 or 0.
+    halves: [f64; 2],
     /// What the norms of a half keep.
     norms: f64,
     /// What passes from layer to layer in 16 bits.
@@ -141,7 +145,8 @@ pub(super) fn output_copy(held: &MemoryInputs<'_>) -> f64 {
 
 impl Layer {
     pub(super) fn new(held: &MemoryInputs<'_>, kind: LayerKind, recompute: Recomputed) -> Self {
-        let LayerKind { with_experts, backward, .. } = kind.recomputing(held.shape, recompute);
+        let LayerKind { block, backward, .. } = kind.recomputing(held.shape, recompute);
+        let with_experts = block.has_experts();
         let (shape, split) = (held.shape, held.split);
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
         let (tokens, own) = (held.tokens(), held.tokens() / split.token_ranks() as f64);
@@ -173,14 +178,16 @@ impl Layer {
         let drops_out = held.dropout || modules.drops_out() || (hugging_face && !shape.causal);
         let masks = if drops_out { 2.0 * h } else { 0.0 };
         let (q, k) = (heads * key as f64, kv_heads * key as f64);
-        let of_heads = match hugging_face && shape.qk_norm {
+        let of_heads = match hugging_face && shape.qk_norm && block.mixer == Mixer::Attention {
             true => (q + k) * if shape.sandwich { 8.0 } else { 6.0 },
             false => 0.0,
         };
         let gated = shape.mlp == Mlp::Swiglu;
-        let by_heads = shape.positions == 0 && (!hugging_face || modules.joins_heads());
+        let by_heads = shape.positions == 0
+            && block.mixer == Mixer::Attention
+            && (!hugging_face || modules.joins_heads());
         let routed_wide = hugging_face && autocast && with_experts;
-        let parameters = shape.trained_layer_parameters(with_experts);
+        let parameters = shape.trained_layer_parameters(block);
         let dense = parameters.dense_shard(split.tensor, shape.kv_heads) as f64;
         let routed = parameters.expert_shard(split.expert) as f64;
         let mlp_matrices = shape.mlp.matrices() as f64;
@@ -198,12 +205,30 @@ impl Layer {
                 let shared = tokens * experts.shared_width as f64 / t;
                 (shared + own * active * experts.width as f64, visits, routed / mlp_matrices)
             }
+            None if block.feed == FeedForward::None => (0.0, 0.0, 0.0),
             None => {
                 let width = shape.mlp_width as f64 / t;
                 (tokens * width, 0.0, h * width)
             }
         };
-        let input = q + kv_heads * (key + value) as f64;
+        let has_heads = block.mixer == Mixer::Attention;
+        // Widths of what a mixer computes from the hidden states and of its result, and bytes of a token that it keeps beside both.
+        let mixer = |widths: Option<[u64; 3]>| {
+            let [projected, inner, kept] = widths.unwrap_or_default().map(|width| width as f64 / t);
+            [projected, inner, kept - 2.0 * (projected + inner)]
+        };
+        let [input, inner_mixer, beside_mixer] = match block.mixer {
+            Mixer::Attention => {
+                let gate = if shape.attention_gate { heads * value as f64 } else { 0.0 };
+                // The gate, and its product with the output.
+                [q + kv_heads * (key + value) as f64 + gate, heads * value as f64, 4.0 * gate + core]
+            }
+            Mixer::Linear => mixer(shape.delta.map(|own| [own.projected(), own.inner(), own.kept()])),
+            Mixer::Mamba => mixer(shape.mamba.map(|own| [own.projected(), own.inner(), own.kept()])),
+            Mixer::None => [0.0; 3],
+        };
+        let halves = [block.mixer != Mixer::None, block.feed != FeedForward::None];
+        let halves = halves.map(|has| f64::from(u8::from(has)));
         Self {
             recompute,
             autocast,
@@ -224,6 +249,7 @@ impl Layer {
                 true => 2.0,
                 false => 1.0,
             },
+            halves,
             norms: own * h * norms * norm_width(held),
             casts: match hugging_face && autocast {
                 true => [
@@ -234,26 +260,24 @@ impl Layer {
             },
             stream: own * h * stream_width(held),
             hidden: own * h * 2.0,
-            queries: 2.0 * tokens * heads * key as f64,
-            keys: 2.0 * tokens * kv_heads * key as f64,
-            values: 2.0 * tokens * kv_heads * value as f64,
+            queries: 2.0 * tokens * if has_heads { q } else { input },
+            keys: if has_heads { 2.0 * tokens * k } else { 0.0 },
+            values: if has_heads { 2.0 * tokens * kv_heads * value as f64 } else { 0.0 },
             repeated: match shape.documents {
-                Some(own) if own.packing == Packing::Within => {
+                Some(own) if own.packing == Packing::Within && has_heads => {
                     2.0 * tokens * (heads - kv_heads).max(0.0) * (key + value) as f64
                 }
                 _ => 0.0,
             },
-            attended: 2.0 * tokens * heads * value as f64,
-            core: tokens * core,
+            attended: 2.0 * tokens * inner_mixer,
+            core: tokens * beside_mixer,
             inner: if routed_wide { 4.0 } else { 2.0 } * inner,
             beside: own * (visits + statistics + masks) + tokens * of_heads,
-            matrices: [h * input, h * heads * value as f64, matrix],
+            matrices: [h * input, h * inner_mixer, matrix],
             mlp_copies: if routed_wide { 0.0 } else { mlp_matrices },
             trained: dense + routed,
             outside: match shape.trains_matrices() {
-                true => {
-                    (dense + routed - h * input - h * heads * value as f64 - matrix * mlp_matrices).max(0.0)
-                }
+                true => (dense + routed - h * input - h * inner_mixer - matrix * mlp_matrices).max(0.0),
                 false => 0.0,
             },
             inputs: [
@@ -294,7 +318,7 @@ impl Layer {
             own if own.has(Recompute::Layer) => self.stream * self.inputs_kept,
             own if own.has(Recompute::Operators) => {
                 let attention = self.queries + self.values + self.attended + self.core;
-                self.stream + attention + self.inner + self.hidden
+                self.stream + attention + self.inner + self.hidden * self.halves[1]
             }
             own if own.has(Recompute::Mlp) => self.whole() - self.within_mlp(),
             _ => self.whole(),
@@ -314,8 +338,10 @@ impl Layer {
         let rotated = copied + if self.rotated { self.queries + self.keys } else { 0.0 };
         let projected = self.queries + self.keys + self.values;
         let inner = self.within_mlp();
-        let casts = projecting * self.casts[0] + mlp * self.casts[1];
-        let streams = if self.of_input { 2.0 } else { 1.0 } * self.norms + casts * self.hidden;
+        let [mixer, feed] = self.halves;
+        let casts = mixer * projecting * self.casts[0] + feed * mlp * self.casts[1];
+        let normed = mixer + feed - if self.of_input { 0.0 } else { 1.0 };
+        let streams = normed * self.norms + casts * self.hidden;
         let adapters =
             self.adapters.map_or(0.0, |own| own.count.iter().sum::<f64>() * (own.narrow + own.dropped));
         let kept =
@@ -332,10 +358,14 @@ impl Layer {
     /// Most that its backward pass needs beyond what it has kept and beyond the gradient of its output.
     pub(super) fn backward(&self, gradients: Gradients) -> f64 {
         let mut memory = Use::default();
-        self.backward_of_mlp(&mut memory, gradients);
-        self.backward_of_norm(&mut memory);
-        self.backward_of_attention(&mut memory, gradients);
-        self.backward_of_norm(&mut memory);
+        if self.halves[1] > 0.0 {
+            self.backward_of_mlp(&mut memory, gradients);
+            self.backward_of_norm(&mut memory);
+        }
+        if self.halves[0] > 0.0 {
+            self.backward_of_attention(&mut memory, gradients);
+            self.backward_of_norm(&mut memory);
+        }
         if gradients == Gradients::New {
             memory.take(self.outside * self.width());
         }

@@ -14,7 +14,7 @@ use super::schedules::in_flight;
 use super::{LayerKind, Split};
 use crate::transformer::schedules;
 use std::ops::Range;
-use stepcast_core::model::transformer::{Backward, Parameters, Transformer, Tuning};
+use stepcast_core::model::transformer::{Backward, Block, MOST_BLOCKS, Parameters, Transformer, Tuning};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding,
@@ -172,7 +172,7 @@ impl<'a> MemoryInputs<'a> {
         }
         match self.implementation {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => {
-                self.layer_activations(kind.with_experts, recompute)
+                self.layer_activations(kind.block, recompute)
             }
             Implementation::Pytorch | Implementation::HuggingFace => {
                 Bytes::new(eager::Layer::new(self, kind, recompute).kept())
@@ -244,12 +244,12 @@ impl<'a> MemoryInputs<'a> {
         let shard = |parameters: Parameters| {
             (parameters.dense_shard(tensor, self.shape.kv_heads), parameters.expert_shard(expert))
         };
-        let layers = self.layers(stage);
-        let dense_layer = shard(self.shape.layer_parameters(false));
-        let expert_layer = shard(self.shape.layer_parameters(true));
-        let dense = dense_layer.0 * layers.dense + expert_layer.0 * layers.expert;
-        let ends = self.end_parameters(stage == 0, self.is_last(stage));
-        (dense + ends, expert_layer.1 * layers.expert)
+        let mut sum = (self.end_parameters(stage == 0, self.is_last(stage)), 0);
+        for (block, count) in self.layers(stage).of(self.shape) {
+            let (dense, expert) = shard(self.shape.layer_parameters(block));
+            sum = (sum.0 + dense * count, sum.1 + expert * count);
+        }
+        sum
     }
 
     pub fn stage_trained(&self, stage: u64) -> (u64, u64) {
@@ -259,7 +259,7 @@ impl<'a> MemoryInputs<'a> {
         let mut sum = (self.trained_ends(stage == 0, self.is_last(stage)), 0);
         for index in self.ranges(stage).flatten().flatten() {
             if self.shape.backward_at(index) != Backward::Nothing {
-                let own = self.shape.trained_layer_parameters(self.shape.has_experts(index));
+                let own = self.shape.trained_layer_parameters(self.shape.block(index));
                 sum.0 += own.dense_shard(self.split.tensor, self.shape.kv_heads);
                 sum.1 += own.expert_shard(self.split.expert);
             }
@@ -277,12 +277,10 @@ impl<'a> MemoryInputs<'a> {
         };
         let (trained, trained_expert) = self.stage_trained(stage);
         let ends = self.trained_ends(stage == 0, self.is_last(stage));
-        let layers = self.layers(stage);
-        let matrices = |with_experts| {
-            let own = self.shape.layer_matrices(with_experts);
-            own.dense_shard(self.split.tensor, self.shape.kv_heads)
+        let of_block = |(block, count): (Block, u64)| {
+            self.shape.layer_matrices(block).dense_shard(self.split.tensor, self.shape.kv_heads) * count
         };
-        let matrices = matrices(false) * layers.dense + matrices(true) * layers.expert;
+        let matrices: u64 = self.layers(stage).of(self.shape).map(of_block).sum();
         let (stored, weight) = (adapters.base.bytes(), weight as f64);
         let others = (dense - matrices - ends) as f64 * 2.0;
         [
@@ -307,14 +305,10 @@ impl<'a> MemoryInputs<'a> {
             parameters.dense_shard(self.split.tensor, self.shape.kv_heads)
                 + parameters.expert_shard(self.split.expert)
         };
-        let unit = |with_experts: bool, count: u64| match count {
-            0 => [0; 2],
-            _ => [
-                shard(self.shape.layer_parameters(with_experts)),
-                shard(self.shape.trained_layer_parameters(with_experts)),
-            ],
+        let unit = |(block, _)| {
+            [shard(self.shape.layer_parameters(block)), shard(self.shape.trained_layer_parameters(block))]
         };
-        unit(false, layers.dense).max(unit(true, layers.expert))
+        layers.of(self.shape).map(unit).max().unwrap_or_default()
     }
 
     /// Bytes of a frozen or trained weight as it is gathered.
@@ -323,20 +317,28 @@ impl<'a> MemoryInputs<'a> {
     }
 }
 
-/// The dense layers and the layers with experts of a stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StageLayers {
-    pub dense: u64,
-    pub expert: u64,
+/// Layers of a stage by the place of their block ([`Transformer::blocks`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageLayers(pub [u64; MOST_BLOCKS]);
+
+impl StageLayers {
+    pub fn count(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The blocks that it has, and how many layers of each.
+    fn of(self, shape: &Transformer) -> impl Iterator<Item = (Block, u64)> + use<> {
+        let counted = shape.blocks().into_iter().zip(self.0);
+        counted.filter_map(|(block, count)| Some((block?, count))).filter(|(_, count)| *count > 0)
+    }
 }
 
 impl MemoryInputs<'_> {
     /// Layers of a stage, over all its chunks.
     pub fn layers(&self, stage: u64) -> StageLayers {
         let halves = self.chunks(stage).flatten();
-        halves.fold(StageLayers { dense: 0, expert: 0 }, |sum, half| StageLayers {
-            dense: sum.dense + half.dense,
-            expert: sum.expert + half.expert,
+        halves.fold(StageLayers::default(), |sum, half| {
+            StageLayers(std::array::from_fn(|place| sum.0[place] + half.0[place]))
         })
     }
 
@@ -352,8 +354,7 @@ impl MemoryInputs<'_> {
     }
 
     fn counted(&self, range: Range<u64>) -> StageLayers {
-        let expert = self.shape.experts_in(&range);
-        StageLayers { dense: range.end - range.start - expert, expert }
+        StageLayers(self.shape.count_blocks(&range))
     }
 
     fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {

@@ -50,7 +50,7 @@ impl<'a> Phases<'a> {
                 if backward == Backward::Nothing {
                     continue;
                 }
-                let kind = LayerKind { with_experts: held.shape.has_experts(index), window: None, backward };
+                let kind = LayerKind { block: held.shape.block(index), window: None, backward };
                 let alike = known.iter().find(|(own, again, _)| *own == kind && *again == what);
                 let layer = alike.map_or_else(|| Layer::new(held, kind, what), |(_, _, layer)| *layer);
                 if alike.is_none() {

@@ -3,25 +3,30 @@
 use super::{MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
-use stepcast_core::model::transformer::{Mlp, Target};
+use stepcast_core::model::transformer::{Block, FeedForward, MOST_BLOCKS, Mixer, Mlp, Target};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding};
+
+/// Bytes of a layer of every block.
+type ByBlock = [Bytes; MOST_BLOCKS];
 
 impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
     pub(super) fn textbook(&self, stage: u64) -> RankMemory {
         let states = self.states_of(stage);
         let (first, last) = (stage == 0, self.is_last(stage));
-        let kept_by =
-            |what: Recomputed| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
+        let blocks = self.shape.blocks();
+        let kept_by = |what: Recomputed| {
+            blocks.map(|block| block.map_or(Bytes::ZERO, |block| self.layer_activations(block, what)))
+        };
         let what = kept_by(self.recompute.what);
         let everything = kept_by(Recomputed::NONE);
-        let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
-            dense * layers.dense as f64 + expert * layers.expert as f64
+        let of = |layers: StageLayers, each: ByBlock| {
+            layers.0.iter().zip(each).map(|(count, bytes)| bytes * *count as f64).sum::<Bytes>()
         };
-        let of_largest = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
-            let dense = if layers.dense > 0 { dense } else { Bytes::ZERO };
-            if layers.expert > 0 { dense.max(expert) } else { dense }
+        let of_largest = |layers: StageLayers, each: ByBlock| {
+            let present = layers.0.iter().zip(each).filter(|(count, _)| **count > 0);
+            present.map(|(_, bytes)| bytes).fold(Bytes::ZERO, Bytes::max)
         };
         // Scores that are computed again count nowhere (Korthikanti 2022).
         let parts = ![Recompute::Layer, Recompute::Operators].iter().any(|all| self.recompute.what.has(*all));
@@ -42,7 +47,7 @@ impl MemoryInputs<'_> {
             }
             // What one layer computes again. Layers that keep everything go backward first and are free by then.
             let of_one = match parts {
-                true => of_largest(some, [0, 1].map(|kind| base[kind] - what[kind])),
+                true => of_largest(some, std::array::from_fn(|place| base[place] - what[place])),
                 false => of_largest(some, everything),
             };
             recomputed = recomputed.max(of_one - whole);
@@ -90,8 +95,12 @@ impl MemoryInputs<'_> {
             of(self.tokens() / self.split.token_ranks() as f64, experts.active * experts.width)
                 + of(self.tokens() / t, experts.shared_width)
         });
-        let dense = if layers.dense > 0 { dense } else { 0.0 };
-        Bytes::new(if layers.expert > 0 { dense.max(expert) } else { dense })
+        let of_block = |(block, _): (Block, u64)| match block.feed {
+            FeedForward::Dense => dense,
+            FeedForward::Experts => expert,
+            FeedForward::None => 0.0,
+        };
+        Bytes::new(layers.of(shape).map(of_block).fold(0.0, f64::max))
     }
 
     /// What the loss of one micro-batch needs beside what is kept of its logits.
@@ -102,29 +111,83 @@ impl MemoryInputs<'_> {
     }
 
     /// Activations that one layer keeps for one micro-batch.
-    pub fn layer_activations(&self, with_experts: bool, recompute: Recomputed) -> Bytes {
+    pub fn layer_activations(&self, block: Block, recompute: Recomputed) -> Bytes {
         let shape = self.shape;
         let (t, repeated) = (self.split.tensor as f64, self.split.token_ranks() as f64);
         let h = shape.hidden;
         if recompute == Recompute::Layer {
             return Bytes::new(self.tokens() * (2 * h) as f64 / repeated);
         }
-        // Inputs of two norms, of queries, keys and values, and of the MLP, as far as gradients of weights need them; masks.
+        // Inputs of norms, of the mixer, and of the MLP, as far as gradients of weights need them; masks.
         let input = |targets: &[Target]| if shape.needs_input(targets) { self.input * h as f64 } else { 0.0 };
         // Norms that are computed again have no output to keep: before latent attention and before experts they are by themselves.
         let norms = recompute.has(Recompute::Norms);
-        let to_attention =
-            if norms && shape.mla.is_some() { 0.0 } else { input(&[Target::Q, Target::K, Target::V]) };
-        let to_mlp =
-            if norms && with_experts { 0.0 } else { input(&[Target::Gate, Target::Up, Target::Experts]) };
-        let inputs = to_attention + to_mlp;
-        let every = (4 * h + if self.dropout { 2 * h } else { 0 }) as f64 + inputs;
-        let (key, value) = shape.widths();
-        let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
-        let heads = match recompute.has(Recompute::Projections) {
-            true => 2 * shape.heads * value,
-            false => 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor),
+        let to_mixer = match block.mixer {
+            Mixer::None => 0.0,
+            _ if norms && shape.mla.is_some() => 0.0,
+            _ => input(&[Target::Q, Target::K, Target::V]),
         };
+        let to_mlp = match block.feed {
+            FeedForward::None => 0.0,
+            FeedForward::Experts if norms => 0.0,
+            _ => input(&[Target::Gate, Target::Up, Target::Experts]),
+        };
+        let half = if self.dropout { 3 * h } else { 2 * h };
+        let every = (block.halves() * half) as f64 + to_mixer + to_mlp;
+        let attended = self.mixer_activations(block.mixer, recompute);
+        if recompute == Recompute::Operators {
+            // Inputs of the layer and of its last norm; queries, values, attention and one matrix of the MLP.
+            let width = match (block.feed, shape.experts) {
+                (FeedForward::Experts, Some(own)) => own.active * own.width + own.shared_width,
+                (FeedForward::None, _) => 0,
+                _ => shape.mlp_width,
+            };
+            let divided = attended + (2 * width) as f64;
+            return Bytes::new(self.tokens() * ((2 * block.halves() * h) as f64 / repeated + divided / t));
+        }
+        let back = if shape.needs_input(&[Target::Down, Target::Experts]) { self.input } else { 0.0 };
+        let before = if shape.mlp == Mlp::Swiglu { 4.0 } else { 2.0 };
+        let mlp = |width: u64| (before + back) * width as f64;
+        let (divided, routed) = match (block.feed, shape.experts) {
+            (FeedForward::None, _) => (attended, 0.0),
+            // The input of the MLP is kept, and nothing within it.
+            _ if recompute.has(Recompute::Mlp) => (attended, 0.0),
+            (FeedForward::Experts, Some(experts)) => {
+                let behind = if recompute.has(Recompute::Activation) { 0.0 } else { back };
+                let visit = (self.input + 2.0) * h as f64 + (before + behind) * experts.width as f64;
+                let routed = experts.active as f64 * visit + (8 * experts.count) as f64;
+                (attended + mlp(experts.shared_width), routed)
+            }
+            _ => (attended + mlp(shape.mlp_width), 0.0),
+        };
+        Bytes::new(self.tokens() * ((every + routed * self.expert_skew) / repeated + divided / t))
+    }
+
+    /// Bytes of a token that attention or another mixer keeps beside its input, divided by tensor parallelism.
+    fn mixer_activations(&self, mixer: Mixer, recompute: Recomputed) -> f64 {
+        let shape = self.shape;
+        let again = if self.input < 2.0 && recompute != Recompute::Operators { self.input } else { 0.0 };
+        let narrower = |inner: u64| again * inner as f64;
+        match mixer {
+            Mixer::Attention => {}
+            Mixer::Linear => {
+                return shape.delta.map_or(0.0, |own| own.kept() as f64 + narrower(own.inner()));
+            }
+            Mixer::Mamba => {
+                return shape.mamba.map_or(0.0, |own| own.kept() as f64 + narrower(own.inner()));
+            }
+            Mixer::None => return 0.0,
+        }
+        let (key, value) = shape.widths();
+        let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads }.max(self.split.tensor);
+        // Keys are computed again with every other operator, all three from their narrow projections.
+        let heads = match recompute {
+            _ if recompute.has(Recompute::Projections) => 2 * shape.heads * value,
+            _ if recompute == Recompute::Operators => 2 * shape.heads * (key + value) + 2 * value * kv_heads,
+            _ => 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads,
+        };
+        // A gate, and its product with the output.
+        let gate = if shape.attention_gate { 4 * shape.heads * value } else { 0 };
         let core = match self.attention {
             Attention::Flash | Attention::Cudnn => 4 * shape.heads,
             Attention::Unfused if recompute.has(Recompute::Attention) => 0,
@@ -133,34 +196,8 @@ impl MemoryInputs<'_> {
                 scores * shape.heads * self.sequence()
             }
         };
-        if recompute == Recompute::Operators {
-            // Inputs of the layer and of its last norm; queries, values, attention and one matrix of the MLP.
-            let heads = 2 * shape.heads * (key + value) + 2 * value * kv_heads.max(self.split.tensor);
-            let width = shape
-                .experts
-                .filter(|_| with_experts)
-                .map_or(shape.mlp_width, |experts| experts.active * experts.width + experts.shared_width);
-            let divided = heads + core + 2 * width;
-            return Bytes::new(self.tokens() * ((4 * h) as f64 / repeated + divided as f64 / t));
-        }
-        let back = if shape.needs_input(&[Target::Down, Target::Experts]) { self.input } else { 0.0 };
-        let before = if shape.mlp == Mlp::Swiglu { 4.0 } else { 2.0 };
-        let mlp = |width: u64| (before + back) * width as f64;
-        // The output of attention in 16 bits, and in fewer as the input of the product behind it.
-        let again = if self.input < 2.0 { self.input * (shape.heads * value) as f64 } else { 0.0 };
-        let attended = (heads + core) as f64 + again;
-        let (divided, routed) = match shape.experts.filter(|_| with_experts) {
-            // The input of the MLP is kept, and nothing within it.
-            _ if recompute.has(Recompute::Mlp) => (attended, 0.0),
-            Some(experts) => {
-                let behind = if recompute.has(Recompute::Activation) { 0.0 } else { back };
-                let visit = (self.input + 2.0) * h as f64 + (before + behind) * experts.width as f64;
-                let routed = experts.active as f64 * visit + (8 * experts.count) as f64;
-                (attended + mlp(experts.shared_width), routed)
-            }
-            None => (attended + mlp(shape.mlp_width), 0.0),
-        };
-        Bytes::new(self.tokens() * ((every + routed * self.expert_skew) / repeated + divided / t))
+        // The output in 16 bits, and in fewer as the input of the product behind it.
+        (heads + gate + core) as f64 + narrower(shape.heads * value)
     }
 
     /// Token ids of 8 bytes, and a dropout mask, for every micro-batch whose first chunk is in flight.

@@ -2,7 +2,7 @@
 
 use super::{near, number, of_kind, shape, truth, word};
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
-use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::transformer::{Block, Transformer};
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Mask, Recompute};
 
@@ -24,7 +24,7 @@ fn layers_are_the_golden_ones() {
             _ => word(&case["mask"]),
         };
         let work = Work { sequence: number(&case, "seq"), batch: number(&case, "batch"), mask };
-        let layer = LayerFlops::new(&shape, shape.experts.is_some(), case["window"].as_u64(), work);
+        let layer = LayerFlops::new(&shape, shape.block(shape.layers - 1), case["window"].as_u64(), work);
         let (expect, name) = (&case["expect"], case["model"].as_str().unwrap());
         let parts = [
             ("qkv", layer.qkv),
@@ -155,12 +155,12 @@ fn windows_count_in_their_layers() {
     let gemma = stepcast_core::model::zoo::transformer("gemma2-9b").unwrap();
     let work = Work { sequence: 8192, batch: 1, mask: Mask::Causal };
     let all = flops::layers(&gemma, work, &(0..gemma.layers));
-    let with = LayerFlops::new(&gemma, false, gemma.window, work);
-    let without = LayerFlops::new(&gemma, false, None, work);
+    let with = LayerFlops::new(&gemma, Block::DENSE, gemma.window, work);
+    let without = LayerFlops::new(&gemma, Block::DENSE, None, work);
     assert!(with.scores < without.scores);
     assert_eq!(all.scores, 21 * with.scores + 21 * without.scores);
     let one_by_one = (0..gemma.layers).fold(LayerFlops::default(), |sum, index| {
-        sum.plus(&LayerFlops::new(&gemma, false, gemma.window_of(index), work), 1)
+        sum.plus(&LayerFlops::new(&gemma, Block::DENSE, gemma.window_of(index), work), 1)
     });
     assert_eq!(all, one_by_one);
 }

@@ -4,8 +4,8 @@ use super::flops::recomputed;
 use super::{near, number, of_kind, shape, truth};
 use serde_json::Value;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
-use stepcast_core::model::transformer::Transformer;
+use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs, StageLayers};
+use stepcast_core::model::transformer::{Block, Transformer};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding, States,
@@ -33,7 +33,7 @@ fn korthikanti(
 
 fn layer(shape: &Transformer, [tensor, micro_batch]: [u64; 2], sp: bool, recompute: Recompute) -> f64 {
     let split = Split { tensor, sequence_parallel: sp, ..Split::WHOLE };
-    korthikanti(shape, split, micro_batch, recompute).layer_activations(false, recompute.into()).get()
+    korthikanti(shape, split, micro_batch, recompute).layer_activations(Block::DENSE, recompute.into()).get()
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn given_stages_hold_the_given_layers() {
     let held =
         MemoryInputs { stage_layers: &[2, 20, 20, 19], ..korthikanti(&shape, split, 1, Recompute::None) };
     let layers: Vec<_> = (0..4).map(|stage| held.layers(stage)).collect();
-    assert_eq!(layers.iter().map(|layers| layers.dense).collect::<Vec<_>>(), [2, 1, 0, 0]);
-    assert_eq!(layers.iter().map(|layers| layers.dense + layers.expert).sum::<u64>(), 61);
+    assert_eq!(layers.iter().map(|layers| layers.0[0]).collect::<Vec<_>>(), [2, 1, 0, 0]);
+    assert_eq!(layers.iter().map(StageLayers::count).sum::<u64>(), 61);
     let all: u64 =
         (0..4).map(|stage| held.stage_parameters(stage)).map(|(dense, expert)| dense + expert).sum();
     assert_eq!(all, shape.parameters());
@@ -237,26 +237,29 @@ fn given_stages_hold_the_given_layers() {
 fn parts_of_a_layer_are_not_kept() {
     let shape = stepcast_core::model::zoo::transformer("deepseek-v3").unwrap();
     let held = MemoryInputs::plain(&shape, Implementation::Megatron);
-    let kept = |parts: &[Recompute], with_experts| {
-        held.layer_activations(with_experts, parts.iter().copied().collect()).get() / shape.sequence as f64
+    let kept = |parts: &[Recompute], block| {
+        held.layer_activations(block, parts.iter().copied().collect()).get() / shape.sequence as f64
     };
     let (experts, mla) = (shape.experts.unwrap(), shape.mla.unwrap());
     let heads = shape.heads * (2 * (mla.nope + mla.rope) + mla.value);
     let parts = [Recompute::Norms, Recompute::Activation, Recompute::Projections];
     let saved = [4 * shape.hidden, 2 * experts.active * experts.width, 2 * heads];
     for (part, saved) in parts.iter().zip(saved) {
-        let found = kept(&[], true) - kept(&[*part], true);
+        let found = kept(&[], Block::EXPERTS) - kept(&[*part], Block::EXPERTS);
         assert!((found - saved as f64).abs() < 1e-6, "{part}: {found} {saved}");
     }
-    let all = kept(&[], true) - kept(&parts, true);
+    let all = kept(&[], Block::EXPERTS) - kept(&parts, Block::EXPERTS);
     assert!((all - saved.iter().sum::<u64>() as f64).abs() < 1e-6);
     // Layers without experts have one such norm and no such activation; an MLP has its activation in it.
-    let dense = kept(&[], false) - kept(&parts[..2], false);
+    let dense = kept(&[], Block::DENSE) - kept(&parts[..2], Block::DENSE);
     assert!((dense - (2 * shape.hidden) as f64).abs() < 1e-6);
-    assert_eq!(kept(&[Recompute::Mlp], true), kept(&[Recompute::Mlp, Recompute::Activation], true));
+    assert_eq!(
+        kept(&[Recompute::Mlp], Block::EXPERTS),
+        kept(&[Recompute::Mlp, Recompute::Activation], Block::EXPERTS)
+    );
     let whole = MemoryInputs { recompute: parts.into_iter().collect::<Recomputed>().into(), ..held }.rank(0);
-    let one =
-        (held.layer_activations(true, Recomputed::NONE).get()) - kept(&parts, true) * shape.sequence as f64;
+    let one = (held.layer_activations(Block::EXPERTS, Recomputed::NONE).get())
+        - kept(&parts, Block::EXPERTS) * shape.sequence as f64;
     assert!((whole.recomputed.get() - one).abs() < 1.0, "{} {one}", whole.recomputed);
 }
 
@@ -266,8 +269,9 @@ fn parts_of_a_layer_are_not_kept() {
 fn inputs_of_products_are_kept_in_their_format() {
     let shape = Transformer { sequence: 4096, ..Transformer::llama(2, 4096, [32, 8], 14336, 1000, 4096) };
     let held = MemoryInputs::plain(&shape, Implementation::Megatron);
-    let [wide, narrow] = [2.0, 1.0]
-        .map(|input| MemoryInputs { input, ..held }.layer_activations(false, Recompute::None.into()).get());
+    let [wide, narrow] = [2.0, 1.0].map(|input| {
+        MemoryInputs { input, ..held }.layer_activations(Block::DENSE, Recompute::None.into()).get()
+    });
     let saved = 4096.0 * (2.0 * 4096.0 + 14336.0 - 4096.0);
     assert!((wide - narrow - saved).abs() < 1e-6, "{wide} {narrow} {saved}");
 }

@@ -5,6 +5,7 @@ mod flops;
 mod loss;
 mod memory;
 mod method;
+mod mixers;
 mod plans;
 mod schedules;
 mod stagewise;

@@ -8,6 +8,8 @@ use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::placement::{FULL, Group, Links, Route, Seats, Torus};
 use stepcast_analytic::transformer::traffic::{self, Collective, Message, Phase, Reduction, Widths};
 use stepcast_core::machine::{FabricLevel, MAX_LEVELS};
+use stepcast_core::model::transformer::Block;
+use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::strategy::Sharding;
 
@@ -69,7 +71,7 @@ fn tensor_parallel_layers() {
             &shape,
             &split(&case),
             number(&case, "micro_batch"),
-            false,
+            Block::DENSE,
             recompute.into(),
         );
         same(found.collect(), &case);
@@ -80,14 +82,19 @@ fn tensor_parallel_layers() {
 #[test]
 fn experts_take_half_of_the_tensor_parallel_traffic() {
     let split = Split { tensor: 2, ..Split::WHOLE };
-    let count = |name: &str, with_experts: bool| -> u64 {
-        let shape = stepcast_core::model::zoo::transformer(name).unwrap();
+    let count = |name: &str, block: Block| -> u64 {
+        let shape = zoo::transformer(name).unwrap();
         let none = stepcast_core::strategy::Recomputed::NONE;
-        traffic::tensor_layer(&shape, &split, 1, with_experts, none).map(|message| message.count).sum()
+        traffic::tensor_layer(&shape, &split, 1, block, none).map(|message| message.count).sum()
     };
-    assert_eq!(count("mixtral-8x7b", true), 2);
-    assert_eq!(count("deepseek-moe-16b", true), 4);
-    assert_eq!(count("deepseek-moe-16b", false), 4);
+    assert_eq!(count("mixtral-8x7b", Block::EXPERTS), 2);
+    assert_eq!(count("deepseek-moe-16b", Block::EXPERTS), 4);
+    assert_eq!(count("deepseek-moe-16b", Block::DENSE), 4);
+    // Other mixers have attention's pair; a layer of one half has one.
+    let next = zoo::transformer("qwen3-next-80b-a3b").unwrap();
+    assert_eq!(count("qwen3-next-80b-a3b", next.block(0)), count("qwen3-next-80b-a3b", next.block(3)));
+    let nemotron = zoo::transformer("nemotron-h-8b").unwrap();
+    assert_eq!([0, 1, 7].map(|index| count("nemotron-h-8b", nemotron.block(index))), [2; 3]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
 use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer as Method};
 use stepcast_core::method::Method as _;
-use stepcast_core::model::transformer::{Adapters, BaseFormat, Target, Transformer, Tuning};
+use stepcast_core::model::transformer::{Adapters, BaseFormat, Block, Target, Transformer, Tuning};
 use stepcast_core::model::zoo;
 use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Attention, Implementation, Mask, Recompute, States};
@@ -68,7 +68,7 @@ fn frozen_matrices_are_stored_in_four_bits() {
         MemoryInputs::plain(&shape, Implementation::Pytorch).rank(0).weights.get()
     };
     let shape = adapted(16, &[Target::Q]);
-    let matrices = (shape.layer_matrices(false).total() * shape.layers) as f64;
+    let matrices = (shape.layer_matrices(Block::DENSE).total() * shape.layers) as f64;
     let saved = stored(BaseFormat::Bf16) - stored(BaseFormat::Nf4);
     assert!((saved - matrices * (2.0 - BaseFormat::Nf4.bytes())).abs() < 1.0);
 }
@@ -91,7 +91,7 @@ fn only_gradients_that_exist_are_counted() {
     let work = Work { sequence: 1024, batch: 4, mask: Mask::Causal };
     let of =
         |shape: &Transformer| flops::step(shape, work, (Recompute::None.into(), []), Attention::Flash).model;
-    let layer = LayerFlops::new(&shape, false, None, work);
+    let layer = LayerFlops::new(&shape, Block::DENSE, None, work);
     let missing = layer.linear() * u128::from(shape.layers) + layer.qkv + flops::logits(&shape, work);
     let adapters = 6 * 4096 * u128::from(shape.trained_parameters());
     assert_eq!(of(&shape), of(&whole) - missing + adapters);

@@ -3,6 +3,8 @@
 //! Families write the same facts under different names and leave out their usual values; [`read`] knows those
 //! that the zoo has, by their `model_type`. Keys that say nothing about sizes are ignored.
 
+mod hybrid;
+
 use super::{Experts, Mla, Mlp, Modules, NormKind, Transformer};
 use crate::fault::Fault;
 use serde_json::Value;
@@ -40,6 +42,9 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("deepseek_v2", deepseek),
     ("deepseek_v3", deepseek_v3),
     ("bert", bert),
+    ("qwen3_next", hybrid::qwen3_next),
+    ("nemotron_h", hybrid::nemotron_h),
+    ("jamba", hybrid::jamba),
 ];
 
 /// The name, if the file has one, and the checked shape of the model in a `config.json`.
@@ -364,6 +369,7 @@ fn deepseek(config: &Config<'_>) -> Result<Transformer, Fault> {
         dense_layers: config.or("first_k_dense_replace", 0)?,
         every: 1,
         router_bias: false,
+        shared_gate: false,
     };
     Ok(Transformer { experts: Some(experts), mla, ..shape })
 }

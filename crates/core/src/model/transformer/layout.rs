@@ -3,7 +3,7 @@
 //! Matrices are linear layers. What the operations of [`Op`] do not have (normalisation without a shift, grouped
 //! queries, windows, latent attention, experts) are counted layers with the same costs.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use super::{Experts, FeedForward, Mixer, Mla, Mlp, NormKind, Transformer};
 use crate::model::cost::Cost;
 use crate::model::op::{Activation, Norm, Op};
 use crate::model::{Builder, LayerId, Model, ShapeError};
@@ -73,12 +73,26 @@ impl Transformer {
 
     fn layer(&self, b: &mut Builder, index: u64, from: LayerId) -> Added {
         let name = format!("layers.{index}");
-        let x = self.normalise(b, &format!("{name}.attention.norm"), self.hidden, from)?;
-        let x = self.attention(b, &name, index, x)?;
-        let x = self.after(b, &format!("{name}.attention.after"), x)?;
-        let middle = b.add(format!("{name}.attention.add"), Op::Add, &[x, from])?;
+        let block = self.block(index);
+        let mut middle = from;
+        let half = match block.mixer {
+            Mixer::Attention => "attention",
+            Mixer::Linear | Mixer::Mamba | Mixer::None => "mixer",
+        };
+        if block.mixer != Mixer::None {
+            let x = self.normalise(b, &format!("{name}.{half}.norm"), self.hidden, from)?;
+            let x = match block.mixer {
+                Mixer::Attention | Mixer::None => self.attention(b, &name, index, x)?,
+                Mixer::Linear | Mixer::Mamba => self.mixer(b, &format!("{name}.{half}"), block.mixer, x)?,
+            };
+            let x = self.after(b, &format!("{name}.{half}.after"), x)?;
+            middle = b.add(format!("{name}.{half}.add"), Op::Add, &[x, from])?;
+        }
+        if block.feed == FeedForward::None {
+            return Ok(middle);
+        }
         let x = self.normalise(b, &format!("{name}.mlp.norm"), self.hidden, middle)?;
-        let x = match self.experts.filter(|_| self.has_experts(index)) {
+        let x = match self.experts.filter(|_| block.has_experts()) {
             Some(experts) => self.experts(b, &name, experts, x)?,
             None => self.mlp(b, &format!("{name}.mlp"), self.mlp_width, x)?,
         };
@@ -90,14 +104,41 @@ impl Transformer {
         if self.sandwich { self.normalise(b, name, self.hidden, from) } else { Ok(from) }
     }
 
+    /// A delta net or Mamba: a projection, convolution and scan as one counted layer, and the way back.
+    fn mixer(&self, b: &mut Builder, name: &str, mixer: Mixer, from: LayerId) -> Added {
+        let (parts, widths, operations) = match mixer {
+            Mixer::Linear => self
+                .delta
+                .map(|own| (own.parts(self.hidden), [own.projected(), own.inner()], own.operations())),
+            _ => self
+                .mamba
+                .map(|own| (own.parts(self.hidden), [own.projected(), own.inner()], own.operations())),
+        }
+        .ok_or_else(|| ShapeError::in_field("pattern", "its mixers have no widths", "add them").at(name))?;
+        let plain = |out: u64| Op::Linear { out, bias: false, tied: false };
+        let x = b.add(format!("{name}.input"), plain(widths[0]), &[from])?;
+        let cost = Cost {
+            multiply_add: times(name, &[self.sequence, operations])?,
+            weights: parts[1].parameters.total() + parts[2].parameters.total(),
+            ..Cost::default()
+        };
+        let x = b.counted(&format!("{name}.core"), &[x], &[self.sequence, widths[1]], cost)?;
+        b.add(format!("{name}.output"), plain(self.hidden), &[x])
+    }
+
     fn attention(&self, b: &mut Builder, layer: &str, index: u64, from: LayerId) -> Added {
         let name = format!("{layer}.attention");
         let (key_width, value_width) = self.widths();
+        let mut gate = None;
         let [query, key, value] = match self.mla {
             Some(mla) => self.latent(b, &name, mla, from)?,
             None => {
                 let part = |out: u64| Op::Linear { out, bias: self.qkv_bias, tied: false };
                 let query = b.add(format!("{name}.query"), part(self.heads * key_width), &[from])?;
+                gate = match self.attention_gate {
+                    true => Some(b.add(format!("{name}.gate"), part(self.heads * value_width), &[from])?),
+                    false => None,
+                };
                 let key = b.add(format!("{name}.key"), part(self.kv_heads * key_width), &[from])?;
                 let value = b.add(format!("{name}.value"), part(self.kv_heads * value_width), &[from])?;
                 [query, key, value]
@@ -123,6 +164,13 @@ impl Transformer {
                 let dims = [self.sequence, self.heads * value_width];
                 b.counted(&format!("{name}.core"), &[query, key, value], &dims, cost)?
             }
+        };
+        let x = match gate {
+            Some(gate) => {
+                let gate = b.activate(format!("{name}.gate.activation"), Activation::Sigmoid, gate)?;
+                b.add(format!("{name}.product"), Op::Multiply, &[x, gate])?
+            }
+            None => x,
         };
         let output = Op::Linear { out: self.hidden, bias: self.bias, tied: false };
         b.add(format!("{name}.output"), output, &[x])
@@ -217,7 +265,14 @@ impl Transformer {
         match experts.shared_width {
             0 => Ok(x),
             width => {
-                let shared = self.mlp(b, &format!("{layer}.shared"), width, from)?;
+                let mut shared = self.mlp(b, &format!("{layer}.shared"), width, from)?;
+                if experts.shared_gate {
+                    let elementwise = times(&name, &[self.sequence, self.hidden])?;
+                    let multiply_add = times(&name, &[2, elementwise])?;
+                    let cost = Cost { multiply_add, elementwise, weights: self.hidden, ..Cost::default() };
+                    let gated = format!("{layer}.shared.gated");
+                    shared = b.counted(&gated, &[shared, from], &[self.sequence, self.hidden], cost)?;
+                }
                 b.add(format!("{layer}.shared.add"), Op::Add, &[x, shared])
             }
         }

@@ -10,20 +10,23 @@
 mod documents;
 pub mod hugging_face;
 mod layout;
+mod mixers;
 mod parts;
+mod pattern;
 mod section;
 #[cfg(test)]
 mod tests;
 mod tuning;
 
 pub use documents::{DocumentLengths, Documents, Lengths, Packing};
-pub use parts::{Parameters, Part, Parts};
+pub use mixers::{Delta, DeltaSection, Mamba, MambaSection};
+pub use parts::{LayerParts, Parameters, Part, Parts};
+pub use pattern::{Block, FeedForward, MOST_BLOCKS, Mixer, Pattern};
 pub use section::{ExpertsSection, MlaSection, TransformerSection};
 pub use tuning::{Adapters, AdaptersSection, Backward, BaseFormat, FrozenSection, Target, Targets, Tuning};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// The shape of a transformer. All widths are numbers of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +82,14 @@ pub struct Transformer {
     /// The last layers that predict further tokens: each joins the states before it with the embedding of the token that they
     /// predict, and has the output layer for its own (multi-token prediction, DeepSeek-V3 section 2.2).
     pub multi_token: u64,
+    /// Whether attention is multiplied by a gate of its width (Qwen3-Next).
+    pub attention_gate: bool,
+    /// Kinds of layers, if they differ in what mixes their tokens.
+    pub pattern: Option<Pattern>,
+    /// Gated delta nets of a pattern.
+    pub delta: Option<Delta>,
+    /// Mamba layers of a pattern.
+    pub mamba: Option<Mamba>,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
     /// Multi-head latent attention (DeepSeek).
@@ -174,12 +185,23 @@ pub struct Experts {
     pub every: u64,
     /// Whether the router adds a value for each expert (DeepSeek V3).
     pub router_bias: bool,
+    /// Whether shared experts are multiplied by a gate of each token (Qwen3-Next).
+    pub shared_gate: bool,
 }
 
 impl Experts {
     /// Routed experts in all layers, none of them shared.
     pub const fn new(count: u64, active: u64, width: u64) -> Self {
-        Self { count, active, width, shared_width: 0, dense_layers: 0, every: 1, router_bias: false }
+        Self {
+            count,
+            active,
+            width,
+            shared_width: 0,
+            dense_layers: 0,
+            every: 1,
+            router_bias: false,
+            shared_gate: false,
+        }
     }
 }
 
@@ -235,6 +257,10 @@ impl Transformer {
             window_every: 1,
             global_every: 0,
             multi_token: 0,
+            attention_gate: false,
+            pattern: None,
+            delta: None,
+            mamba: None,
             experts: None,
             mla: None,
             tuning: Tuning::default(),
@@ -270,21 +296,6 @@ impl Transformer {
             Some(mla) => (mla.nope + mla.rope, mla.value),
             None => (self.head_width, self.head_width),
         }
-    }
-
-    pub fn expert_layers(&self) -> u64 {
-        self.experts_in(&(0..self.layers))
-    }
-
-    pub fn experts_in(&self, range: &Range<u64>) -> u64 {
-        self.experts.map_or(0, |experts| {
-            let until = |end: u64| end.max(experts.dense_layers) / experts.every.max(1);
-            until(range.end) - until(range.start)
-        })
-    }
-
-    pub fn has_experts(&self, index: u64) -> bool {
-        self.experts_in(&(index..index + 1)) > 0
     }
 
     pub fn window_of(&self, index: u64) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Exact numbers of parameters, part by part, and by the way in which parallelism divides them.
 
-use super::{Experts, Transformer};
+use super::{Block, Experts, FeedForward, Mixer, Transformer};
 use std::ops::{Add, AddAssign};
 
 /// Parameters by the way in which ranks divide them.
@@ -22,7 +22,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    const NONE: Self = Self { tensor: 0, key_value: 0, expert: 0, every: 0 };
+    pub(super) const NONE: Self = Self { tensor: 0, key_value: 0, expert: 0, every: 0 };
 
     pub const fn total(&self) -> u64 {
         self.tensor + self.key_value + self.expert + self.every
@@ -82,14 +82,21 @@ pub struct Part {
     pub parameters: Parameters,
 }
 
+/// Layers that are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerParts {
+    pub block: Block,
+    /// In the order of computation.
+    pub parts: Vec<Part>,
+    pub count: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
     /// Tokens, positions, token types, and their normalisation.
     pub embedding: Parameters,
-    /// A layer with a dense MLP, part by part in the order of computation, and how many there are.
-    pub dense: (Vec<Part>, u64),
-    /// A layer with experts, and how many there are.
-    pub expert: (Vec<Part>, u64),
+    /// Every kind of layer.
+    pub layers: Vec<LayerParts>,
     /// The normalisation after the last layer.
     pub final_norm: Parameters,
     /// The output layer; without the matrix if it is the embedding's.
@@ -98,14 +105,14 @@ pub struct Parts {
 
 impl Parts {
     pub fn total(&self) -> u64 {
-        self.embedding.total() + self.layers() + self.final_norm.total() + self.output.total()
+        self.embedding.total() + self.of_layers() + self.final_norm.total() + self.output.total()
     }
 
-    pub fn layers(&self) -> u64 {
-        let of = |(layer, count): &(Vec<Part>, u64)| {
-            layer.iter().map(|part| part.parameters).sum::<Parameters>().total() * count
+    pub fn of_layers(&self) -> u64 {
+        let of = |own: &LayerParts| {
+            own.parts.iter().map(|part| part.parameters).sum::<Parameters>().total() * own.count
         };
-        of(&self.dense) + of(&self.expert)
+        self.layers.iter().map(of).sum()
     }
 }
 
@@ -113,8 +120,13 @@ impl Transformer {
     pub fn parts(&self) -> Parts {
         Parts {
             embedding: self.embedding_parameters(),
-            dense: (self.layer_parts(false), self.layers - self.expert_layers()),
-            expert: (self.layer_parts(true), self.expert_layers()),
+            layers: self
+                .blocks()
+                .into_iter()
+                .zip(self.count_blocks(&(0..self.layers)))
+                .filter_map(|(block, count)| Some((block?, count)))
+                .map(|(block, count)| LayerParts { block, parts: self.layer_parts(block), count })
+                .collect(),
             final_norm: self.final_norm_parameters(),
             output: self.output_parameters(),
         }
@@ -163,25 +175,32 @@ impl Transformer {
         }
     }
 
-    /// The parts of a layer, with experts or without, in the order of computation; none of them is empty.
-    pub fn layer_parts(&self, with_experts: bool) -> Vec<Part> {
-        let norms = if self.sandwich { 4 } else { 2 };
-        let norms = Part {
-            name: "norms",
-            parameters: Parameters { every: norms * self.norm_parameters(), ..Parameters::NONE },
-        };
-        let mut parts = vec![norms];
-        parts.extend(self.attention_parts());
-        match self.experts.filter(|_| with_experts) {
-            Some(experts) => parts.extend(self.expert_parts(experts)),
-            None => parts.push(Part { name: "mlp", parameters: self.mlp_parameters(self.mlp_width) }),
+    /// The parts of a layer in the order of computation; none of them is empty.
+    pub fn layer_parts(&self, block: Block) -> Vec<Part> {
+        let norms = Parameters { every: self.norms_of(block) * self.norm_parameters(), ..Parameters::NONE };
+        let mut parts = vec![Part { name: "norms", parameters: norms }];
+        match block.mixer {
+            Mixer::Attention => parts.extend(self.attention_parts()),
+            Mixer::Linear => parts.extend(self.delta.into_iter().flat_map(|own| own.parts(self.hidden))),
+            Mixer::Mamba => parts.extend(self.mamba.into_iter().flat_map(|own| own.parts(self.hidden))),
+            Mixer::None => {}
+        }
+        match (block.feed, self.experts) {
+            (FeedForward::Experts, Some(experts)) => parts.extend(self.expert_parts(experts)),
+            (FeedForward::None, _) => {}
+            _ => parts.push(Part { name: "mlp", parameters: self.mlp_parameters(self.mlp_width) }),
         }
         parts.retain(|part| part.parameters.total() > 0);
         parts
     }
 
-    pub fn layer_parameters(&self, with_experts: bool) -> Parameters {
-        self.layer_parts(with_experts).iter().map(|part| part.parameters).sum()
+    /// Norms of a layer: before each half, and behind it if these normalise their outputs.
+    pub fn norms_of(&self, block: Block) -> u64 {
+        block.halves() * if self.sandwich { 2 } else { 1 }
+    }
+
+    pub fn layer_parameters(&self, block: Block) -> Parameters {
+        self.layer_parts(block).iter().map(|part| part.parameters).sum()
     }
 
     fn norm_parameters(&self) -> u64 {
@@ -206,7 +225,8 @@ impl Transformer {
             }
             None => {
                 let width = |heads: u64| self.head_width * heads * (self.hidden + bias);
-                let query = Parameters { tensor: width(self.heads), ..none };
+                let gate = if self.attention_gate { 2 } else { 1 };
+                let query = Parameters { tensor: gate * width(self.heads), ..none };
                 (query, Parameters { key_value: 2 * width(self.kv_heads), ..none })
             }
         };
@@ -227,7 +247,8 @@ impl Transformer {
 
     fn expert_parts(&self, experts: Experts) -> [Part; 3] {
         let bias = if experts.router_bias { experts.count } else { 0 };
-        let router = self.hidden * experts.count + bias;
+        let gate = if experts.shared_gate { self.hidden } else { 0 };
+        let router = self.hidden * experts.count + bias + gate;
         let routed = experts.count * self.mlp_matrices(experts.width);
         let shared = match experts.shared_width {
             0 => Parameters::NONE,

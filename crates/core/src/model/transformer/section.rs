@@ -1,6 +1,9 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
-use super::{Experts, Mla, Mlp, Modules, NormKind, Transformer};
+use super::{
+    Block, DeltaSection, Experts, FeedForward, MambaSection, Mla, Mlp, Modules, NormKind, Pattern,
+    Transformer,
+};
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
 use crate::model::zoo;
@@ -68,6 +71,15 @@ document_keys! {
         /// The last layers that predict further tokens, each with a projection and a pass through the output layer (DeepSeek-V3: one
         /// more layer, and 1).
         multi_token: u64, "integer", "`0`";
+        /// Whether attention is multiplied by a gate of its width (Qwen3-Next).
+        attention_gate: bool, "boolean", "`false`";
+        /// Kinds of layers, a letter each and from the first on again: `A` attention, `L` a gated delta net, `M` Mamba, each with a
+        /// feed-forward; `a`, `l`, `m` the same without; `f` a feed-forward alone (Qwen3-Next: `"LLLA"`).
+        pattern: String, "string", "`\"A\"`";
+        /// Gated delta nets of the pattern, see below.
+        delta: DeltaSection, "table", "none";
+        /// Mamba layers of the pattern, see below.
+        mamba: MambaSection, "table", "none";
         /// Experts in place of the MLP, see below.
         experts: ExpertsSection, "table", "none";
         /// Latent attention (DeepSeek), see below.
@@ -92,6 +104,8 @@ document_keys! {
         every: u64, "integer", "`1`";
         /// Whether the router adds a value for each expert.
         router_bias: bool, "boolean", "`false`";
+        /// Whether shared experts are multiplied by a gate of each token (Qwen3-Next).
+        shared_gate: bool, "boolean", "`false`";
     }
 }
 
@@ -112,8 +126,8 @@ document_keys! {
 }
 
 /// Bounds within which no count of parameters leaves 64 bits.
-mod most {
-    pub(super) const LAYERS: u64 = 2000;
+pub(super) mod most {
+    pub(in super::super) const LAYERS: u64 = 2000;
     pub(super) const WIDTH: u64 = 1 << 17;
     pub(super) const INNER: u64 = 1 << 20;
     pub(super) const HEADS: u64 = 1 << 12;
@@ -127,7 +141,7 @@ macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(
             layers hidden heads vocabulary sequence mlp modules norm sandwich final_norm bias qk_norm qk_norm_joint positions token_types
-            embedding_norm tied head_transform causal window_every global_every multi_token
+            embedding_norm tied head_transform causal window_every global_every multi_token attention_gate
         )
     };
 }
@@ -170,6 +184,18 @@ impl TransformerSection {
             mlp_width,
             qkv_bias: self.qkv_bias.unwrap_or(base.map_or(bias, |base| base.qkv_bias)),
             window: self.window.or(usual.window),
+            pattern: match self.pattern {
+                Some(pattern) => Some(Pattern::parse(&pattern)?),
+                None => usual.pattern,
+            },
+            delta: match self.delta {
+                Some(delta) => Some(delta.resolve().map_err(below("delta"))?),
+                None => usual.delta,
+            },
+            mamba: match self.mamba {
+                Some(mamba) => Some(mamba.resolve().map_err(below("mamba"))?),
+                None => usual.mamba,
+            },
             experts: match self.experts {
                 Some(experts) => Some(experts.resolve(mlp_width).map_err(below("experts"))?),
                 None => usual.experts,
@@ -193,6 +219,7 @@ impl ExpertsSection {
             dense_layers: self.dense_layers.unwrap_or(0),
             every: self.every.unwrap_or(1),
             router_bias: self.router_bias.unwrap_or(false),
+            shared_gate: self.shared_gate.unwrap_or(false),
         })
     }
 }
@@ -215,13 +242,15 @@ impl MlaSection {
 impl Transformer {
     /// Checks that every value is within its bounds and that they fit together; keys are those of the section.
     pub fn check(&self) -> Result<(), Fault> {
+        let has_mlp = |block: &Block| block.feed == FeedForward::Dense;
+        let least_mlp = u64::from(self.blocks().iter().flatten().any(has_mlp));
         let mut bounds = vec![
             ("layers", self.layers, 1, most::LAYERS),
             ("hidden", self.hidden, 1, most::WIDTH),
             ("heads", self.heads, 1, most::HEADS),
             ("kv-heads", self.kv_heads, 1, most::HEADS),
             ("head-width", self.head_width, 1, most::HEADS),
-            ("mlp-width", self.mlp_width, u64::from(self.layers > self.expert_layers()), most::INNER),
+            ("mlp-width", self.mlp_width, least_mlp, most::INNER),
             ("vocabulary", self.vocabulary, 1, most::ROWS),
             ("sequence", self.sequence, 1, most::TOKENS),
             ("positions", self.positions, 0, most::TOKENS),
@@ -250,6 +279,26 @@ impl Transformer {
                 ("mla.value", mla.value, 1, most::HEADS),
             ]);
         }
+        if let Some(own) = self.delta {
+            bounds.extend([
+                ("delta.key-heads", own.key_heads, 1, most::HEADS),
+                ("delta.value-heads", own.value_heads, own.key_heads, most::HEADS),
+                ("delta.key-width", own.key_width, 1, most::HEADS),
+                ("delta.value-width", own.value_width, 1, most::HEADS),
+                ("delta.convolution", own.convolution, 1, most::HEADS),
+            ]);
+        }
+        if let Some(own) = self.mamba {
+            bounds.extend([
+                ("mamba.heads", own.heads, 1, most::HEADS),
+                ("mamba.head-width", own.head_width, 1, most::HEADS),
+                ("mamba.groups", own.groups, 1, own.heads),
+                ("mamba.state", own.state, 1, most::HEADS),
+                ("mamba.convolution", own.convolution, 1, most::HEADS),
+                ("mamba.chunk", own.chunk, 1, most::HEADS),
+                ("mamba.step-rank", own.step_rank, 0, most::WIDTH),
+            ]);
+        }
         for (key, value, least, most) in bounds {
             if !(least..=most).contains(&value) {
                 let reason = format!("must be between {least} and {most}, but is {value}");
@@ -261,6 +310,7 @@ impl Transformer {
                 format!("{} key-value heads do not divide the {} query heads", self.kv_heads, self.heads);
             return Err(Fault::in_key("kv-heads", reason, "use a divisor of `heads`"));
         }
+        self.check_pattern()?;
         if self.positions > 0 && self.positions < self.sequence {
             let reason =
                 format!("{} learned positions do not reach {} tokens", self.positions, self.sequence);
@@ -281,6 +331,9 @@ impl Transformer {
                     mlp_width: Some(self.mlp_width),
                     qkv_bias: Some(self.qkv_bias),
                     window: self.window,
+                    pattern: self.pattern.map(|pattern| pattern.to_string()),
+                    delta: self.delta.map(|delta| delta.section()),
+                    mamba: self.mamba.map(|mamba| mamba.section()),
                     experts: self.experts.map(|experts| ExpertsSection {
                         count: Some(experts.count),
                         active: Some(experts.active),
@@ -289,6 +342,7 @@ impl Transformer {
                         dense_layers: Some(experts.dense_layers),
                         every: Some(experts.every),
                         router_bias: Some(experts.router_bias),
+                        shared_gate: Some(experts.shared_gate),
                     }),
                     mla: self.mla.map(|mla| MlaSection {
                         query_rank: Some(mla.query_rank),
@@ -324,7 +378,7 @@ fn quotient(hidden: u64, heads: u64) -> Result<u64, Fault> {
     }
 }
 
-fn missing(key: &str, example: &str) -> Fault {
+pub(super) fn missing(key: &str, example: &str) -> Fault {
     Fault::new(format!("there is no `{key}`"), format!("add it, as in `{example}`"))
 }
 

@@ -30,6 +30,7 @@ fn golden_shape(model: &Value) -> Transformer {
             dense_layers: moe["dense_layers"].as_u64().unwrap(),
             every: 1,
             router_bias: moe["router_bias"] != 0,
+            shared_gate: false,
         }),
         mla: model["mla"].as_object().map(|mla| Mla {
             query_rank: mla["q_rank"].as_u64().unwrap(),
@@ -54,7 +55,7 @@ fn parameters_are_the_golden_ones() {
         let (parts, expect) = (shape.parts(), &case["expect"]);
         let counted = [
             ("embedding", parts.embedding.total()),
-            ("layers", parts.layers()),
+            ("layers", parts.of_layers()),
             ("final_norm", parts.final_norm.total()),
             ("output", parts.output.total()),
             ("total", parts.total()),
@@ -118,7 +119,7 @@ fn both_layouts_of_gpt2_agree() {
 #[test]
 fn shards_hold_whole_key_value_heads() {
     let shape = zoo::transformer("llama3-70b").unwrap();
-    let layer = shape.layer_parameters(false);
+    let layer = shape.layer_parameters(Block::DENSE);
     let head = 2 * shape.head_width * shape.hidden;
     assert_eq!(layer.key_value, 8 * head);
     let shard = |ranks: u64| layer.dense_shard(ranks, shape.kv_heads);
@@ -165,6 +166,18 @@ fn sections_refuse_what_is_no_shape() {
     let experts = format!("{small}[experts]\ncount = 4\nactive = 5");
     assert_eq!(wrong(&experts).key.to_string(), "experts.active");
     assert_eq!(wrong(&format!("{small}[mla]\nrope = 5")).key.to_string(), "mla");
+    for [pattern, reason] in [
+        ["LX", "\"X\" is no kind"],
+        ["", "1 to 128 letters"],
+        ["LA", "delta nets of unknown widths"],
+        ["AM", "Mamba layers of unknown widths"],
+    ] {
+        let fault = wrong(&format!("{small}pattern = \"{pattern}\""));
+        assert!(fault.key.to_string() == "pattern" && fault.reason.contains(reason), "{pattern}: {fault}");
+    }
+    let kinds =
+        format!("{}pattern = \"AaMmf\"\n[mamba]\nheads = 2", small.replace("layers = 2", "layers = 5"));
+    assert!(wrong(&kinds).reason.contains("more than four"));
 }
 
 #[test]
@@ -184,8 +197,20 @@ fn configurations_say_what_is_wrong() {
     assert_eq!(wrong(r#"{"model_type": "gpt2", "n_embd": "x"}"#), "`n_embd` is \"x\", not a whole number");
     let odd = r#"{"model_type": "gpt2", "n_embd": 10, "n_head": 3, "n_layer": 1, "vocab_size": 5}"#;
     assert_eq!(wrong(odd), "3 heads do not divide the width 10");
+    let letters = r#"{"model_type": "nemotron_h", "hybrid_override_pattern": "M-E"}"#;
+    assert_eq!(wrong(letters), "the layer type \"E\" is not modelled");
     let none = r#"{"model_type": "gpt2", "n_embd": 12, "n_head": 3, "n_layer": 0, "vocab_size": 5}"#;
     assert_eq!(wrong(none), "layers: must be between 1 and 2000, but is 0");
+}
+
+/// Qwen3-Next with its module for a second token, a layer with attention: 81,324,862,720 parameters are in its checkpoint.
+#[test]
+fn a_pattern_of_all_letters_does_not_repeat() {
+    let main = zoo::transformer("qwen3-next-80b-a3b").unwrap();
+    let pattern = Pattern::parse(&format!("{}A", "LLLA".repeat(12))).unwrap();
+    let shape = Transformer { layers: 49, multi_token: 1, pattern: Some(pattern), ..main };
+    assert_eq!(shape.parameters(), 81_324_862_720);
+    assert_eq!(Pattern::parse(&"LLLA".repeat(12)).unwrap(), main.pattern.unwrap());
 }
 
 /// DeepSeek-V3 with its module for a second token: a layer with experts, a projection and three norms more, in both counts.
@@ -194,7 +219,7 @@ fn modules_for_further_tokens_add_a_layer_a_projection_and_norms() {
     let main = zoo::transformer("deepseek-v3").unwrap();
     let shape = Transformer { layers: main.layers + 1, multi_token: 1, ..main };
     let h = main.hidden;
-    let module = main.layer_parameters(true).total() + 2 * h * h + 3 * h;
+    let module = main.layer_parameters(Block::EXPERTS).total() + 2 * h * h + 3 * h;
     assert_eq!(shape.parameters(), main.parameters() + module);
     let laid_out = |shape: Transformer| shape.layout(Builder::new("deepseek-v3", "test")).unwrap();
     assert_eq!(laid_out(shape).parameters(), shape.parameters());

@@ -1,7 +1,7 @@
 //! What of a transformer is trained: everything, adapters beside frozen matrices (Hu 2021, LoRA; Liu 2024, DoRA), or its last
 //! layers; and how frozen matrices are stored (Dettmers 2023, QLoRA).
 
-use super::{Mlp, Parameters, Transformer};
+use super::{Block, Mlp, Parameters, Transformer};
 use crate::fault::Fault;
 use crate::keys::document_keys;
 use schemars::JsonSchema;
@@ -182,6 +182,10 @@ document_keys! {
 
 impl AdaptersSection {
     fn resolve(&self, shape: &Transformer) -> Result<Tuning, Fault> {
+        if shape.pattern.is_some() || shape.attention_gate {
+            let reason = "adapters beside gates or mixers other than attention are not modelled";
+            return Err(Fault::new(reason, "train the model in full, or freeze its first layers"));
+        }
         let rank = self.rank.ok_or_else(|| Fault::in_key("rank", "there is no `rank`", "add `rank = 16`"))?;
         if !(1..=MOST_RANK).contains(&rank) {
             let reason = format!("must be between 1 and {MOST_RANK}, but is {rank}");
@@ -337,10 +341,10 @@ impl Transformer {
     }
 
     /// Trained parameters of a layer that is not frozen.
-    pub fn trained_layer_parameters(&self, with_experts: bool) -> Parameters {
-        let Some(adapters) = self.tuning.adapters else { return self.layer_parameters(with_experts) };
+    pub fn trained_layer_parameters(&self, block: Block) -> Parameters {
+        let Some(adapters) = self.tuning.adapters else { return self.layer_parameters(block) };
         let mut sum = Parameters::default();
-        for (target, own) in self.adapted(with_experts) {
+        for (target, own) in self.adapted(block) {
             let dora = if adapters.dora { own.output } else { 0 };
             let (a, b) = (adapters.rank * own.input, adapters.rank * own.output + dora);
             sum += match (target, own.divides_input) {
@@ -356,28 +360,29 @@ impl Transformer {
     }
 
     /// Weights of the matrices of a layer, which alone are stored in the base's format.
-    pub fn layer_matrices(&self, with_experts: bool) -> Parameters {
-        let all = self.layer_parameters(with_experts);
-        let small = (if self.sandwich { 4 } else { 2 }) * self.norm.parameters() * self.hidden;
+    pub fn layer_matrices(&self, block: Block) -> Parameters {
+        let all = self.layer_parameters(block);
+        let small = self.norms_of(block) * self.norm.parameters() * self.hidden;
         Parameters { every: all.every.saturating_sub(small), ..all }
     }
 
     /// All trained parameters.
     pub fn trained_parameters(&self) -> u64 {
         let Tuning { frozen_layers, frozen_embedding, frozen_output, .. } = self.tuning;
-        let layer = |with_experts| self.trained_layer_parameters(with_experts).total();
-        let expert = (frozen_layers..self.layers).filter(|index| self.has_experts(*index)).count() as u64;
-        let dense = self.layers - frozen_layers - expert;
+        let counted = self.blocks().into_iter().zip(self.count_blocks(&(frozen_layers..self.layers)));
+        let layers: u64 = counted
+            .filter_map(|(block, count)| Some(self.trained_layer_parameters(block?).total() * count))
+            .sum();
         let ends = [
             (frozen_embedding, self.embedding_parameters()),
             (frozen_output, self.final_norm_parameters() + self.output_parameters()),
         ];
         let ends: u64 = ends.iter().filter(|(frozen, _)| !frozen).map(|(_, own)| own.total()).sum();
-        layer(false) * dense + layer(true) * expert + ends
+        layers + ends
     }
 
     /// The matrices of a layer with adapters.
-    fn adapted(&self, with_experts: bool) -> Vec<(Target, Adapted)> {
+    fn adapted(&self, block: Block) -> Vec<(Target, Adapted)> {
         let Some(Adapters { targets, .. }) = self.tuning.adapters else { return Vec::new() };
         let (key, value) = self.widths();
         let plain = |input, output, divides_input| Adapted { input, output, divides_input, count: 1 };
@@ -406,7 +411,7 @@ impl Transformer {
             all.push((each(Target::Up), matrix(self.hidden, width, false)));
             all.push((each(Target::Down), matrix(width, self.hidden, true)));
         };
-        match self.experts.filter(|_| with_experts) {
+        match self.experts.filter(|_| block.has_experts()) {
             Some(experts) => {
                 mlp(experts.width, experts.count, true);
                 if experts.shared_width > 0 {

@@ -41,17 +41,18 @@ impl Plan {
 
     pub(super) fn check_heads(&self, shape: &Transformer) -> Result<(), Fault> {
         let (t, heads, kv_heads) = (self.tensor, shape.heads, shape.kv_heads);
-        let fits =
-            |t: &u64| heads.is_multiple_of(*t) && (kv_heads.is_multiple_of(*t) || t.is_multiple_of(kv_heads));
-        if fits(&t) {
+        if shape.divides_heads(t) {
             return Ok(());
         }
-        let reason = match heads.is_multiple_of(t) {
-            false => format!("{t} tensor-parallel ranks do not divide {heads} heads"),
-            true => {
+        let reason = match (heads.is_multiple_of(t), kv_heads.is_multiple_of(t) || t.is_multiple_of(kv_heads))
+        {
+            (false, _) => format!("{t} tensor-parallel ranks do not divide {heads} heads"),
+            (true, false) => {
                 format!("{t} tensor-parallel ranks and {kv_heads} key-value heads do not divide each other")
             }
+            (true, true) => format!("{t} tensor-parallel ranks do not divide the heads of all mixers"),
         };
+        let fits = |t: &u64| shape.divides_heads(*t);
         Err(Fault::in_key("tensor", reason, format!("use {}", choices((1..=heads).filter(fits)))))
     }
 
@@ -153,6 +154,10 @@ impl Plan {
 
     pub(super) fn check_context(&self, shape: &Transformer) -> Result<(), Fault> {
         let (c, sequence) = (self.context, shape.sequence);
+        if c > 1 && shape.pattern.is_some() {
+            let reason = "states of delta nets and Mamba that pass from rank to rank are not modelled";
+            return Err(Fault::in_key("context", reason, "use `context = 1`, or sequence parallelism"));
+        }
         if !sequence.is_multiple_of(c) {
             let reason = format!("{c} context-parallel ranks do not divide {sequence} tokens");
             let divisors = choices(divisors(sequence));

@@ -74,14 +74,13 @@ impl PlanSpace<'_> {
 
     /// Tensor-parallel ranks that divide heads and workers, within a machine unless more are allowed.
     pub(super) fn tensor(&self) -> Vec<u64> {
-        let Transformer { heads, kv_heads, .. } = *self.shape;
         let fits = |t: &u64| {
             self.workers.is_multiple_of(*t)
-                && (kv_heads.is_multiple_of(*t) || t.is_multiple_of(kv_heads))
+                && self.shape.divides_heads(*t)
                 && (self.bounds.tensor_across_nodes || self.node.is_multiple_of(*t))
                 && listed(self.bounds.tensor.as_ref(), t)
         };
-        divisors(heads).into_iter().filter(fits).collect()
+        divisors(self.shape.heads).into_iter().filter(fits).collect()
     }
 
     fn context(&self, tensor: u64) -> Vec<u64> {
@@ -89,6 +88,7 @@ impl PlanSpace<'_> {
         let exchanged = self.base.context_exchange == ContextExchange::AllToAll;
         let fits = |c: &u64| {
             self.shape.sequence.is_multiple_of(*c)
+                && (*c == 1 || self.shape.pattern.is_none())
                 && (!exchanged || heads.is_multiple_of(*c))
                 && listed(self.bounds.context.as_ref(), c)
         };

@@ -46,7 +46,7 @@ fn tail(run: &Run<'_>, stage: u64, pass: f64) -> Tail {
     let work = run.tail_work(&held, stage);
     let layers = held.layers(stage);
     Tail {
-        buckets: work.buckets(layers.dense + layers.expert),
+        buckets: work.buckets(layers.count()),
         gradients: Exchange { time: work.gradients.get(), overlapped: overlaps.gradients },
         tied: work.tied.get(),
         update: (work.update + work.slows(&overlaps, [pass, 0.0])).get(),

@@ -142,6 +142,7 @@ pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
             dense_layers: 0,
             every: 1,
             router_bias: false,
+            shared_gate: false,
         });
         let shape = Transformer { experts, ..decoder.shape() };
         let shard = Arc::new(Alone {
@@ -188,7 +189,7 @@ impl Alone {
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
         let split = Split { tensor: decoder.tensor, ..Split::WHOLE };
         let work = Work { sequence: decoder.sequence, batch: decoder.micro_batch, mask: Mask::Causal };
-        let kind = LayerKind { with_experts: shape.experts.is_some(), ..LayerKind::default() };
+        let kind = LayerKind { block: shape.block(shape.layers - 1), ..LayerKind::default() };
         let shard = Shard::new(shape, plan, &split, kind, false, work);
         let computed = match self.kind.as_str() {
             "head" => parts.head(&shard, decoder.vocabulary as f64 / decoder.tensor as f64),

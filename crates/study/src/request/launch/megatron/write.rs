@@ -255,6 +255,8 @@ fn model_flags(shape: &Transformer, tensor: u64) -> Vec<String> {
 fn unsaid(shape: &Transformer) -> String {
     let parts = [
         (shape.window.is_some(), "attention within a window"),
+        (shape.pattern.is_some(), "layers of several kinds"),
+        (shape.attention_gate, "a gate of attention"),
         (shape.sandwich, "norms behind each half of a layer"),
         (shape.qk_norm_joint, "norms of queries and keys over all heads"),
         (shape.embedding_norm, "a norm behind the embedding"),

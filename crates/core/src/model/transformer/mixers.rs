@@ -1,0 +1,238 @@
+//! Mixers in place of attention: gated delta nets and Mamba. Widths, parameters, operations, and what is kept.
+//!
+//! Both carry a state from token to token. Kernels compute it in chunks: products within a chunk, and one state between two.
+//! Operations are those of one token with all heads, a multiply-add being two; a short convolution of every channel comes
+//! first.
+
+use super::parts::{Parameters, Part};
+use super::section::missing;
+use crate::fault::Fault;
+use crate::keys::document_keys;
+
+document_keys! {
+    /// `[model.transformer.delta]`: gated delta nets, `L` of a pattern.
+    DeltaSection {
+        /// Heads of queries and keys.
+        key_heads: u64, "integer", "required";
+        /// Heads of values; a key serves several if they are more.
+        value_heads: u64, "integer", "`key-heads`";
+        /// Width of a head's query and key.
+        key_width: u64, "integer", "`128`";
+        /// Width of a head's value.
+        value_width: u64, "integer", "`key-width`";
+        /// Tokens that the convolution sees.
+        convolution: u64, "integer", "`4`";
+    }
+}
+
+document_keys! {
+    /// `[model.transformer.mamba]`: Mamba, `M` of a pattern.
+    MambaSection {
+        /// Heads.
+        heads: u64, "integer", "required";
+        /// Width of a head.
+        head_width: u64, "integer", "`64`";
+        /// Groups of heads that share input and output of their state; tensor parallelism divides them.
+        groups: u64, "integer", "`1`";
+        /// Width of the state of each channel.
+        state: u64, "integer", "`128`";
+        /// Tokens that the convolution sees.
+        convolution: u64, "integer", "`4`";
+        /// Tokens of a chunk.
+        chunk: u64, "integer", "`256`";
+        /// Width that the steps in time pass through, which makes it Mamba 1 with normalised steps and states (Jamba); 0 for Mamba 2.
+        step_rank: u64, "integer", "`0`";
+    }
+}
+
+/// A gated delta net (Yang et al. 2024, arXiv:2412.06464), as Qwen3-Next has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delta {
+    pub key_heads: u64,
+    pub value_heads: u64,
+    pub key_width: u64,
+    pub value_width: u64,
+    pub convolution: u64,
+}
+
+/// Mamba 2 (Dao and Gu 2024, arXiv:2405.21060) or, with a rank of its steps, Mamba 1 (Gu and Dao 2023, arXiv:2312.00752).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mamba {
+    pub heads: u64,
+    pub head_width: u64,
+    pub groups: u64,
+    pub state: u64,
+    pub convolution: u64,
+    pub chunk: u64,
+    pub step_rank: u64,
+}
+
+impl DeltaSection {
+    pub(super) fn resolve(&self) -> Result<Delta, Fault> {
+        let key_heads = self.key_heads.ok_or_else(|| missing("key-heads", "key-heads = 16"))?;
+        let key_width = self.key_width.unwrap_or(128);
+        Ok(Delta {
+            key_heads,
+            value_heads: self.value_heads.unwrap_or(key_heads),
+            key_width,
+            value_width: self.value_width.unwrap_or(key_width),
+            convolution: self.convolution.unwrap_or(4),
+        })
+    }
+}
+
+impl MambaSection {
+    pub(super) fn resolve(&self) -> Result<Mamba, Fault> {
+        Ok(Mamba {
+            heads: self.heads.ok_or_else(|| missing("heads", "heads = 128"))?,
+            head_width: self.head_width.unwrap_or(64),
+            groups: self.groups.unwrap_or(1),
+            state: self.state.unwrap_or(128),
+            convolution: self.convolution.unwrap_or(4),
+            chunk: self.chunk.unwrap_or(256),
+            step_rank: self.step_rank.unwrap_or(0),
+        })
+    }
+}
+
+impl Delta {
+    /// Tokens of a chunk, as kernels of flash-linear-attention have it.
+    pub const CHUNK: u64 = 64;
+
+    pub const fn section(&self) -> DeltaSection {
+        DeltaSection {
+            key_heads: Some(self.key_heads),
+            value_heads: Some(self.value_heads),
+            key_width: Some(self.key_width),
+            value_width: Some(self.value_width),
+            convolution: Some(self.convolution),
+        }
+    }
+
+    /// Width of the values of all heads, which the output projection reads.
+    pub const fn inner(&self) -> u64 {
+        self.value_heads * self.value_width
+    }
+
+    /// Queries, keys and values, which pass the convolution.
+    pub const fn channels(&self) -> u64 {
+        2 * self.key_heads * self.key_width + self.inner()
+    }
+
+    /// What is computed from the hidden states: channels, a gate of the output, and decay and strength of every head.
+    pub const fn projected(&self) -> u64 {
+        self.channels() + self.inner() + 2 * self.value_heads
+    }
+
+    /// Operations of the convolution and of the chunked rule (section 3.3, with the UT transform): of a chunk of C tokens, KKᵀ, the
+    /// inverse of a triangle, two products with it, QKᵀ and its product with values; and three with the state.
+    pub const fn operations(&self) -> u64 {
+        let (c, k, v) = (Self::CHUNK, self.key_width, self.value_width);
+        let head = 2 * c * (3 * k + 2 * v) + (c * c - 1) / 3 + 6 * k * v;
+        2 * self.convolution * self.channels() + self.value_heads * head
+    }
+
+    /// Bytes of a token that stay for the backward pass beside the input, in 16 bits: what passes the convolution, before it and
+    /// behind it with a key for every value's head; gate, result and normalised result; decays in 32 bits, strengths, and the inverse
+    /// triangle. States are computed again.
+    pub const fn kept(&self) -> u64 {
+        let behind = 2 * self.value_heads * self.key_width + self.inner();
+        2 * (self.channels() + behind + 3 * self.inner()) + self.value_heads * (6 + 2 * Self::CHUNK)
+    }
+
+    pub(super) fn parts(&self, hidden: u64) -> [Part; 4] {
+        let tensor = |name, tensor| Part { name, parameters: Parameters { tensor, ..Parameters::NONE } };
+        // A norm of one head's width serves all of them.
+        let heads = Parameters { tensor: 2 * self.value_heads, every: self.value_width, ..Parameters::NONE };
+        [
+            tensor("delta net input", hidden * self.projected()),
+            tensor("convolution", self.convolution * self.channels()),
+            Part { name: "decays and norm", parameters: heads },
+            tensor("delta net output", self.inner() * hidden),
+        ]
+    }
+}
+
+impl Mamba {
+    pub const fn section(&self) -> MambaSection {
+        MambaSection {
+            heads: Some(self.heads),
+            head_width: Some(self.head_width),
+            groups: Some(self.groups),
+            state: Some(self.state),
+            convolution: Some(self.convolution),
+            chunk: Some(self.chunk),
+            step_rank: Some(self.step_rank),
+        }
+    }
+
+    pub const fn is_first(&self) -> bool {
+        self.step_rank > 0
+    }
+
+    /// Width of all heads, which the output projection reads.
+    pub const fn inner(&self) -> u64 {
+        self.heads * self.head_width
+    }
+
+    /// Inputs and outputs of the states: of every group, or of all channels in Mamba 1.
+    pub const fn states(&self) -> u64 {
+        2 * self.state * if self.is_first() { 1 } else { self.groups }
+    }
+
+    /// What passes the convolution: of Mamba 2 also inputs and outputs of the states.
+    pub const fn channels(&self) -> u64 {
+        self.inner() + if self.is_first() { 0 } else { self.states() }
+    }
+
+    /// What is computed from the hidden states: channels, a gate and, in Mamba 2, a step in time of every head.
+    pub const fn projected(&self) -> u64 {
+        self.channels() + self.inner() + if self.is_first() { 0 } else { self.heads }
+    }
+
+    /// Weights of the products behind the convolution of Mamba 1: of steps and states, and of steps from their rank.
+    pub const fn selecting(&self) -> u64 {
+        if self.is_first() { self.inner() * (2 * self.step_rank + self.states()) } else { 0 }
+    }
+
+    /// Operations of the convolution and of the scan. Mamba 2 by duality in chunks of Q (section 6): CBᵀ of every group; of every
+    /// head its product with the inputs, and two with the state. Mamba 1 nine for each channel and element of its state (section
+    /// 3.3).
+    pub const fn operations(&self) -> u64 {
+        let convolution = 2 * self.convolution * self.channels();
+        let (q, n, p) = (self.chunk, self.state, self.head_width);
+        let scan = match self.is_first() {
+            true => 2 * self.selecting() + 9 * self.inner() * n,
+            false => 2 * self.groups * q * n + self.heads * (2 * q * p + 4 * n * p),
+        };
+        convolution + scan
+    }
+
+    /// Bytes of a token that stay for the backward pass beside the input, in 16 bits: what is computed from the hidden states, the
+    /// result and its product with the gate; of Mamba 1 also channels behind the convolution, steps and states. Chunks are computed
+    /// again.
+    pub const fn kept(&self) -> u64 {
+        let selected = if self.is_first() { 2 * self.inner() + self.step_rank + self.states() } else { 0 };
+        2 * (self.projected() + 2 * self.inner() + selected)
+    }
+
+    pub(super) fn parts(&self, hidden: u64) -> [Part; 4] {
+        let tensor = |name, tensor| Part { name, parameters: Parameters { tensor, ..Parameters::NONE } };
+        let inner = self.inner();
+        // Decays and direct paths; steps with a bias; norms of the result, or of steps and states.
+        let scan = match self.is_first() {
+            true => Parameters {
+                tensor: self.selecting() + inner * (self.state + 2),
+                every: self.step_rank + self.states(),
+                ..Parameters::NONE
+            },
+            false => Parameters { tensor: 3 * self.heads + inner, ..Parameters::NONE },
+        };
+        [
+            tensor("Mamba input", hidden * self.projected()),
+            tensor("convolution", (self.convolution + 1) * self.channels()),
+            Part { name: "scan", parameters: scan },
+            tensor("Mamba output", inner * hidden),
+        ]
+    }
+}
