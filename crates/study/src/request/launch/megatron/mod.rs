@@ -282,6 +282,7 @@ fn experts(keys: &mut Keys) -> Result<Option<ExpertsSection>, Fault> {
         dense_layers: dense.filter(|_| !repeated),
         every: dense.filter(|_| repeated).map(|dense| dense.saturating_add(1)),
         router_bias: keys.switch("--moe-router-enable-expert-bias").then_some(true),
+        shared_gate: None,
     }))
 }
 
