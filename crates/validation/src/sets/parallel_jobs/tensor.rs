@@ -6,7 +6,7 @@ use crate::families::Figure;
 use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::traffic::{self, Collective, Message, Phase};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::transformer::{Block, Transformer};
 use stepcast_core::strategy::Recompute;
 
 /// Traffic counts 16-bit elements; the jobs send 32-bit ones.
@@ -59,7 +59,7 @@ fn predict(data: &Data, job: &TensorJob) -> Result<f64, Fault> {
     let of = |message: &Message| sent(message, WIDER);
     // A block keeps its gathered inputs, so that nothing is gathered again for the gradients of weights.
     let block = |phase: Phase| -> Result<f64, Fault> {
-        let messages = traffic::tensor_layer(&shape, &split, job.job.b, false, Recompute::None.into());
+        let messages = traffic::tensor_layer(&shape, &split, job.job.b, Block::DENSE, Recompute::None.into());
         messages.filter(|message| message.phase == phase).map(|message| of(&message)).sum()
     };
     let ends = traffic::vocabulary(&shape, &split, sequence * job.job.b);
