@@ -36,6 +36,7 @@ pub const SCENARIOS: &[(&str, &str)] = scenarios! {
     "mixtral-experts"
     "plan-175b"
     "plan-mixed"
+    "plan-mixed-pipelines"
     "plan-offers"
     "plan-zones"
     "profile"

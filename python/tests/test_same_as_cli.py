@@ -20,6 +20,7 @@ def workers(path: Path) -> tuple[int, int]:
     own = {"deepseek-v3.toml": (1024, 2048), "gpt-oss-nvl72.toml": (64, 320), "lora.toml": (1, 2)}
     # As many again of another kind are beside them.
     own |= {"plan-mixed.toml": (32, 64), "plan-zones.toml": (32, 64)}
+    own |= {"plan-mixed-pipelines.toml": (64, 128)}
     return own.get(path.name, (256, 512) if "[strategy.plan]" in path.read_text() else (2, 4))
 
 

@@ -2,7 +2,7 @@
 
 use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
-use super::memory::{Allowance, RankMemory};
+use super::memory::{Allowance, MemoryInputs, RankMemory};
 use super::outer::Outer;
 use super::placement::{FULL, Links, Torus};
 use super::schedules::Deadlock;
@@ -108,7 +108,9 @@ fn computes(recipe: Recipe, scenario: &Scenario, group: &WorkerGroup) -> Result<
 pub fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
     let workers = scenario.cluster.workers();
     let division = plan.divide(shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
-    Ok(on_machines(scenario, shape, plan, division))
+    let run = on_machines(scenario, shape, plan, division);
+    run.check_shares()?;
+    Ok(run)
 }
 
 /// A plan that divides a transformer in this way on the machines of a scenario; the slowest device and port set the
@@ -143,6 +145,7 @@ pub fn on_machines<'a>(
         interference: interference(plan, &compute, scenario),
         compute,
         kinds,
+        apart: None,
         fused: Software::from_strategy(&scenario.strategy, plan, workers).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
@@ -287,7 +290,8 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
             slack: Some(step.time / its.time - 1.0),
         }
     });
-    let mut report = report(scenario, run, step, iteration);
+    let most = kinds.iter().map(|(run, _)| run.division.micro_batches).max().unwrap_or(1);
+    let mut report = report(scenario, run, step, (iteration, most));
     report.outer = outer.map(|outer| outer.report(run.plan, step.time));
     let mut warnings = compute::assumptions(scenario);
     if !run.plan.offload.is_empty() {
@@ -360,7 +364,13 @@ pub fn outer_part(time: Seconds) -> Option<Part> {
     (time > Seconds::ZERO).then_some(Part { kind: PartKind::OuterGradients, time })
 }
 
-fn report(scenario: &Scenario, run: &Run<'_>, step: &Step, iteration: Seconds) -> SplitReport {
+/// The report on a step; the replicas with the most micro-batches hold most.
+fn report(
+    scenario: &Scenario,
+    run: &Run<'_>,
+    step: &Step,
+    (iteration, micro_batches): (Seconds, u64),
+) -> SplitReport {
     let workers = scenario.cluster.workers();
     let (shape, plan) = (run.shape, run.plan);
     let work = Work { sequence: shape.sequence, batch: run.division.global_batch, mask: plan.mask };
@@ -375,7 +385,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step, iteration: Seconds) -
         .map_or_else(|| run.compute.rate(), |all| all / workers as f64);
     let share = |operations| flops::utilisation(operations, iteration, workers, peak);
     let tokens = (run.division.global_batch * shape.sequence) as f64 / iteration.get();
-    let held = run.held();
+    let held = MemoryInputs { micro_batches, ..run.held() };
     let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
     let stage = |(stage, rank): (&StageStep, &RankMemory)| StageReport {
         layers: stage.layers.count(),

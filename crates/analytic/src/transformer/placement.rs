@@ -33,6 +33,17 @@ pub struct Seats {
 }
 
 impl Seats {
+    /// The ranks of both on nodes of their own: the kind with fewer on a node has fewer ports there.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        Self {
+            size: self.size + other.size,
+            per_node: self.per_node.min(other.per_node),
+            nodes: self.nodes + other.nodes,
+            apart: self.apart.max(other.apart),
+        }
+    }
+
     /// The level of the network that its collectives load: 0 within nodes, 1 between them.
     pub fn level(self) -> usize {
         usize::from(self.nodes > 1)

@@ -1,6 +1,6 @@
 //! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
 
-use super::compute::{Compute, Computed, Parts, Shard};
+use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, lost_beside, uncovered};
@@ -30,6 +30,8 @@ pub struct Run<'a> {
     pub compute: Compute,
     /// Both kinds of devices, if there are two.
     pub kinds: Option<TwoKinds>,
+    /// Ranks of this kind of replica and of the other, where each has its own.
+    pub apart: Option<[u64; 2]>,
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,
@@ -88,7 +90,10 @@ impl Run<'_> {
     }
 
     pub fn seats(&self, group: Group) -> Seats {
-        group.seats(&self.split(), self.node)
+        match self.apart {
+            Some(ranks) => self.seats_by_kind(group, ranks),
+            None => group.seats(&self.split(), self.node),
+        }
     }
 
     /// Where expert-parallel ranks are: neighbours in the numbering.
@@ -291,11 +296,6 @@ impl Run<'_> {
 
     pub fn shard(&self, kind: LayerKind) -> Shard<'_> {
         Shard::new(self.shape, self.plan, &self.split(), kind, self.fused, self.work())
-    }
-
-    /// A device as it computes with the weights of the plan: replicas that hold parts of them gather them in 16 bits.
-    fn with_weights(&self, parts: &Parts) -> Parts {
-        if self.plan.sharding.stage() == 3 { parts.gathering() } else { *parts }
     }
 
     fn pass_of(&self, computed: &Computed) -> Pass {

@@ -1,14 +1,18 @@
 //! Workers of two kinds in one plan.
 //!
 //! Ranks are numbered tensor fastest, then context, data and pipeline, and worker groups fill them in the order in which
-//! they are listed. So the stages of a pipeline differ by kind; without a pipeline, replicas do.
+//! they are listed, so that the stages of a pipeline differ by kind. With proportional shares of the batch replicas do: the ranks of each
+//! kind are numbered by themselves, and a replica has all of its stages on one kind.
 //!
 //! n_k replicas of kind k take t_k(m) for m micro-batches each, and a step takes the longer t_k(m_k). Of all micro-batches
 //! Σ n_k·m_k, one kind gains what the other loses, and t_k grows with m: the best division lies where both times cross.
 
+use super::Split;
 use super::compute::Compute;
+use super::placement::{Group, Seats};
 use super::stages::Run;
-use stepcast_core::strategy::{PlanChoice, Sharding, Shares};
+use stepcast_core::fault::Fault;
+use stepcast_core::strategy::{PlanChoice, ScheduleKind, Sharding, Shares};
 
 /// Two kinds of workers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,18 +33,29 @@ impl TwoKinds {
         }
     }
 
-    /// Replicas of each kind that may have their own numbers of micro-batches: no ranks of both kinds exchange anything with
-    /// every micro-batch.
-    fn replicas(&self, choice: &PlanChoice) -> Option<[u64; 2]> {
-        let own = choice.tensor * choice.context;
+    /// Replicas of each kind that may have their own numbers of micro-batches, or why there are none: no ranks of both kinds
+    /// exchange anything with every micro-batch, and a pipeline takes any number of them.
+    fn replicas(&self, choice: &PlanChoice) -> Result<[u64; 2], &'static str> {
+        let own = choice.tensor * choice.context * choice.pipeline;
         let sharded = match (choice.sharding, choice.sharding_group) {
             (Sharding::None | Sharding::Zero1, _) => own,
-            (Sharding::Hsdp, Some(group)) => group * choice.tensor,
-            _ => return None,
+            (Sharding::Hsdp, Some(group)) if choice.pipeline == 1 => group * choice.tensor,
+            _ => return Err("replicas of both kinds exchange weights or gradients with every micro-batch"),
         };
+        if choice.pipeline > 1 {
+            let any = matches!(choice.schedule, ScheduleKind::OneFOneB | ScheduleKind::ZbH1);
+            if !any || choice.virtual_stages > 1 {
+                return Err("pipelines of a kind by itself are `1f1b` or `zb-h1`, with one chunk on a stage");
+            }
+            if choice.expert > 1 {
+                return Err("pipelines of a kind by itself do not divide experts");
+            }
+        }
         let apart = |among: u64| self.ranks.iter().all(|ranks| ranks.is_multiple_of(among));
-        let divided = choice.pipeline == 1 && [own, sharded, choice.expert].into_iter().all(apart);
-        divided.then(|| self.ranks.map(|ranks| ranks / own))
+        match [own, sharded, choice.expert].into_iter().all(apart) {
+            true => Ok(self.ranks.map(|ranks| ranks / own)),
+            false => Err("the ranks of a replica, or of what its ranks share, are not all of one kind"),
+        }
     }
 }
 
@@ -88,7 +103,25 @@ impl<'a> Run<'a> {
     pub(super) fn on_kind(&self, kind: usize) -> Self {
         let own = |kinds: TwoKinds| kinds.compute[kind].updating_with(&kinds.compute[1 - kind]);
         let compute = self.kinds.map_or(self.compute, own);
-        Self { compute, kinds: None, ..*self }
+        let shared = self.kinds.filter(|_| self.shares_batch());
+        let apart = shared.map(|kinds| [kinds.ranks[kind], kinds.ranks[1 - kind]]);
+        Self { compute, kinds: None, apart, ..*self }
+    }
+
+    fn shares_batch(&self) -> bool {
+        self.plan.shares == Some(Shares::Proportional)
+    }
+
+    /// Where the ranks of a group are if this kind of replica and the other have these ranks, on machines of their own.
+    pub(super) fn seats_by_kind(&self, group: Group, ranks: [u64; 2]) -> Seats {
+        let split = self.split();
+        let replica = split.tensor * split.context * split.pipeline;
+        let [own, other] =
+            ranks.map(|ranks| group.seats(&Split { data: ranks / replica, ..split }, self.node));
+        match group {
+            Group::Data | Group::DataContext => own.beside(other),
+            Group::Tensor | Group::Context | Group::Pipeline => own,
+        }
     }
 
     /// The kind of a stage's workers, and 2 if it has both: the slower sets its pace.
@@ -110,20 +143,40 @@ impl<'a> Run<'a> {
 
     /// Replicas of each kind with micro-batches of their own, if the plan says so.
     pub(super) fn shared_replicas(&self, choice: &PlanChoice) -> Option<[u64; 2]> {
-        let shared = self.plan.shares == Some(Shares::Proportional);
-        self.kinds.filter(|_| shared)?.replicas(choice)
+        self.kinds.filter(|_| self.shares_batch())?.replicas(choice).ok()
+    }
+
+    /// The same for the run's own plan.
+    pub fn shared(&self) -> Option<[u64; 2]> {
+        self.shared_replicas(&self.plan.choice(&self.division))
+    }
+
+    /// Whether a choice can have the shares of the batch that the plan asks for.
+    pub fn admits(&self, choice: &PlanChoice) -> bool {
+        self.kinds.is_none() || !self.shares_batch() || self.shared_replicas(choice).is_some()
+    }
+
+    /// Refuses shares of the batch that the plan cannot have.
+    pub(super) fn check_shares(&self) -> Result<(), Fault> {
+        let choice = self.plan.choice(&self.division);
+        match self.kinds.filter(|_| self.shares_batch()).map(|kinds| kinds.replicas(&choice)) {
+            Some(Err(reason)) => {
+                let remedy = "use `shares = \"equal\"`, or what divides within each kind of workers";
+                Err(Fault::in_key("strategy.plan.shares", reason, remedy))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The run of every kind of replica, with its micro-batches; one run if all have as many.
     pub fn by_replica(&self) -> Vec<Self> {
-        let replicas = self.shared_replicas(&self.plan.choice(&self.division));
         let with = |kind: usize, micro_batches: u64| {
             let mut run = self.on_kind(kind);
             run.division.micro_batches = micro_batches;
             run
         };
         let time = |kind, m| with(kind, m).step().ok().map(|step| step.time.get());
-        let found = replicas.and_then(|replicas| balanced(replicas, self.division.micro_batches, time));
+        let found = self.shared().and_then(|replicas| balanced(replicas, self.division.micro_batches, time));
         found.map_or_else(|| vec![*self], |(own, _)| vec![with(0, own[0]), with(1, own[1])])
     }
 }

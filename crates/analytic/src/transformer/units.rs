@@ -1,6 +1,7 @@
 //! Weights, gradients and optimiser states that replicas hold a part of: what a micro-batch gathers and reduces, where,
 //! and what it waits for.
 
+use super::compute::Parts;
 use super::placement::{Group, Seats};
 use super::spent::{lost_beside, uncovered};
 use super::stages::Run;
@@ -36,6 +37,11 @@ impl Run<'_> {
             }
         }
         [gather, reduce]
+    }
+
+    /// A device as it computes with the weights of the plan: replicas that hold parts of them gather them in 16 bits.
+    pub(super) fn with_weights(&self, parts: &Parts) -> Parts {
+        if self.plan.sharding.stage() == 3 { parts.gathering() } else { *parts }
     }
 
     /// The ranks that reduce the gradients of dense parameters.

@@ -159,7 +159,11 @@ impl<'a> Table<'a> {
         let held = MemoryInputs {
             split: Split::from_choice(choice),
             micro_batch: choice.micro_batch,
-            micro_batches: choice.micro_batches,
+            // One of two kinds of replicas may have more of them, of which stages hold no more than this.
+            micro_batches: match self.run.shared_replicas(choice) {
+                Some(_) => choice.micro_batches.max(2 * choice.pipeline),
+                None => choice.micro_batches,
+            },
             sharding: choice.sharding,
             sharding_group: choice.sharding_group,
             recompute: choice.recompute,

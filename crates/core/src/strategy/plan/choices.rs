@@ -349,9 +349,9 @@ choice! {
 choice! {
     /// What replicas on two kinds of workers get of a batch.
     Shares, "string" {
-        /// As many micro-batches as all others.
+        /// As many micro-batches as all others; the stages of a pipeline may differ by kind.
         Equal = "equal",
-        /// As many as make all replicas end together.
+        /// As many as make all replicas end together; each has all of its stages on one kind.
         Proportional = "proportional",
     }
 }

@@ -161,9 +161,10 @@ macro_rules! plan_dimensions {
                     number(Megatron, "--micro-batch-size").always(),
                     number(Deepspeed, "train_micro_batch_size_per_gpu").always()
                 };
-            /// Micro-batches of replicas on two kinds of workers: `"equal"`, or `"proportional"` to what makes them end together. That needs
-            /// no pipeline, and `"none"`, `"zero-1"` or groups of `"hsdp"` within a kind.
-            shares: Shares => Shares, optional("`\"equal\"`; a search over plans takes `\"proportional\"`"), Check::Any,
+            /// Micro-batches of replicas on two kinds of workers: `"equal"`, where the stages of a pipeline differ by kind, or `"proportional"` to
+            /// what makes them end together, where replicas do, each with all of its stages on one kind. That needs `"none"` or
+            /// `"zero-1"`, or groups of `"hsdp"` within a kind without a pipeline, and pipelines of `"1f1b"` or `"zb-h1"`.
+            shares: Shares => Shares, optional("`\"equal\"`; a search over plans tries both"), Check::Any,
                 listed { Shares, "Shares of the batch to try, where two kinds of workers differ.", words("", "{} shares of the batch") },
                 launch {
                     refused(Megatron, "unequal shares of the batch"),

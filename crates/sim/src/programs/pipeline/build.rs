@@ -1,5 +1,6 @@
 //! The graph of a pipeline's step.
 
+use super::state::{Arrivals, Stage};
 use super::{Costs, Mark, Pass, Phase, Pipeline, Role, Task, Traffic, Work};
 use crate::graph::{LocalLane, OpId, OpSpec, StepGraph};
 use crate::program::{Program, ProgramError, StepWork};
@@ -21,81 +22,16 @@ fn alone(pipeline: &Pipeline, costs: &Costs) -> Vec<[f64; Phase::COUNT]> {
     costs.passes.iter().map(|passes| passes.each_ref().map(time)).collect()
 }
 
-#[derive(Debug, Clone, Default)]
-struct Stage {
-    /// Passes that have been added.
-    done: usize,
-    /// What the next pass waits for.
-    free: Vec<OpId>,
-    /// What ends the last pass.
-    last: Vec<OpId>,
-    /// Gradients that are under way, one after the other.
-    gradients: Vec<OpId>,
-    /// Weights that are under way, one after the other.
-    weights: Vec<OpId>,
-    /// The last pass that the host has issued.
-    issued: Option<OpId>,
-}
-
-/// What a pass of a virtual stage hands to its neighbour, by phase, place and micro-batch; none before it is added.
-struct Arrivals {
-    micro_batches: usize,
-    places: usize,
-    after: Vec<Option<Vec<OpId>>>,
-}
-
-impl Arrivals {
-    fn slot(&self, phase: Phase, place: usize, micro_batch: u32) -> usize {
-        (phase as usize * self.places + place) * self.micro_batches + micro_batch as usize
-    }
-
-    /// What a pass waits for on other virtual stages; none if that has not been added.
-    fn before(&self, task: &Task) -> Option<&[OpId]> {
-        let place = task.place as usize;
-        let neighbour = match task.phase {
-            Phase::Forward => place.checked_sub(1),
-            Phase::Backward => Some(place + 1).filter(|&next| next < self.places),
-            Phase::Weight => None,
-        };
-        match neighbour {
-            Some(place) => self.after[self.slot(task.phase, place, task.micro_batch)].as_deref(),
-            None => Some(&[]),
-        }
-    }
-}
-
 pub(super) fn operations(pipeline: &Pipeline) -> Result<Built, ProgramError> {
-    let places = pipeline.stage_of.len();
-    let micro_batches = pipeline.micro_batches as usize;
     let mut list = List::new(pipeline);
     let mut stages = vec![Stage::default(); pipeline.stages()];
-    let slots = 2 * places * micro_batches;
-    let mut arrivals = Arrivals { micro_batches, places, after: vec![None; slots] };
-    loop {
-        let mut moved = false;
-        for (stage, state) in stages.iter_mut().enumerate() {
-            while let Some(task) = pipeline.orders[stage].get(state.done) {
-                let Some(before) = arrivals.before(task) else { break };
-                let mut after = state.free.clone();
-                after.extend(before);
-                let ended = list.pass(stage, state, task, after)?;
-                state.free.clone_from(&ended);
-                state.last.clone_from(&ended);
-                if task.phase != Phase::Weight {
-                    let handed = list.hand_over(stage, state, task, ended);
-                    let slot = arrivals.slot(task.phase, task.place as usize, task.micro_batch);
-                    arrivals.after[slot] = Some(handed);
-                }
-                state.done += 1;
-                moved = true;
-            }
-        }
-        if !moved {
-            break;
-        }
+    if pipeline.orders.len() > 1 && pipeline.stage_of.len() > stages.len() {
+        let reason = "kinds of replicas with micro-batches of their own have one chunk on a stage";
+        return Err(ProgramError(reason.to_owned()));
     }
-    if let Some(stage) = (0..stages.len()).find(|&stage| stages[stage].done < pipeline.orders[stage].len()) {
-        return Err(ProgramError(format!("stage {stage} of the pipeline waits for itself")));
+    for kind in 0..pipeline.orders.len() {
+        list.kind = kind;
+        list.passes(&mut stages)?;
     }
     list.tails(&stages);
     let graph = StepGraph::new(&list.specs, pipeline.local_lanes()?)?;
@@ -115,6 +51,8 @@ pub(super) fn operations(pipeline: &Pipeline) -> Result<Built, ProgramError> {
 /// Operations as they are added, in an order in which each follows what it waits for.
 struct List<'a> {
     pipeline: &'a Pipeline,
+    /// The kind of replicas whose passes are added, where each has its own.
+    kind: usize,
     /// By kind of replica, virtual stage and phase: the time of a pass by itself.
     alone: Vec<Vec<[f64; Phase::COUNT]>>,
     /// The phase that computes gradients of weights.
@@ -137,11 +75,12 @@ impl<'a> List<'a> {
             let stage = pipeline.stage_of[place];
             pipeline.stage_of[..place].iter().filter(|&&other| other == stage).count()
         };
-        let is_split = pipeline.orders.iter().flatten().any(|task| task.phase == Phase::Weight);
+        let is_split = pipeline.orders.iter().flatten().flatten().any(|task| task.phase == Phase::Weight);
         let gradients = if is_split { Phase::Weight } else { Phase::Backward };
         Self {
             alone: pipeline.costs.iter().map(|costs| alone(pipeline, costs)).collect(),
             pipeline,
+            kind: 0,
             gradients,
             specs: Vec::new(),
             marks: Vec::new(),
@@ -150,6 +89,47 @@ impl<'a> List<'a> {
             met: vec![None; pipeline.stages()],
             chunk: (0..pipeline.stage_of.len()).map(|place| several.then(|| before(place))).collect(),
         }
+    }
+
+    /// Adds the passes of all stages. They take no time on replicas of other kinds, which have their own.
+    fn passes(&mut self, stages: &mut [Stage]) -> Result<(), ProgramError> {
+        let (orders, places) = (&self.pipeline.orders[self.kind], self.pipeline.stage_of.len());
+        let micro_batches =
+            orders.iter().flatten().map(|task| task.micro_batch + 1).max().unwrap_or(0) as usize;
+        let mut arrivals = Arrivals::new(places, micro_batches);
+        stages.iter_mut().for_each(Stage::begin);
+        loop {
+            let mut moved = false;
+            for (stage, state) in stages.iter_mut().enumerate() {
+                while let Some(task) = orders[stage].get(state.done) {
+                    let Some(before) = arrivals.before(task) else { break };
+                    let mut after = state.free.clone();
+                    after.extend(before);
+                    let ended = self.pass(stage, state, task, after)?;
+                    state.free.clone_from(&ended);
+                    state.last.clone_from(&ended);
+                    if task.phase != Phase::Weight {
+                        let handed = self.hand_over(stage, state, task, ended);
+                        let slot = arrivals.slot(task.phase, task.place as usize, task.micro_batch);
+                        arrivals.after[slot] = Some(handed);
+                    }
+                    state.done += 1;
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        match stages.iter().zip(orders).position(|(state, order)| state.done < order.len()) {
+            Some(stage) => Err(ProgramError(format!("stage {stage} of the pipeline waits for itself"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the passes that are added are those of a kind of replicas.
+    fn has_passes(&self, kind: usize) -> bool {
+        self.pipeline.orders.len() == 1 || kind == self.kind
     }
 
     /// The name of a pass: F3, or F3.1 for chunk 1.
@@ -163,6 +143,12 @@ impl<'a> List<'a> {
     /// An amount for each kind of replica.
     fn each(&self, of: impl Fn(&Costs) -> f64) -> Vec<f64> {
         self.pipeline.costs.iter().map(of).collect()
+    }
+
+    /// The same, and nothing for kinds of replicas whose passes are others.
+    fn each_with_passes(&self, of: impl Fn(&Costs) -> f64) -> Vec<f64> {
+        let costs = self.pipeline.costs.iter().enumerate();
+        costs.map(|(kind, costs)| if self.has_passes(kind) { of(costs) } else { 0.0 }).collect()
     }
 
     /// What the first bucket of a virtual stage takes to be computed in this pass, or the last one: for each kind of
@@ -229,7 +215,7 @@ impl<'a> List<'a> {
     ) -> Result<Vec<OpId>, ProgramError> {
         let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
         let (place, phase) = (task.place as usize, task.phase as usize);
-        let order = &self.pipeline.orders[stage];
+        let order = &self.pipeline.orders[self.kind][stage];
         let is_again = |other: &Task| other.phase == task.phase && other.place == task.place;
         if task.phase == self.gradients && !order[state.done + 1..].iter().any(is_again) {
             self.hidden_gradients(stage, state, task, &after);
@@ -240,13 +226,9 @@ impl<'a> List<'a> {
             true => state.issued.into_iter().collect(),
             false => after.clone(),
         };
-        let is_idle = |kind: usize| {
-            let idle = pipeline.idle.get(kind).copied().unwrap_or(0);
-            (1..=idle).contains(&task.micro_batch)
-        };
         let passes = || pipeline.costs.iter().map(|costs| &costs.passes[place][phase]).enumerate();
         let nothing: Vec<Option<Work>> =
-            passes().map(|(kind, pass)| is_idle(kind).then(|| pass.work.scaled(0.0))).collect();
+            passes().map(|(kind, pass)| (!self.has_passes(kind)).then(|| pass.work.scaled(0.0))).collect();
         let works: Vec<&Work> =
             passes().map(|(kind, pass)| nothing[kind].as_ref().unwrap_or(&pass.work)).collect();
         let device = self.work(stage, task, &works, after)?;
@@ -254,8 +236,7 @@ impl<'a> List<'a> {
         if task.phase == Phase::Forward && task.micro_batch == 0 {
             ended.extend(self.hidden_weights(stage, state, task, &device));
         }
-        let host: Vec<f64> =
-            passes().map(|(kind, pass)| if is_idle(kind) { 0.0 } else { pass.host }).collect();
+        let host = self.each_with_passes(|costs| costs.passes[place][phase].host);
         if host.iter().any(|time| *time > 0.0) {
             let name = self.name('H', task);
             let issued = self.add(name, pipeline.waiting(), issue_after, mark(Role::Host), &host);
@@ -341,6 +322,12 @@ impl<'a> List<'a> {
         }
         let mark = |role| Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
         let mut after = after.to_vec();
+        // Gradients of all kinds of replicas travel together.
+        after.append(&mut state.begun);
+        if self.kind + 1 < self.pipeline.orders.len() {
+            state.begun = after;
+            return;
+        }
         if state.gradients.is_empty() {
             let (name, lane) = ("first bucket".to_owned(), self.pipeline.waiting());
             let bucket = self.bucket(stage, task);
@@ -362,6 +349,11 @@ impl<'a> List<'a> {
         task: &Task,
         device: &[OpId],
     ) -> Option<OpId> {
+        if self.kind > 0 {
+            let sent = *state.weights.last()?;
+            self.beside[sent as usize].extend(device);
+            return Some(sent);
+        }
         let share = self.pipeline.shares[task.place as usize];
         let overlapped = self.each(|costs| {
             let tail = &costs.tails[stage];
@@ -404,7 +396,7 @@ impl<'a> List<'a> {
         let role = Role::Traffic { kind, overlapped: !pipeline.blocking };
         let mark = Mark { role, stage: stage as u32, micro_batch: Some(task.micro_batch) };
         let name = |list: &Self| format!("send {}", list.name(task.phase.letter(), task));
-        let time = self.each(|costs| costs.sends[stage]);
+        let time = self.each_with_passes(|costs| costs.sends[stage]);
         match self.transfer(name, kind, &ended, mark, &time) {
             Some(send) => {
                 if pipeline.blocking {
@@ -428,10 +420,11 @@ impl<'a> List<'a> {
     fn tails(&mut self, stages: &[Stage]) {
         let mut reduced: Vec<Vec<OpId>> = Vec::with_capacity(stages.len());
         for (stage, state) in stages.iter().enumerate() {
+            let last: Vec<OpId> = state.last.iter().chain(&state.ended).copied().collect();
             for &op in &state.gradients {
-                self.beside[op as usize].clone_from(&state.last);
+                self.beside[op as usize].clone_from(&last);
             }
-            let after: Vec<OpId> = state.last.iter().chain(&state.gradients).copied().collect();
+            let after: Vec<OpId> = last.iter().chain(&state.gradients).copied().collect();
             let time = self.each(|costs| costs.tails[stage].gradients.left(costs.tails[stage].parts()));
             reduced.push(self.tail("gradients", stage, Traffic::Gradients, after, &time));
         }
@@ -454,8 +447,9 @@ impl<'a> List<'a> {
             let after = self.tail("update by the host", stage, Traffic::Offload, vec![update], &time);
             let time = self.each(|costs| costs.tails[stage].weights.left(costs.tails[stage].parts()));
             let ended = self.tail("weights", stage, Traffic::Weights, after, &time);
-            if let Some(issued) = stages[stage].issued.filter(|_| self.pipeline.is_alone()) {
-                self.beside[issued as usize] = ended;
+            let issued = stages[stage].issued.iter().chain(&stages[stage].hosts);
+            for &issued in issued.filter(|_| self.pipeline.is_alone()) {
+                self.beside[issued as usize].clone_from(&ended);
             }
         }
     }

@@ -14,7 +14,7 @@ const POOLS: u32 = 3;
 
 impl Pipeline {
     pub(super) fn stages(&self) -> usize {
-        self.orders.len()
+        self.orders.first().map_or(0, Vec::len)
     }
 
     pub(super) fn computing(stage: usize) -> LocalLane {

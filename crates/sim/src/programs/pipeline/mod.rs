@@ -14,6 +14,7 @@
 
 mod build;
 mod lanes;
+mod state;
 
 pub use build::Built;
 
@@ -227,12 +228,10 @@ pub struct Pipeline {
     pub stage_of: Vec<u32>,
     /// By virtual stage: its share of the layers of its stage.
     pub shares: Vec<f64>,
-    /// By stage: its passes in their order.
-    pub orders: Vec<Vec<Task>>,
-    pub micro_batches: u32,
+    /// By kind of replica, or once where all have as many micro-batches; by stage: its passes in their order.
+    pub orders: Vec<Vec<Vec<Task>>>,
+    /// By kind of replica.
     pub costs: Vec<Costs>,
-    /// Micro-batches behind the first that a kind of replica, alone in its pipeline, does not have; none for all others.
-    pub idle: Vec<u32>,
     pub replicas: Vec<usize>,
     /// Whether a stage waits until what it sends has arrived.
     pub blocking: bool,

@@ -17,9 +17,7 @@ fn one_f_one_b(stages: u32, micro_batches: u32, [forward, backward]: [f64; 2]) -
     Pipeline {
         stage_of: (0..stages).collect(),
         shares: vec![1.0; stages as usize],
-        orders: (0..stages).map(order).collect(),
-        micro_batches,
-        idle: Vec::new(),
+        orders: vec![(0..stages).map(order).collect()],
         costs: vec![Costs {
             passes: vec![[pass(forward), pass(backward), Pass::default()]; stages as usize],
             sends: vec![0.0; stages as usize],
@@ -46,6 +44,32 @@ fn equal_stages_take_the_closed_form() {
     for (stages, micro_batches) in [(1, 1), (2, 1), (4, 4), (4, 16), (8, 3)] {
         let time = step(&one_f_one_b(stages, micro_batches, [1.0, 2.0]));
         assert!((time - 3.0 * f64::from(stages + micro_batches - 1)).abs() < 1e-9, "{stages}: {time}");
+    }
+}
+
+/// Replicas with micro-batches of their own keep to their schedules, and meet for their gradients.
+#[test]
+fn kinds_of_replicas_have_their_own_micro_batches() {
+    for (stages, counts) in [(1, [4, 2]), (3, [7, 4]), (4, [2, 9])] {
+        let [one, other] = [(counts[0], 1.0), (counts[1], 2.0)].map(|(micro_batches, slower)| {
+            let mut own = one_f_one_b(stages, micro_batches, [slower, 2.0 * slower]);
+            for tail in &mut own.costs[0].tails {
+                *tail = Tail {
+                    buckets: 1.0,
+                    gradients: Exchange { time: 0.5, overlapped: false },
+                    ..Tail::default()
+                };
+            }
+            own
+        });
+        let alone = [&one, &other].map(step);
+        let both = Pipeline {
+            orders: [one.orders, other.orders].concat(),
+            costs: [one.costs, other.costs].concat(),
+            replicas: vec![0, 0, 1],
+            ..one_f_one_b(stages, 1, [1.0; 2])
+        };
+        assert!((step(&both) - alone[0].max(alone[1])).abs() < 1e-9, "{stages} {alone:?}");
     }
 }
 

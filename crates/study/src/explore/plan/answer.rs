@@ -116,7 +116,7 @@ impl PlanQuestion<'_> {
     fn runs_on(&self, framework: Framework, plan: &BestPlan, scenario: &Scenario) -> bool {
         let base = self.base(&plan.setup);
         // None has shares of a batch that differ.
-        if base.shares == Some(Shares::Proportional) && plan.choice.pipeline == 1 {
+        if base.shares == Some(Shares::Proportional) {
             return false;
         }
         let base = adopted(framework, &base, scenario.strategy.precision);

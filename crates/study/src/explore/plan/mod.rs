@@ -10,6 +10,8 @@ mod faults;
 #[cfg(test)]
 mod judged;
 mod measure;
+#[cfg(test)]
+mod mixed;
 mod report;
 mod search;
 mod setup;

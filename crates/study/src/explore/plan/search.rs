@@ -26,7 +26,7 @@ use stepcast_analytic::transformer::stages::Run;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
-use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recomputation, Recompute};
+use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recomputation, Recompute, Shares};
 
 /// Plans of a round.
 const ROUND: usize = 1024;
@@ -200,7 +200,8 @@ impl Search<'_> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        if self.bounds().per_stage {
+        // Stages of one kind of workers are alike.
+        if self.bounds().per_stage && self.run.plan.shares != Some(Shares::Proportional) {
             let fitting: Vec<PlanChoice> = candidates.iter().map(|candidate| candidate.choice).collect();
             self.stagewise(&fitting, &pool, found);
         }
@@ -242,6 +243,9 @@ impl Search<'_> {
         };
         let some = self.bounds().recompute_some;
         self.space.each(ranks, |choice| {
+            if !self.run.admits(&choice) {
+                return;
+            }
             let fits = look(choice, table);
             if some
                 && fits

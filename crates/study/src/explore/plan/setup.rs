@@ -10,7 +10,8 @@ use stepcast_core::keys::Given;
 use stepcast_core::machine::WorkerGroup;
 use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
-    COMPARED_LISTED, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding, Shares,
+    COMPARED_LISTED, Coded, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
+    Shares,
 };
 
 /// Most parts of one search.
@@ -68,17 +69,42 @@ impl Setup {
                 all.extend(frameworks.iter().map(with));
             }
         }
-        let own = listed().filter_map(|dimension| dimension.listed).map(|value| (value.code)(base));
-        for (place, (listed, own)) in lists(bounds).zip(own).enumerate() {
-            let values = listed.unwrap_or_else(|| vec![own]);
+        for (place, (given, dimension)) in lists(bounds).zip(listed()).enumerate() {
+            let usual = |setup: &Self| match dimension.listed {
+                Some(_) if dimension.key() == "shares" => setup.shares(scenario, bounds),
+                Some(value) => vec![(value.code)(base)],
+                None => vec![0],
+            };
             let with = |setup: Self, code: u64| {
                 let mut codes = setup.codes;
                 codes[place] = code;
                 Self { codes, ..setup }
             };
-            all = all.iter().flat_map(|setup| values.iter().map(|code| with(*setup, *code))).collect();
+            let tried = |setup: &Self| given.clone().unwrap_or_else(|| usual(setup));
+            all = all
+                .iter()
+                .flat_map(|setup| tried(setup).into_iter().map(|code| with(*setup, code)))
+                .collect();
         }
         all
+    }
+
+    /// Shares of the batch to try: both where two kinds of workers differ and no framework has to run the plans.
+    fn shares(&self, scenario: &Scenario, bounds: &Planning) -> Vec<u64> {
+        let offers = bounds.offers.as_deref().unwrap_or_default();
+        let together = match (self.offer.and_then(|place| offers.get(place)), &scenario.cluster.groups[..]) {
+            (Some(offer), _) => {
+                let beside = offers.iter().find(|other| offer.beside.as_deref() == Some(other.label()));
+                beside.is_some_and(|other| other.machine != offer.machine)
+            }
+            (None, [one, other]) => *one != WorkerGroup { count: one.count, ..other.clone() },
+            (None, _) => false,
+        };
+        let tried: &[Option<Shares>] = match together && self.framework.is_none() {
+            true => &[Some(Shares::Equal), Some(Shares::Proportional)],
+            false => &[None],
+        };
+        tried.iter().map(|shares| shares.code()).collect()
     }
 }
 
@@ -132,16 +158,10 @@ impl PlanQuestion<'_> {
             Some(framework) => adopted(framework, &self.base, self.scenario.strategy.precision),
             None => self.base.clone(),
         };
-        let together = match (self.offer(setup), &self.scenario.cluster.groups[..]) {
-            (Some(offer), _) => self.beside(offer).is_some_and(|other| other.machine != offer.machine),
-            (None, [one, other]) => *one != WorkerGroup { count: one.count, ..other.clone() },
-            (None, _) => false,
-        };
-        if together && setup.framework.is_none() {
-            plan.shares = plan.shares.or(Some(Shares::Proportional));
-        }
-        for ((dimension, listed), code) in listed().zip(lists(&self.bounds)).zip(setup.codes) {
-            if let (Some(value), Some(_)) = (dimension.listed, listed) {
+        for ((dimension, given), code) in listed().zip(lists(&self.bounds)).zip(setup.codes) {
+            if let Some(value) = dimension.listed
+                && (given.is_some() || code != (value.code)(&self.base))
+            {
                 (value.set)(&mut plan, code);
             }
         }

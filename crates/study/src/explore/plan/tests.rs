@@ -24,7 +24,7 @@ pub(super) fn go(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-fn fault(changes: &[&str]) -> Fault {
+pub(super) fn fault(changes: &[&str]) -> Fault {
     plan(&scenario(changes), Aim::Time, &mut go).unwrap_err()
 }
 
@@ -342,43 +342,6 @@ fn more_plans_than_anybody_waits_for_are_refused() {
     let nodes = format!("plan.nodes=[{}]", nodes.join(","));
     let refused = fault(&[&nodes, "plan.global-batch=735134400", "plan.tensor-across-nodes=true"]);
     assert!(refused.reason.starts_with("there are more than 50000000 plans"), "{refused:?}");
-}
-
-/// Two kinds of machines in one job: shares of the batch and layers of stages go by their speed, and the search finds what trying
-/// everything finds.
-#[test]
-fn machines_of_two_kinds_work_in_one_job() {
-    let mixed = OFFERS.replace(
-        "node-hour = 24.0 }]",
-        "node-hour = 24.0 }, { machine = \"dgx-h100\", name = \"both\", beside = \"dgx-a100-320gb\", beside-nodes = 2, \
-         nodes = [1], node-hour = 24.0 }]",
-    );
-    let narrow = [
-        "plan.virtual-stages=[1]",
-        "plan.context=[1]",
-        "plan.recompute=[\"none\"]",
-        "plan.global-batch=96",
-        &mixed,
-    ];
-    let asked = scenario(&narrow);
-    let found = plan(&asked, Aim::Time, &mut go).unwrap();
-    assert_eq!(found.best.machines, "1 × dgx-h100 + 2 × dgx-a100-320gb", "{}", found.best.words);
-    assert_eq!(found.best.workers, 24);
-    let alone = |name: &str| found.families.iter().find(|family| family.words == name).unwrap().more.unwrap();
-    assert!(alone("new") > 0.2 && alone("dgx-a100-320gb") > 0.2);
-    let again = Method.predict(&applied(&asked, &found.best).unwrap()).unwrap();
-    assert!((again.iteration.get() / found.best.step.get() - 1.0).abs() < 1e-9);
-    // 24 dollars for one machine, 8 for each of the others.
-    let training = found.training.unwrap();
-    let hourly = training.cost.unwrap() / training.time.get() * 3600.0;
-    assert!((hourly - 40.0).abs() < 1e-6, "{hourly}");
-    let slow = mixed.replace("beside-nodes = 2", "beside-nodes = 2, link = \"1 Gbit/s\"");
-    let apart = plan(&scenario(&[&narrow[..4], &[slow.as_str()]].concat()), Aim::Time, &mut go).unwrap();
-    assert!(apart.best.step > found.best.step);
-    let everything = PlanQuestion::of(&asked, Aim::Time).unwrap().answer(false, &mut go).unwrap();
-    assert_eq!(everything.best.step, found.best.step);
-    let nobody = mixed.replace("beside = \"dgx-a100-320gb\"", "beside = \"old\"");
-    assert!(fault(&[&nobody]).reason.contains("no offer \"old\""));
 }
 
 /// A search over offers finds what searches on the machines of each find, at their prices.

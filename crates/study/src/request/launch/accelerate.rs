@@ -105,9 +105,9 @@ fn precision(keys: &mut Keys, launched: &mut Launched) -> Precision {
     }
 }
 
-/// Bits in which FSDP reduces gradients.
+/// Bits in which FSDP reduces gradients: those of products, where these are fewer than those of states.
 pub(super) fn reduce_bits(precision: Precision) -> Option<u64> {
-    precision.is_mixed().then_some(16)
+    (precision.width() == 2).then_some(16)
 }
 
 fn fsdp(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {

@@ -31,12 +31,15 @@ impl StepWork {
     /// The work of `scenario` on its slowest device and port.
     pub(super) fn new(scenario: &Scenario) -> Result<Self, Fault> {
         let (shape, plan) = planned(scenario)?;
-        let run = run(scenario, &shape, plan)?;
-        Ok(Self {
-            passes: run.stage_works().iter().map(|work| passes(&run, work)).collect(),
-            tails: (0..).zip(run.last_passes()).map(|(stage, pass)| tail(&run, stage, pass)).collect(),
+        Ok(Self::from_run(&run(scenario, &shape, plan)?))
+    }
+
+    pub(super) fn from_run(run: &Run<'_>) -> Self {
+        Self {
+            passes: run.stage_works().iter().map(|work| passes(run, work)).collect(),
+            tails: (0..).zip(run.last_passes()).map(|(stage, pass)| tail(run, stage, pass)).collect(),
             send: run.send().0.get(),
-        })
+        }
     }
 }
 
@@ -281,12 +284,16 @@ pub(super) fn shares(run: &Run<'_>, stage_of: &[u32]) -> Vec<f64> {
 }
 
 /// The stage of every virtual stage, and the passes of every stage in the order of its schedule.
-pub(super) fn orders(run: &Run<'_>, micro_batches: u64) -> (Vec<u32>, Vec<Vec<Task>>) {
+pub(super) fn orders(run: &Run<'_>) -> (Vec<u32>, Vec<Vec<Task>>) {
     let kind = run.plan.schedule_kind();
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let (p, v) = (run.plan.pipeline, run.plan.virtual_stages);
-    let sizes =
-        Sizes { stages: narrow(p), micro_batches: narrow(micro_batches), chunks: narrow(v), group: None };
+    let sizes = Sizes {
+        stages: narrow(p),
+        micro_batches: narrow(run.division.micro_batches),
+        chunks: narrow(v),
+        group: None,
+    };
     let stage_of: Vec<u32> = (0..p * v).map(|place| narrow(schedules::stage_of(kind, p, place))).collect();
     let order = |stage: u32| {
         let places: Vec<u32> =

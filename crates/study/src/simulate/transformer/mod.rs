@@ -67,7 +67,7 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let closed = Transformer.predict(scenario)?;
     let training = training(scenario)?;
     let built = training.pipeline.build().map_err(broken)?;
-    let stages = training.pipeline.orders.len();
+    let stages = training.pipeline.costs[0].tails.len();
     let observer = || Stages::new(&built, stages);
     if scenario.methods.simulate.jitter <= 0.0 {
         let mut observed = observer();

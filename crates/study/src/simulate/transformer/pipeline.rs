@@ -34,23 +34,28 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     let (shape, plan) = planned(scenario)?;
     let run = run(scenario, &shape, plan)?;
     let ranks = plan.tensor * plan.context;
-    let replicas = Replicas::new(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
-    let micro_batches: Vec<u64> = run.by_replica().iter().map(|run| run.division.micro_batches).collect();
-    let most = micro_batches.iter().copied().max().unwrap_or(1);
-    let (stage_of, orders) = orders(&run, most);
-    let costs = costs(scenario, &replicas, &stage_of)?;
+    let kinds = run.by_replica();
+    let (mut stages, orders): (Vec<_>, Vec<_>) = kinds.iter().map(orders).unzip();
+    let stage_of = stages.swap_remove(0);
+    let (costs, count) = match run.shared() {
+        Some(count) => {
+            (kinds.iter().map(|own| on_its_kind(StepWork::from_run(own))).collect(), count.to_vec())
+        }
+        None => {
+            let replicas = Replicas::new(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
+            (costs(scenario, &replicas, &stage_of)?, replicas.count)
+        }
+    };
     let jitter = scenario.methods.simulate.jitter;
-    let passes: usize = orders.iter().map(Vec::len).sum();
+    let passes: usize = orders.iter().flatten().map(Vec::len).sum();
     let affordable =
         scenario.methods.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
-    let (simulated, stands_for) = simulated(&replicas.count, jitter, affordable);
+    let (simulated, stands_for) = simulated(&count, jitter, affordable);
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let pipeline = Pipeline {
         shares: shares(&run, &stage_of),
         stage_of,
         orders,
-        micro_batches: narrow(most),
-        idle: micro_batches.iter().map(|own| narrow(most - own)).collect(),
         costs,
         replicas: simulated,
         blocking: plan.pipeline > 1 && plan.stage_sends() == Sends::Blocking,
@@ -58,8 +63,8 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
             true => Links::Shared { slowdown: plan.interference },
             false => Links::Apart,
         },
-        between: between(&run),
-        joint: joint(&run, micro_batches.len() > 1),
+        between: between(&kinds),
+        joint: joint(&run, kinds.len() > 1),
         jitter,
         ranks: narrow(ranks * stands_for),
     };
@@ -104,18 +109,23 @@ fn costs(scenario: &Scenario, replicas: &Replicas, stage_of: &[u32]) -> Result<V
     Ok(replicas.kinds.iter().map(of_kind).collect())
 }
 
-fn between(run: &Run<'_>) -> [bool; Traffic::COUNT] {
+/// The times of replicas whose stages all have devices of one kind.
+fn on_its_kind(work: StepWork) -> Costs {
+    Costs { passes: work.passes, sends: vec![work.send; work.tails.len()], tails: work.tails }
+}
+
+fn between(kinds: &[Run<'_>]) -> [bool; Traffic::COUNT] {
     Traffic::ALL.map(|kind| {
-        let seats = match kind {
-            Traffic::Tensor => run.seats(Group::Tensor),
-            Traffic::Context => run.seats(Group::Context),
-            Traffic::Expert => run.expert_seats(),
-            Traffic::Sharded => run.sharding_seats(),
-            Traffic::Offload => return false,
-            Traffic::SendForward | Traffic::SendBackward => run.seats(Group::Pipeline),
-            Traffic::Gradients | Traffic::Weights => run.seats(Group::DataContext),
+        let seats = |run: &Run<'_>| match kind {
+            Traffic::Tensor => Some(run.seats(Group::Tensor)),
+            Traffic::Context => Some(run.seats(Group::Context)),
+            Traffic::Expert => Some(run.expert_seats()),
+            Traffic::Sharded => Some(run.sharding_seats()),
+            Traffic::Offload => None,
+            Traffic::SendForward | Traffic::SendBackward => Some(run.seats(Group::Pipeline)),
+            Traffic::Gradients | Traffic::Weights => Some(run.seats(Group::DataContext)),
         };
-        seats.nodes > 1
+        kinds.iter().filter_map(seats).any(|seats| seats.nodes > 1)
     })
 }
 

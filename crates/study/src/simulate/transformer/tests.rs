@@ -207,6 +207,62 @@ fn proportional_shares_end_together() {
     }
 }
 
+/// Replicas with a pipeline on one kind of workers each end together; the engine says the same, and so do clusters of one kind with
+/// the share of each, but for gradients that cross from one to the other.
+#[test]
+fn pipelines_on_one_kind_have_shares_of_their_own() {
+    let group =
+        |speed: f64| format!("{{count=32,speed={speed:.1},device={{base=\"h100-sxm5\",efficiency=0.5}}}}");
+    let unequal = format!("cluster.workers=[{},{}]", group(1.0), group(0.4));
+    for (schedule, sharding, overlap) in [
+        ("1f1b", "none", "none"),
+        ("1f1b", "zero-1", "megatron"),
+        ("zb-h1", "none", "megatron"),
+        ("1f1b", "zero-1", "torchtitan"),
+    ] {
+        let named = format!("{schedule} {sharding} {overlap}");
+        let with = |cluster: &str, batch: u64, shares: &str| {
+            let plan = format!(
+                "tensor = 2\npipeline = 4\nschedule = \"{schedule}\"\nsharding = \"{sharding}\"\n\
+                 overlap = \"{overlap}\"\nglobal-batch = {batch}\nshared-links = false\nshares = \"{shares}\""
+            );
+            scenario("llama3-8b", &plan, &[cluster]).unwrap()
+        };
+        let proportional = with(&unequal, 1024, "proportional");
+        let [closed, simulated] = steps(&proportional);
+        assert!((simulated / closed - 1.0).abs() < 0.02, "{named}: {closed} {simulated}");
+        let [by_stage, _] = steps(&with(&unequal, 1024, "equal"));
+        assert!(closed < 0.75 * by_stage, "{named}: {closed} {by_stage}");
+        let groups = Transformer.predict(&proportional).unwrap().groups;
+        // Four replicas of each kind.
+        let batches: Vec<u64> = groups.iter().map(|group| u64::from(group.batch) * 4).collect();
+        assert_eq!(batches.iter().sum::<u64>(), 1024, "{named}");
+        let alone = [(1.0, batches[0]), (0.4, batches[1])].map(|(speed, batch)| {
+            let [closed, _] = steps(&with(&format!("cluster.workers=[{}]", group(speed)), batch, "equal"));
+            closed
+        });
+        let longer = alone[0].max(alone[1]);
+        assert!(closed >= longer * 0.999 && closed < longer * 1.05, "{named}: {closed} {alone:?}");
+    }
+}
+
+/// What ranks of both kinds exchange with every micro-batch, or what needs a certain number of them, has no shares of its own.
+#[test]
+fn shares_that_a_plan_cannot_have_are_refused() {
+    let unequal = "cluster.workers=[{count=32,device=\"h100-sxm5\"},{count=32,device=\"a100-sxm4-80gb\"}]";
+    for (plan, reason) in [
+        ("sharding = \"zero-3\"", "with every micro-batch"),
+        ("pipeline = 2\nsharding = \"hsdp\"\nsharding-group = 8", "with every micro-batch"),
+        ("pipeline = 2\nvirtual-stages = 2", "one chunk on a stage"),
+        ("pipeline = 2\nschedule = \"gpipe\"", "`1f1b` or `zb-h1`"),
+        ("tensor = 8\npipeline = 8", "not all of one kind"),
+    ] {
+        let plan = format!("{plan}\nglobal-batch = 1024\nshares = \"proportional\"");
+        let refused = Transformer.predict(&scenario("llama3-8b", &plan, &[unequal]).unwrap()).unwrap_err();
+        assert!(refused.reason.contains(reason), "{plan}: {refused}");
+    }
+}
+
 #[test]
 fn jitter_lengthens_a_step() {
     let scenario = scenario("llama3-8b", PLAN, &["methods.simulate.jitter=0.05"]).unwrap();
