@@ -417,7 +417,10 @@ fn report(
         schedule: plan.schedule_kind(),
         exposed: exposed.into_iter().filter(|part| part.kind.is_link()).collect(),
         stages: step.stages.iter().zip(&ranks).map(stage).collect(),
-        memory: memory_report(scenario.cluster.smallest_memory(), plan, &ranks),
+        memory: MemoryReport {
+            risk: held.risk(|total| allowance(plan).with(total) <= scenario.cluster.smallest_memory()),
+            ..memory_report(scenario.cluster.smallest_memory(), plan, &ranks)
+        },
         outer: None,
     }
 }
@@ -427,13 +430,17 @@ fn memory_report(capacity: Bytes, plan: &Plan, ranks: &[RankMemory]) -> MemoryRe
     let (stage, total) =
         totals.fold((0, Bytes::ZERO), |most, each| if each.1 > most.1 { each } else { most });
     let least = total + plan.reserved;
-    let most = Allowance { fragmentation: plan.fragmentation, fixed: plan.reserved }.with(total);
+    let most = allowance(plan).with(total);
     let verdict = match () {
         () if most <= capacity => Verdict::Fits,
         () if least <= capacity => Verdict::MayNotFit,
         () => Verdict::DoesNotFit,
     };
-    MemoryReport { stage, least, most, capacity, verdict }
+    MemoryReport { stage, least, most, capacity, verdict, risk: None }
+}
+
+fn allowance(plan: &Plan) -> Allowance {
+    Allowance { fragmentation: plan.fragmentation, fixed: plan.reserved }
 }
 
 /// Says that a plan does not fit, and what would.

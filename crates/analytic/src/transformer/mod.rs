@@ -4,6 +4,7 @@
 //! - [`flops`]: operations of a layer and of a step, forward and the two halves of backward apart;
 //! - [`traffic`]: collectives by group (tensor, context, pipeline, data, expert), with their bytes;
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
+//! - [`loads`]: how uneven the loads of experts are;
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
 //! - [`units`]: sharded weights, gradients and optimiser states, unit after unit, and what shows of equal ones;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
@@ -21,6 +22,7 @@ pub mod compute;
 mod ends;
 pub mod flops;
 mod kinds;
+pub mod loads;
 pub mod memory;
 mod method;
 mod offload;

@@ -2,6 +2,7 @@
 
 use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
+use super::loads::ExpertLoads;
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, lost_beside, uncovered};
 use super::traffic::{self, Message, Phase};
@@ -317,7 +318,7 @@ impl Run<'_> {
         let flops = LayerFlops::new(self.shape, block, window, self.work());
         let inner = (split.tensor * split.context) as f64;
         // Every token-parallel rank has its own tokens for the experts.
-        let routed = (flops.router as f64 + flops.experts as f64 * plan.expert_skew)
+        let routed = (flops.router as f64 + flops.experts as f64 * self.fullest())
             / (split.context * split.token_ranks()) as f64;
         let linear = (flops.linear() - flops.router - flops.experts) as f64 / inner + routed;
         let core = flops.core() as f64 / inner;
@@ -383,6 +384,11 @@ impl Run<'_> {
         sum
     }
 
+    /// Expected load of the fullest expert rank, for which the others wait in every layer.
+    fn fullest(&self) -> f64 {
+        ExpertLoads::of_plan(self.shape, self.plan).map_or(1.0, |loads| loads.expected())
+    }
+
     /// The hottest rank's time counts.
     fn expert_traffic(&self, kind: LayerKind, recompute: Recomputed) -> [Seconds; 2] {
         let (plan, split) = (self.plan, self.split());
@@ -404,7 +410,7 @@ impl Run<'_> {
             }
             Dispatcher::AllToAll | Dispatcher::Flex => self.time(&Message { count: 2, ..message }, seats),
         };
-        let pair = pair * plan.expert_skew;
+        let pair = pair * self.fullest();
         let backward =
             if kind.backward == Backward::Nothing { 0.0 } else { message.count as f64 / 2.0 - 1.0 };
         [pair, pair * backward]

@@ -104,8 +104,15 @@ fn figures(report: &SplitReport) -> Table {
         table.figure("outer replicas", count(outer.replicas), waits);
     }
     let verdict = sentences::verdict(report.memory.verdict);
-    let MemoryReport { least, most, capacity, stage, .. } = report.memory;
-    let range = format!("{} to {} of {} on stage {stage}", least.human(), most.human(), capacity.human());
+    let MemoryReport { least, most, capacity, stage, risk, .. } = report.memory;
+    let risk = risk.filter(|risk| *risk >= 0.001).map_or(String::new(), |risk| {
+        format!(
+            "; with uneven experts more than it has, with a probability of {}",
+            percent_with_decimal(risk)
+        )
+    });
+    let range =
+        format!("{} to {} of {} on stage {stage}{risk}", least.human(), most.human(), capacity.human());
     table.figure("memory", verdict, range);
     table
 }

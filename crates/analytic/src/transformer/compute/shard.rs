@@ -4,6 +4,7 @@ use super::Product;
 use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
+use crate::transformer::loads::ExpertLoads;
 use stepcast_core::model::transformer::{
     Backward, Block, FeedForward, Mixer, Mlp, Modules, NormKind, Packing, Target, Transformer,
 };
@@ -98,8 +99,10 @@ impl<'a> Shard<'a> {
         let own_tokens = tokens / split.token_ranks() as f64;
         let inner = (split.tensor * split.context) as f64;
         let pairs = flops.scores as f64 / (2 * key * shape.heads * work.sequence * work.batch).max(1) as f64;
+        let loads = ExpertLoads::of_plan(shape, plan).filter(|_| block.has_experts());
+        let fullest = loads.map_or(1.0, |loads| loads.expected());
         let experts = shape.experts.filter(|_| block.has_experts()).map(|experts| {
-            let visits = own_tokens * experts.active as f64 * plan.expert_skew;
+            let visits = own_tokens * experts.active as f64 * fullest;
             ExpertShard {
                 count: experts.count as f64 / split.expert as f64,
                 all: experts.count as f64,

@@ -195,7 +195,7 @@ impl Layer {
         // probabilities of all experts.
         let (inner, visits, matrix) = match shape.experts.filter(|_| with_experts) {
             Some(experts) => {
-                let active = experts.active as f64;
+                let active = experts.active as f64 * held.expert_load;
                 let copies = match hugging_face {
                     true if autocast => 8.0,
                     true => 4.0,

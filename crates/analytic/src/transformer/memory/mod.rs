@@ -10,6 +10,7 @@ mod eager;
 mod phases;
 mod textbook;
 
+use super::loads::{self, ExpertLoads, Over};
 use super::schedules::in_flight;
 use super::{LayerKind, Split};
 use crate::transformer::schedules;
@@ -58,8 +59,12 @@ pub struct MemoryInputs<'a> {
     pub stage_layers: &'a [u64],
     /// Layers of every virtual stage, from its first, to which recomputation applies; as it says itself if empty.
     pub stage_recompute: &'a [u64],
-    /// Visits of the busiest expert rank against the mean.
-    pub expert_skew: f64,
+    /// Coefficient of variation of the loads of single experts.
+    pub expert_imbalance: f64,
+    /// Places of an expert against its mean load, if others are dropped.
+    pub expert_capacity: Option<f64>,
+    /// Visits of the rank in question against the mean.
+    pub expert_load: f64,
     /// Bytes of the outer optimiser for each trained parameter.
     pub outer: f64,
     /// Whether tokens are on their way to experts beside another micro-batch.
@@ -146,7 +151,9 @@ impl<'a> MemoryInputs<'a> {
             prefetch: true,
             stage_layers: &[],
             stage_recompute: &[],
-            expert_skew: 1.0,
+            expert_imbalance: 0.0,
+            expert_capacity: None,
+            expert_load: 1.0,
             outer: 0.0,
             overlap_experts: false,
             compiled: false,
@@ -154,15 +161,60 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// What a rank of `stage` holds when it holds most.
+    /// What a rank of `stage` holds when it holds most, with the experts' load that none exceeds with a probability of
+    /// [`loads::MEMORY`].
     pub fn rank(&self, stage: u64) -> RankMemory {
+        let load = self
+            .loads(self.expert_imbalance)
+            .map_or(self.expert_load, |loads| loads.quantile(loads::MEMORY, self.loaded(stage)));
+        self.rank_with(stage, load)
+    }
+
+    /// The same with this load of the rank's experts against the mean.
+    fn rank_with(&self, stage: u64, expert_load: f64) -> RankMemory {
+        let held = Self { expert_load, ..*self };
         match self.implementation {
-            Implementation::Textbook => self.textbook(stage),
-            Implementation::Megatron | Implementation::Xla => self.megatron(stage),
+            Implementation::Textbook => held.textbook(stage),
+            Implementation::Megatron | Implementation::Xla => held.megatron(stage),
             Implementation::Pytorch | Implementation::HuggingFace => {
-                phases::peak(self, stage, self.states_of(stage))
+                phases::peak(&held, stage, held.states_of(stage))
             }
         }
+    }
+
+    fn loads(&self, imbalance: f64) -> Option<ExpertLoads> {
+        ExpertLoads::new(self.shape, self.split.expert, imbalance, self.expert_capacity)
+    }
+
+    /// Layers whose loads memory depends on: all that keep what experts compute, or the one that is computed again.
+    fn loaded(&self, stage: u64) -> Over {
+        let layers = self.layers(stage).of(self.shape).filter(|(block, _)| block.has_experts());
+        let layers = layers.map(|(_, count)| count).sum::<u64>().max(1);
+        let again = [Recompute::Layer, Recompute::Mlp].iter().any(|part| self.recompute.what.has(*part));
+        if again { Over::Fullest(layers) } else { Over::Sum(layers) }
+    }
+
+    /// The probability that experts without a capacity need more on a rank than fits, for their imbalance or, if loads are said to
+    /// be equal, that of a model's own routing; none without expert parallelism or with a capacity. Memory grows in proportion to
+    /// the load.
+    pub fn risk(&self, fits: impl Fn(Bytes) -> bool) -> Option<f64> {
+        let given = self.expert_imbalance > 0.0;
+        let imbalance = if given { self.expert_imbalance } else { loads::OWN_ROUTING };
+        let loads = self.loads(imbalance).filter(|_| self.expert_capacity.is_none())?;
+        let stages = (0..self.split.pipeline).filter(|stage| self.layers(*stage).has_experts(self.shape));
+        let kept = |stage: u64| {
+            let load = |load: f64| self.rank_with(stage, load).total();
+            let (mut low, mut high) = (0.0, loads.quantile(1.0 - 1e-6, self.loaded(stage)));
+            if fits(load(high)) {
+                return 1.0;
+            }
+            for _ in 0..24 {
+                let middle = 0.5 * (low + high);
+                if fits(load(middle)) { low = middle } else { high = middle }
+            }
+            1.0 - loads.exceeds(low, self.loaded(stage))
+        };
+        Some(1.0 - stages.map(kept).product::<f64>())
     }
 
     /// What one layer, of which this is computed again, keeps of a micro-batch for its backward pass.
@@ -324,6 +376,10 @@ pub struct StageLayers(pub [u64; MOST_BLOCKS]);
 impl StageLayers {
     pub fn count(&self) -> u64 {
         self.0.iter().sum()
+    }
+
+    fn has_experts(self, shape: &Transformer) -> bool {
+        self.of(shape).any(|(block, _)| block.has_experts())
     }
 
     /// The blocks that it has, and how many layers of each.

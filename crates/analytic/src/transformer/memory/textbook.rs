@@ -160,7 +160,7 @@ impl MemoryInputs<'_> {
             }
             _ => (attended + mlp(shape.mlp_width), 0.0),
         };
-        Bytes::new(self.tokens() * ((every + routed * self.expert_skew) / repeated + divided / t))
+        Bytes::new(self.tokens() * ((every + routed * self.expert_load) / repeated + divided / t))
     }
 
     /// Bytes of a token that attention or another mixer keeps beside its input, divided by tensor parallelism.

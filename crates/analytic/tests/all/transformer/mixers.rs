@@ -1,12 +1,13 @@
 //! Delta nets and Mamba in place of attention: operations product by product, what is kept, and times.
 
-use super::scenario;
+use super::BASE;
 use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
 use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{FeedForward, Mixer, Transformer};
 use stepcast_core::model::zoo;
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::{Attention, Implementation, Mask, Recomputed};
 
 const TOKENS: u128 = 4096;
@@ -98,17 +99,19 @@ fn mixers_keep_what_their_gradients_need() {
 #[test]
 fn scans_take_time_in_proportion_to_tokens() {
     let step = |name: &str, sequence: u64| {
-        let changes = [
-            format!("model.zoo={name}"),
-            format!("model.sequence={sequence}"),
-            "cluster.workers.device=h100".to_owned(),
-            "strategy.plan.tensor=1".to_owned(),
-            "strategy.plan.global-batch=64".to_owned(),
-        ];
-        Method.predict(&scenario(&changes).unwrap()).unwrap().iteration.get()
+        let pattern = if name == "jamba-v0.1" { "M" } else { "A" };
+        let own = format!(
+            "transformer = {{ base = \"{name}\", layers = 4, pattern = \"{pattern}\", sequence = {sequence} }}"
+        );
+        let text = BASE.replace("zoo = \"llama3-8b\"", &own);
+        let changes = ["cluster.workers.device=h100", "strategy.plan.global-batch=2048"];
+        let changes = changes.map(|change| Edit::parse(change).unwrap());
+        let scenario = Document::new("test", &text).scenario(&changes).unwrap();
+        Method.predict(&scenario).unwrap().iteration.get()
     };
     let grows = |name: &str| step(name, 65_536) / step(name, 8192) / 8.0;
     let [attention, mamba] = ["llama3-8b", "jamba-v0.1"].map(grows);
     assert!(attention > 1.5, "{attention}");
-    assert!((0.9..1.02).contains(&mamba), "{mamba}");
+    // Gradients are reduced once, however long sequences are.
+    assert!((0.7..1.02).contains(&mamba), "{mamba}");
 }

@@ -2,6 +2,7 @@
 
 mod compute;
 mod flops;
+mod loads;
 mod loss;
 mod memory;
 mod method;

@@ -78,7 +78,7 @@ document_keys! {
         pattern: String, "string", "`\"A\"`";
         /// Gated delta nets of the pattern, see below.
         delta: DeltaSection, "table", "none";
-        /// Mamba layers of the pattern, see below.
+        /// Layers of the pattern with Mamba, see below.
         mamba: MambaSection, "table", "none";
         /// Experts in place of the MLP, see below.
         experts: ExpertsSection, "table", "none";
