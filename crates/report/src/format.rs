@@ -129,8 +129,7 @@ pub fn rough_duration(time: Seconds) -> String {
     match units.iter().find(|(unit, _)| time.get() >= 2.0 * unit) {
         _ if time.get() >= 1e9 => duration(time),
         Some((unit, name)) => {
-            let number = three_digits(time.get() / unit);
-            format!("{} {name}", if number < 1000.0 { significant(number) } else { count(number as u64) })
+            format!("{} {name}", rough(time.get() / unit))
         }
         None => Seconds::new(three_digits(time.get())).human(),
     }
@@ -139,6 +138,12 @@ pub fn rough_duration(time: Seconds) -> String {
 /// The ends of an interval of such times: "40.7–58.3 d".
 pub fn interval_of_durations(ends: [Seconds; 2]) -> String {
     interval(ends.map(rough_duration))
+}
+
+/// Three significant digits: "18.7", "224,000".
+pub fn rough(number: f64) -> String {
+    let number = three_digits(number);
+    if number < 1000.0 { significant(number) } else { count(number as u64) }
 }
 
 /// An amount with three significant digits, as beside an interval: "447,000".

@@ -1,6 +1,6 @@
 //! Contracts for the two parties: what is expected, and how it is tested.
 
-use crate::format::{percent, several, significant};
+use crate::format::{percent, rough, several};
 use crate::table::Table;
 use std::fmt::Write;
 use stepcast_study::contract::{Acceptance, Contract, Expected, Outcome};
@@ -8,8 +8,8 @@ use stepcast_study::contract::{Acceptance, Contract, Expected, Outcome};
 pub fn expected(contract: &Contract) -> Table {
     let mut table = Table::new("Expected", ["figure", "#value", "#90 % interval", "~"]);
     for Expected { name, value, interval, unit } in &contract.expected {
-        let [low, high] = interval.map(significant);
-        table.row([(*name).to_owned(), significant(*value), format!("{low}–{high}"), (*unit).to_owned()]);
+        let [low, high] = interval.map(rough);
+        table.row([(*name).to_owned(), rough(*value), format!("{low}–{high}"), (*unit).to_owned()]);
     }
     table
 }

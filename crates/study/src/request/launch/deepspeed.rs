@@ -8,7 +8,9 @@ use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    ContextExchange, Implementation, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+};
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = include_str!("deepspeed_without_effect.txt");
@@ -23,6 +25,7 @@ pub(super) fn recognises(tree: &serde_json::Value) -> bool {
 pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
     let mut launched = Launched::read("DeepSpeed", &mut keys, Framework::Deepspeed)?;
     launched.plan.overlap = Some(OverlapPreset::Deepspeed);
+    launched.plan.implementation = Some(Implementation::HuggingFace);
     launched.exchange(ContextExchange::AllToAll);
     sharding(&mut keys, &mut launched)?;
     let plan = &mut launched.plan;

@@ -52,7 +52,7 @@ fn written(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Re
 fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<String, Fault> {
     let shape = scenario.transformer_of_plan()?;
     let applied = applied(scenario, entry)?;
-    let workers_per_node = applied.cluster.workers_per_node().into();
+    let workers_per_node = u64::from(applied.cluster.workers_per_node()).min(entry.workers);
     let launch = Launch {
         name: scenario.name(),
         shape: &shape,

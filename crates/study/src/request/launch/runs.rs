@@ -95,6 +95,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -
         },
         Framework::Deepspeed => Plan {
             overlap: OverlapPreset::Deepspeed,
+            implementation: Some(Implementation::HuggingFace),
             states: states(&[States::MixedFp16, States::Fp32]),
             context_exchange: ContextExchange::AllToAll,
             attention: None,
@@ -107,7 +108,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -
             overlap: OverlapPreset::Fsdp2,
             implementation: Some(Implementation::HuggingFace),
             states: States::Fp32,
-            reduce_bits: accelerate::reduce_bits(precision),
+            reduce_bits: accelerate::reduce_bits(adopted_precision(framework, precision)),
             context_exchange: ContextExchange::Ring,
             attention: None,
             offload: Vec::new(),

@@ -59,3 +59,19 @@ proptest! {
         prop_assert!(!left_out, "{notes:?}\n{emitted}");
     }
 }
+
+#[test]
+fn part_of_a_machine_has_as_many_processes() {
+    let text = "model.zoo = \"gpt2-medium\"\n[[cluster.workers]]\ncount = 2\ndevice = \"h200\"\n\
+                [cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\n[plan]\nglobal-batch = 16\n[strategy.plan]\n";
+    for framework in [Framework::Fsdp, Framework::Torchtitan, Framework::Megatron] {
+        let asked = edits(&[format!("plan.frameworks=[\"{framework}\"]")]);
+        let scenario = Document::new("asked", text).scenario(&asked).unwrap();
+        let report = plan(&scenario, Aim::Time, &mut |_| ControlFlow::Continue(())).unwrap();
+        let emitted = emit(&scenario, &report, framework).unwrap();
+        let named = edits(&["cluster.workers.device=h200", "model.zoo=gpt2-medium"].map(str::to_owned));
+        let named = if framework == Framework::Megatron { &named[..1] } else { &named[..] };
+        let request = Request::from_launch("launch", &emitted, named).unwrap().expect("a launch file");
+        assert_eq!(request.scenario().unwrap().cluster.workers(), 2, "{emitted}");
+    }
+}

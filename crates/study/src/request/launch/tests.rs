@@ -53,13 +53,14 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     };
     let loss = Some(Loss::Chunked).filter(|_| framework == Framework::Torchtitan);
     let accelerate = framework == Framework::Fsdp;
+    let modules = accelerate || framework == Framework::Deepspeed;
     let base = Plan {
         overlap,
         states,
         loss,
         context_exchange: exchange,
         global_batch: Some(BATCH),
-        implementation: accelerate.then_some(Implementation::HuggingFace),
+        implementation: modules.then_some(Implementation::HuggingFace),
         ..plain()
     };
     let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
