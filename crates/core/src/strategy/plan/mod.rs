@@ -6,18 +6,21 @@
 
 mod check;
 mod choices;
+mod coded;
 mod dimensions;
+mod recompute;
 #[cfg(test)]
 mod tests;
 
 pub use check::{Division, has_layers};
 pub use choices::{
     Attention, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload, Offloaded,
-    OverlapPreset, Overlaps, Recipe, Recomputation, Recompute, Recomputed, ScheduleKind, Sends, Sharding,
-    Shares, States,
+    OverlapPreset, Overlaps, Recipe, ScheduleKind, Sends, Sharding, Shares, States,
 };
+pub use coded::Coded;
 pub(crate) use dimensions::plan_dimensions;
-pub use dimensions::{Coded, Dimension, ListedValue, Setting, SettingForm};
+pub use dimensions::{Dimension, ListedValue, Setting, SettingForm};
+pub use recompute::{Recomputation, Recompute, Recomputed};
 
 use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;
@@ -25,7 +28,8 @@ use crate::keys::{Check, Figure, keys, plain, section_of};
 use crate::model::transformer::Transformer;
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use Framework::{Deepspeed, Fsdp, Megatron, Torchtitan};
-use dimensions::{Decoded, item, names, number, refused, switch};
+use coded::Decoded;
+use dimensions::{item, names, number, refused, switch};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
