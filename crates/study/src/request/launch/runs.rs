@@ -108,7 +108,7 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -
             overlap: OverlapPreset::Fsdp2,
             implementation: Some(Implementation::HuggingFace),
             states: States::Fp32,
-            reduce_bits: accelerate::reduce_bits(adopted_precision(framework, precision)),
+            reduce_bits: accelerate::reduce_bits(precision),
             context_exchange: ContextExchange::Ring,
             attention: None,
             offload: Vec::new(),
