@@ -7,7 +7,7 @@
 //! (their components are negatively associated).
 //!
 //! Only sums of a rank matter: on one H200, grouped products of 8 to 128 experts take at most 9 % longer where the fullest has four
-//! times the mean than where all have the same, from 512 rows for each on (research/transformers, `uneven`).
+//! times the mean than where all have the same, from 512 rows for each on (loads were prescribed).
 
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::Plan;

@@ -7,19 +7,21 @@
 
 mod constants;
 pub mod device;
+mod file;
 #[cfg(test)]
 mod formula_tests;
 pub mod learned;
 pub mod work;
 
-pub use constants::{AllReduce, Constant, GigabytesPerSec, OneGpu, Range, Residual, Servers, Transformers};
+pub use constants::{AllReduce, GigabytesPerSec, OneGpu, Servers, Transformers};
+pub use file::{Constant, Range, Residual};
 
 use crate::fault::Remedies;
 use crate::fitted::machine::{CONSTANTS, MeasuredConstants};
 use crate::keys::is_name;
 use crate::machine::{CatalogError, Generation};
 use crate::quantity::{FlopsPerSec, Seconds};
-use constants::{PriorsFile, Replacement, Section};
+use file::{PriorsFile, Replacement, Section};
 use learned::Learned;
 use std::sync::{Arc, LazyLock};
 

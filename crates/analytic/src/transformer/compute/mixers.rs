@@ -23,8 +23,8 @@ const KEYS: [f64; 2] = [2.0, 3.0];
 const STATES: [f64; 2] = [4.0, 8.0];
 const STATE: f64 = 4.0;
 
-/// Kernels of a scan, forward and backward: convolution, steps, chunks, states, results and norm (mamba-ssm 2.2); gates, triangles
-/// and normalised keys beside them (flash-linear-attention 0.3).
+/// Kernels of a scan, forward and backward, assumed: convolution, steps, chunks, states, results and norm; of a gated delta net
+/// also gates, triangles and normalised keys.
 const MAMBA_KERNELS: [f64; 2] = [7.0, 16.0];
 const DELTA_KERNELS: [f64; 2] = [14.0, 26.0];
 

@@ -136,10 +136,15 @@ impl PlanQuestion<'_> {
                 capacity.human()
             );
             let remedy = match self.bounds.may_fit {
-                false => "use more machines or devices with more memory, offload, or allow `may-fit = true`",
-                true => "use more machines or devices with more memory, or offload",
+                false => {
+                    "try more machines, such as `nodes = [8, 16, 32]`, or devices with more memory, offload, or allow \
+                     `may-fit = true`"
+                }
+                true => {
+                    "try more machines, such as `nodes = [8, 16, 32]`, or devices with more memory, or offload"
+                }
             };
-            return Fault::in_key("plan", reason, remedy);
+            return Fault::in_key("plan.nodes", reason, remedy);
         }
         if let Some(both) = self.both() {
             return both;

@@ -1,6 +1,8 @@
 //! Recipes of fine-tuning: Axolotl, LLaMA-Factory, torchtune and TRL (YAML), and PEFT's `adapter_config.json`. They name a model of
 //! the Hugging Face hub, adapters, and the batch of a device; all run under PyTorch with replicas, unless workers are sharded.
 
+mod torchtune;
+
 use super::accelerate::reduce_bits;
 use super::keys::Keys;
 use super::{Group, Launched};
@@ -9,7 +11,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{AdaptersSection, BaseFormat, Packing};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{Implementation, Loss, Offload, OverlapPreset, Recompute, Sharding, States};
+use stepcast_core::strategy::{Implementation, Loss, OverlapPreset, Recompute, Sharding, States};
 
 /// A recipe by its framework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,7 @@ const TARGETS: [(&str, &[&str]); 15] = [
 const ALL: [&str; 3] = ["all", "all-linear", "linear"];
 
 /// Keys that say nothing about the time of a step, by their beginnings.
-const WITHOUT_EFFECT: &str = include_str!("recipes_without_effect.txt");
+const WITHOUT_EFFECT: &str = include_str!("without_effect.txt");
 
 /// Which recipe a text is, if one.
 pub(super) fn recognises(text: &str) -> Option<Recipe> {
@@ -74,7 +76,7 @@ pub(super) fn read(recipe: Recipe, mut keys: Keys) -> Result<Launched, Fault> {
     let mut launched = match recipe {
         Recipe::Axolotl => axolotl(&mut keys)?,
         Recipe::LlamaFactory => llama_factory(&mut keys)?,
-        Recipe::Torchtune => torchtune(&mut keys)?,
+        Recipe::Torchtune => torchtune::read(&mut keys)?,
         Recipe::Trl => trl(&mut keys)?,
     };
     sharded(&mut keys, &mut launched)?;
@@ -305,57 +307,6 @@ fn trl(keys: &mut Keys) -> Result<Launched, Fault> {
             ..AdaptersSection::default()
         });
         launched.trained(keys.words("lora_modules_to_save"));
-    }
-    Ok(launched)
-}
-
-fn torchtune(keys: &mut Keys) -> Result<Launched, Fault> {
-    let mut launched = usual("torchtune");
-    launched.plan.implementation = Some(Implementation::Pytorch);
-    launched.plan.states = Some(States::Bf16);
-    launched.precision = Some(Precision::Bf16);
-    if keys.word("dtype").as_deref() == Some("fp32") {
-        launched.plan.states = Some(States::Fp32);
-        launched.precision = Some(Precision::Fp32);
-    }
-    // "torchtune.models.llama3_1.qlora_llama3_1_8b"
-    let component = keys.word("model._component_").unwrap_or_default();
-    let builder = component.rsplit('.').next().unwrap_or("").to_owned();
-    let (kind, name) = match builder.split_once("lora_") {
-        Some(("q", name)) => (Some(BaseFormat::Nf4), name.to_owned()),
-        Some((_, name)) => (Some(BaseFormat::Bf16), name.to_owned()),
-        None => (None, builder),
-    };
-    launched.named_model(Some(name.replace('_', "-")));
-    launched.sequence = keys.number("tokenizer.max_seq_len")?;
-    launched.batch(keys, "batch_size", 1)?;
-    launched.recompute(keys.truth("enable_activation_checkpointing")?);
-    if keys.truth("enable_activation_offloading")? == Some(true) {
-        launched.plan.offload = Some(vec![Offload::Activations]);
-    }
-    launched.optimiser(keys.word("optimizer._component_"));
-    let packed = keys.truth("dataset.packed")? == Some(true);
-    launched.packs(keys, packed.then_some(Packing::Within))?;
-    // Both upcast logits chunk by chunk; one of them computes these by chunks, too.
-    launched.plan.loss = match keys.word("loss._component_").unwrap_or_default().rsplit('.').next() {
-        Some("LinearCrossEntropyLoss" | "LigerLinearCrossEntropy") => Some(Loss::Chunked),
-        Some("CEWithChunkedOutputLoss") => Some(Loss::Compiled),
-        _ => None,
-    };
-    if let Some(base) = kind {
-        let mut targets = named_targets(&keys.words("model.lora_attn_modules"), &mut launched.unknown);
-        if keys.truth("model.apply_lora_to_mlp")? == Some(true) {
-            targets.get_or_insert_default().push("mlp".to_owned());
-        }
-        launched.adapters = Some(AdaptersSection {
-            rank: Some(keys.number("model.lora_rank")?.unwrap_or(8)),
-            targets,
-            dropout: keys.real("model.lora_dropout")?.map(|share| share > 0.0),
-            dora: keys.truth("model.use_dora")?,
-            base: Some(base),
-            trained_output: keys.truth("model.apply_lora_to_output")?.filter(|on| !on),
-            ..AdaptersSection::default()
-        });
     }
     Ok(launched)
 }
