@@ -19,7 +19,7 @@ def workers(path: Path) -> tuple[int, int]:
     """Two numbers of workers for which the scenario is valid: a plan needs whole replicas."""
     own = {"deepseek-v3.toml": (1024, 2048), "gpt-oss-nvl72.toml": (64, 320), "lora.toml": (1, 2)}
     # As many again of another kind are beside them.
-    own |= {"plan-mixed.toml": (32, 64), "plan-zones.toml": (32, 64)}
+    own |= {"plan-mixed.toml": (64, 128), "plan-zones.toml": (32, 64)}
     own |= {"plan-mixed-pipelines.toml": (64, 128)}
     return own.get(path.name, (256, 512) if "[strategy.plan]" in path.read_text() else (2, 4))
 

@@ -39,7 +39,8 @@ impl Method for Transformer {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        planned(scenario).map(|_| ())
+        let (shape, plan) = planned(scenario)?;
+        run(scenario, &shape, plan).map(|_| ())
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {

@@ -158,7 +158,7 @@ impl Forecast {
         let granted = Granted::affordable(scenario, method, &intervals, workers.len());
         prediction.warnings.extend(granted.warning());
         if granted.slack {
-            slack::fill(scenario, method, &mut prediction)?;
+            slack::fill(scenario, method, &mut prediction);
         }
         let found = training::warnings(scenario, &prediction);
         prediction.warnings.extend(found);
