@@ -39,8 +39,7 @@ impl Method for Transformer {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        let (shape, plan) = planned(scenario)?;
-        run(scenario, &shape, plan).map(|_| ())
+        planned(scenario).map(|_| ())
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
@@ -74,6 +73,9 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
         let reason = format!("a schedule of {} stages has too many operations", plan.pipeline);
         let remedy = "use fewer stages, such as `pipeline = 8`";
         return Err(Fault::in_key("strategy.plan.pipeline", reason, remedy));
+    }
+    if plan.shares.is_some() {
+        on_machines(scenario, &shape, plan, division).check_shares()?;
     }
     Ok((shape, plan))
 }
@@ -109,9 +111,7 @@ fn computes(recipe: Recipe, scenario: &Scenario, group: &WorkerGroup) -> Result<
 pub fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
     let workers = scenario.cluster.workers();
     let division = plan.divide(shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
-    let run = on_machines(scenario, shape, plan, division);
-    run.check_shares()?;
-    Ok(run)
+    Ok(on_machines(scenario, shape, plan, division))
 }
 
 /// A plan that divides a transformer in this way on the machines of a scenario; the slowest device and port set the

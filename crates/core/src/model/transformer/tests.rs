@@ -173,7 +173,7 @@ fn sections_refuse_what_is_no_shape() {
         ["AM", "Mamba layers of unknown widths"],
     ] {
         let fault = wrong(&format!("{small}pattern = \"{pattern}\""));
-        assert!(fault.key.to_string() == "pattern" && fault.reason.contains(reason), "{pattern}: {fault}");
+        assert!(fault.key == "pattern" && fault.reason.contains(reason), "{pattern}: {fault}");
     }
     let kinds =
         format!("{}pattern = \"AaMmf\"\n[mamba]\nheads = 2", small.replace("layers = 2", "layers = 5"));
