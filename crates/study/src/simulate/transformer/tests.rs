@@ -12,10 +12,13 @@ const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100
     [cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\nports = 8\n\
     [methods.simulate]\njitter = 0\n";
 
-fn scenario(model: &str, plan: &str, changes: &[&str]) -> Option<Scenario> {
+fn resolved(model: &str, plan: &str, changes: &[&str]) -> Option<Scenario> {
     let text = format!("[model]\nzoo = \"{model}\"\nsequence = 2048\n{CLUSTER}[strategy.plan]\n{plan}\n");
-    let scenario = Document::new("test", &text).scenario(&Edit::parse_all(changes).unwrap()).ok()?;
-    Transformer.applies(&scenario).is_ok().then_some(scenario)
+    Document::new("test", &text).scenario(&Edit::parse_all(changes).unwrap()).ok()
+}
+
+fn scenario(model: &str, plan: &str, changes: &[&str]) -> Option<Scenario> {
+    resolved(model, plan, changes).filter(|scenario| Transformer.applies(scenario).is_ok())
 }
 
 fn steps(scenario: &Scenario) -> [f64; 2] {
@@ -258,7 +261,7 @@ fn shares_that_a_plan_cannot_have_are_refused() {
         ("tensor = 8\npipeline = 8", "not all of one kind"),
     ] {
         let plan = format!("{plan}\nglobal-batch = 1024\nshares = \"proportional\"");
-        let refused = Transformer.predict(&scenario("llama3-8b", &plan, &[unequal]).unwrap()).unwrap_err();
+        let refused = Transformer.applies(&resolved("llama3-8b", &plan, &[unequal]).unwrap()).unwrap_err();
         assert!(refused.reason.contains(reason), "{plan}: {refused}");
     }
 }
