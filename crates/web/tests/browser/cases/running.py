@@ -29,6 +29,8 @@ def test_ranks_of_a_job_are_checked(page):
     picture(page, "check")
     # The link has no files: the fields stay, and the page asks for them again.
     page.wait_for_function("(old) => location.href !== old", arg=link)
+    # The example and the tool are written one after the other.
+    page.wait_for_timeout(1_000)
     page.reload()
     page.wait_for_selector("#check:visible")
     assert "not kept in the link" in page.inner_text("#check-form")
