@@ -93,13 +93,12 @@ def test_a_map_shows_epochs_and_a_condition_is_used(page):
 def test_a_study_waits_for_its_scenario(page):
     done(page)
     held = []
-    page.route("**/api/v1/scenario", held.append)
+    page.route("**/api/v1/scenario", lambda route: held.append(route))
     page.select_option("#example", "sprint")
     tool(page, "map")
     page.click("#map-form [type=submit]")
+    held[0].continue_()
     page.unroute("**/api/v1/scenario")
-    for request in held:
-        request.continue_()
     done(page, "map")
     assert page.inner_text("#map-answer .sentence").startswith("Mapped by oyama2016")
 
