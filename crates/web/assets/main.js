@@ -90,7 +90,6 @@ function outdate(problem) {
 let version = 0;
 let edits = [];
 let step = "";
-let fresh = false;
 let describing = null;
 
 function change(more) {
@@ -158,8 +157,7 @@ function accept(found, more) {
   ask.show(found.written, found.resolved, tracing);
   problems.mark(found.problem);
   if (found.problem) return outdate(found.problem);
-  if (!studies.show(found, fresh)) view("");
-  fresh = false;
+  if (!studies.show(found)) view("");
   document.title = `${found.question[0]} – Stepcast`;
   forecast.offer(found.methods);
   pins.show();
@@ -171,7 +169,7 @@ function start(scenario, example = "") {
   if (editor.finish()) keep("text");
   const mine = state.scenario !== "" && state.scenario !== given;
   Object.assign(state, { example, method: "auto", timeline: null, studies: null, choice: null });
-  fresh = true;
+  studies.forget();
   tracing = false;
   say(mine);
   $("example").value = example;
@@ -220,7 +218,7 @@ function follow() {
   say(false);
   $("example").value = state.example;
   showView(state.view);
-  fresh = true;
+  studies.forget();
   tracing = false;
   decision.restored();
   pins.show();

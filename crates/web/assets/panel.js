@@ -21,6 +21,11 @@ function touch(spec) {
   $(`${spec.name}-form`).dataset.touched = "1";
 }
 
+// The fields follow the scenario again.
+export function release(spec) {
+  delete $(`${spec.name}-form`).dataset.touched;
+}
+
 function control(spec, field) {
   const own = { id: id(spec, field), name: field.name };
   if (field.kind === "list") {
@@ -99,10 +104,8 @@ function commanded(spec, text) {
 }
 
 // Fills the fields as long as nobody has changed them: as asked before, or for the scenario.
-export function suit(spec, asked, text, resolved, fresh) {
-  const element = $(`${spec.name}-form`);
-  if (fresh) delete element.dataset.touched;
-  if (element.dataset.touched) return;
+export function suit(spec, asked, text, resolved) {
+  if ($(`${spec.name}-form`).dataset.touched) return;
   fill(spec, asked ?? { ...spec.suggested?.(resolved), ...commanded(spec, text) });
 }
 

@@ -126,10 +126,15 @@ export function begin(ready, run, used) {
   }
 }
 
+// Another scenario is coming: what was entered belongs to the one before. What is entered from now on is kept.
+export function forget() {
+  for (const spec of specs) panel.release(spec);
+}
+
 // Fills the fields for a scenario, and hides what it has no use for. Whether the view that is shown is still there.
-export function show({ resolved, transformer }, fresh) {
+export function show({ resolved, transformer }) {
   for (const spec of specs) {
-    panel.suit(spec, state.studies?.[spec.name], state.scenario, resolved, fresh);
+    panel.suit(spec, state.studies?.[spec.name], state.scenario, resolved);
     $(`tab-${spec.name}`).hidden = spec.fits ? !spec.fits(resolved, transformer) : false;
   }
   return state.view === "" || !$(`tab-${state.view}`).hidden;

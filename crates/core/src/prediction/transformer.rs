@@ -144,7 +144,7 @@ pub struct MemoryReport {
     pub capacity: Bytes,
     /// Whether it fits.
     pub verdict: Verdict,
-    /// Probability that uneven loads of experts, none of which are dropped, need more than a device has.
+    /// Probability that uneven loads of experts need more memory than a device has, where no token is dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<f64>,
 }

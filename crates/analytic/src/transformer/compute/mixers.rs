@@ -1,7 +1,7 @@
 //! What mixes the tokens of a layer: attention with its products, a gated delta net, or Mamba.
 //!
-//! Scans are products within chunks (`kernels`), and passes over what goes from kernel to kernel. Nobody has measured them here:
-//! `scan` of the priors is the factor by which kernels take longer than that, and its spread widens the interval of such layers.
+//! Scans are products within chunks (`kernels`), and passes over what goes from kernel to kernel. They have not been
+//! measured: the prior `scan` says how many times longer the kernels take, and its spread widens the interval of such layers.
 //! The state goes from chunk to chunk, which is assumed to hide behind the other heads and sequences.
 
 use super::{Computed, Input, Parts, Product, Shard, Work};

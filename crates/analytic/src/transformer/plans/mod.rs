@@ -159,7 +159,7 @@ impl<'a> Table<'a> {
         let held = MemoryInputs {
             split: Split::from_choice(choice),
             micro_batch: choice.micro_batch,
-            // One of two kinds of replicas may have more of them, of which stages hold no more than this.
+            // Where replicas differ by kind, those of one kind may run more micro-batches; no stage holds more than these at once.
             micro_batches: match self.run.shared_replicas(choice) {
                 Some(_) => choice.micro_batches.max(2 * choice.pipeline),
                 None => choice.micro_batches,

@@ -96,11 +96,13 @@ def test_a_study_waits_for_its_scenario(page):
     page.route("**/api/v1/scenario", lambda route: held.append(route))
     page.select_option("#example", "sprint")
     tool(page, "map")
+    page.fill("#map-nodes", "1..3")
     page.click("#map-form [type=submit]")
     held[0].continue_()
     page.unroute("**/api/v1/scenario")
     done(page, "map")
     assert page.inner_text("#map-answer .sentence").startswith("Mapped by oyama2016")
+    assert page.input_value("#map-nodes") == "1..3", "what was entered while the scenario was read is kept"
 
 
 def test_a_map_marks_the_field_that_is_wrong(page):
