@@ -106,9 +106,7 @@ impl Answer {
             Content::Import { imported, written } => import::all(&overview(imported, written.clone())),
             Content::Validation(_) | Content::Overview(_) => return Ok(None),
         };
-        let sections = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section);
-        let text: Result<String, _> = sections.collect();
-        Ok(Some(text.map_err(|error| Problem::internal(error.to_string()))?))
+        Ok(Some(tables.iter().filter(|table| !table.rows.is_empty()).map(table::section).collect()))
     }
 
     /// A forecast as the command line prints it.

@@ -1,16 +1,15 @@
 //! A forecast in HTML: as a document that needs nothing else, or as the part of a page that holds the answer.
 //!
-//! Templates are in `templates/`. They escape every text; only drawings and tables, whose texts are escaped already, are
-//! inserted as they are.
+//! Every text is escaped; only drawings and tables, whose texts are escaped already, are inserted as they are.
 
 use crate::draw::WIDTH;
+use crate::draw::svg::escaped;
 use crate::plots::breakdown::Breakdown;
 use crate::plots::scaling_curve::ScalingCurve;
 use crate::plots::staleness::Staleness;
 use crate::table::Table;
 use crate::tables::forecast;
 use crate::{format, sentences, table};
-use askama::Template;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Verdict, Warning};
 use stepcast_core::scenario::Scenario;
@@ -61,51 +60,76 @@ fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec
     if all.is_empty() { vec![forecast.prediction.clone()] } else { all }
 }
 
-/// The answer: figures, plots, tables and warnings.
-#[derive(Template)]
-#[template(path = "answer.html")]
-struct Answer<'a> {
-    /// Whether it fits, with the class of its colour.
-    verdict: Option<(&'static str, String)>,
-    sentence: String,
-    method: String,
-    figures: Table,
-    /// Tables above the plots.
-    first: Vec<String>,
-    plots: &'a [Plot],
-    /// Tables below the plots.
-    tables: Vec<String>,
-    balance: Option<String>,
-    warnings: &'a [Warning],
-    /// Whether a page adds the reasons and the risks.
+/// The answer: figures, plots, tables and warnings; with all tables open and below the plots, or for an interactive page: open ones
+/// first, the others closed, and room for the risks.
+fn answer(
+    scenario: &Scenario,
+    method: &dyn Method,
+    forecast: &Forecast,
+    plots: &[Plot],
     interactive: bool,
+) -> String {
+    let render = if interactive { table::folding_section } else { table::section };
+    let (above, below): (Vec<Table>, Vec<Table>) =
+        forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
+    let sections = |tables: &[Table]| tables.iter().map(|table| render(table) + "\n").collect::<String>();
+    let verdict = verdict(forecast).map(|(class, words)| paragraph(&format!("verdict {class}"), &words));
+    let balance = sentences::balance(&forecast.prediction, &forecast.advice)
+        .map(|words| format!("<p>{}</p>\n", escaped(&words)));
+    let warnings = if interactive { String::new() } else { warnings(&forecast.prediction.warnings) };
+    let risk = if interactive { "<section class=\"risk\"></section>\n" } else { "" };
+    [
+        verdict.unwrap_or_default(),
+        paragraph("sentence", &sentences::answer(forecast)),
+        balance.unwrap_or_default(),
+        figures(&forecast::figures(scenario, forecast)),
+        warnings,
+        sections(&above),
+        drawings(plots),
+        risk.to_owned(),
+        sections(&below),
+        paragraph("note", &sentences::method(method, scenario)),
+    ]
+    .concat()
 }
 
-impl<'a> Answer<'a> {
-    /// With all tables open and below the plots, or for an interactive page: open ones first, the others closed.
-    fn new(
-        scenario: &Scenario,
-        method: &dyn Method,
-        forecast: &'a Forecast,
-        plots: &'a [Plot],
-        interactive: bool,
-    ) -> Result<Self, askama::Error> {
-        let render = if interactive { table::folding_section } else { table::section };
-        let (first, tables): (Vec<Table>, Vec<Table>) =
-            forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
-        Ok(Self {
-            verdict: verdict(forecast),
-            sentence: sentences::answer(forecast),
-            method: sentences::method(method, scenario),
-            figures: forecast::figures(scenario, forecast),
-            first: first.iter().map(render).collect::<Result<_, _>>()?,
-            plots,
-            tables: tables.iter().map(render).collect::<Result<_, _>>()?,
-            balance: sentences::balance(&forecast.prediction, &forecast.advice),
-            warnings: &forecast.prediction.warnings,
-            interactive,
-        })
+fn paragraph(class: &str, words: &str) -> String {
+    format!("<p class=\"{class}\">{}</p>\n", escaped(words))
+}
+
+/// Rows of a name, a value and an explanation.
+fn figures(table: &Table) -> String {
+    let figure = |row: &table::Row| {
+        let [name, value, note] =
+            [0, 1, 2].map(|cell| row.cells.get(cell).map_or_else(String::new, |text| escaped(text)));
+        format!(
+            "<div data-figure=\"{name}\"><dt>{name}</dt><dd>{value}</dd><dd class=\"note\">{note}</dd></div>\n"
+        )
+    };
+    format!("<dl class=\"figures\">\n{}</dl>\n", table.rows.iter().map(figure).collect::<String>())
+}
+
+fn warnings(all: &[Warning]) -> String {
+    if all.is_empty() {
+        return String::new();
     }
+    let item = |warning: &Warning| {
+        format!("<li><strong>{}</strong> {}</li>\n", escaped(&warning.code), escaped(&warning.message))
+    };
+    let items: String = all.iter().map(item).collect();
+    format!(
+        "<section class=\"warnings\" aria-label=\"Warnings\">\n<h3>Warnings</h3>\n<ul>\n{items}</ul>\n</section>\n"
+    )
+}
+
+fn drawings(plots: &[Plot]) -> String {
+    let figure = |Plot { name, svg }: &Plot| {
+        format!(
+            "<figure class=\"drawing\" data-name=\"{name}\" tabindex=\"0\" aria-label=\"plot: {name}\">\n{svg}</figure>\n"
+        )
+    };
+    let figures: String = plots.iter().map(figure).collect();
+    format!("<section class=\"why\">\n<div class=\"plots\">\n{figures}</div>\n</section>\n")
 }
 
 /// Whether the model fits into the devices: of a plan always, otherwise where it does not.
@@ -126,25 +150,8 @@ fn verdict(forecast: &Forecast) -> Option<(&'static str, String)> {
     Some((if message.contains("may not") { "unsure" } else { "bad" }, words))
 }
 
-#[derive(Template)]
-#[template(path = "report.html")]
-struct Document<'a> {
-    title: String,
-    setting: String,
-    answer: Answer<'a>,
-    source: &'static str,
-    inputs: String,
-    command: &'a str,
-    version: &'static str,
-}
-
-pub fn part(
-    scenario: &Scenario,
-    method: &dyn Method,
-    forecast: &Forecast,
-    plots: &[Plot],
-) -> Result<String, askama::Error> {
-    Answer::new(scenario, method, forecast, plots, true)?.render()
+pub fn part(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, plots: &[Plot]) -> String {
+    answer(scenario, method, forecast, plots, true)
 }
 
 /// The question and the answer as a document; `inputs` is the scenario with every default, `command` what makes the
@@ -153,21 +160,21 @@ pub fn document(
     scenario: &Scenario,
     method: &dyn Method,
     forecast: &Forecast,
-    inputs: String,
+    inputs: &str,
     command: &str,
-) -> Result<String, askama::Error> {
+) -> String {
     let plots = plots(scenario, method, forecast);
-    let answer = Answer::new(scenario, method, forecast, &plots, false)?;
-    Document {
-        title: sentences::title(scenario, &forecast.assumed),
-        setting: sentences::setting(scenario, &forecast.assumed),
-        answer,
-        source: method.about().source,
-        inputs,
-        command,
-        version: env!("CARGO_PKG_VERSION"),
-    }
-    .render()
+    format!(
+        include_str!("page.html"),
+        style = include_str!("page.css"),
+        version = env!("CARGO_PKG_VERSION"),
+        title = escaped(&sentences::title(scenario, &forecast.assumed)),
+        setting = escaped(&sentences::setting(scenario, &forecast.assumed)),
+        answer = answer(scenario, method, forecast, &plots, false),
+        inputs = escaped(inputs),
+        source = escaped(method.about().source),
+        command = escaped(command),
+    )
 }
 
 #[cfg(test)]
@@ -180,7 +187,7 @@ mod tests {
         let options = ForecastOptions { workers: Some(vec![1, 2, 4]), ..ForecastOptions::default() };
         let forecast = forecast(&request, &options, &Observer::none()).unwrap();
         let (scenario, method) = (request.scenario().unwrap(), request.method(options.method).unwrap());
-        document(&scenario, method, &forecast, text.to_owned(), command).unwrap()
+        document(&scenario, method, &forecast, text, command)
     }
 
     #[test]

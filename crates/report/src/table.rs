@@ -3,8 +3,8 @@
 //! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them. HTML
 //! escapes every text.
 
+use crate::draw::svg::escaped;
 use crate::words::{Hint, NEUTRAL, Wording};
-use askama::Template;
 
 /// How the cells of a column are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,17 @@ pub enum Cells {
     Words,
     /// Bars of block characters that repeat a number of the row; only text shows them.
     Bars,
+}
+
+impl Cells {
+    /// The class of such cells, after the name of the element.
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Numbers => " class=\"number\"",
+            Self::Words => " class=\"words\"",
+            Self::Names | Self::Bars => "",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,40 +136,58 @@ pub fn bar(share: f64, width: usize) -> String {
     format!("{}{}", "█".repeat(filled / 8), EIGHTHS[filled % 8])
 }
 
-#[derive(Template)]
-#[template(path = "table.html")]
-struct TableSection<'a> {
-    table: &'a Table,
-    folds: bool,
-}
-
-impl TableSection<'_> {
-    fn note(&self) -> String {
-        self.table.worded_note(NEUTRAL)
-    }
-
-    /// Bars repeat a number for text; HTML leaves them out.
-    fn is_shown(&self, column: &usize) -> bool {
-        self.table.columns.get(*column).is_some_and(|column| column.cells != Cells::Bars)
-    }
-
-    /// The class of a column's cells, after the name of the element.
-    fn class(&self, column: &usize) -> &'static str {
-        match self.table.columns.get(*column).map(|column| column.cells) {
-            Some(Cells::Numbers) => " class=\"number\"",
-            Some(Cells::Words) => " class=\"words\"",
-            _ => "",
-        }
-    }
-}
-
-pub fn section(table: &Table) -> Result<String, askama::Error> {
-    TableSection { table, folds: false }.render()
+/// The table as a part of an HTML page.
+pub fn section(table: &Table) -> String {
+    html(table, false)
 }
 
 /// The same for an interactive page, closed where the table is [folded](Table::folded).
-pub fn folding_section(table: &Table) -> Result<String, askama::Error> {
-    TableSection { table, folds: table.folded }.render()
+pub fn folding_section(table: &Table) -> String {
+    html(table, table.folded)
+}
+
+fn html(table: &Table, folds: bool) -> String {
+    let title = escaped(&table.title);
+    let named = |markup: String| if title.is_empty() { String::new() } else { markup };
+    let heading = match folds {
+        true => format!("<details><summary>{title}</summary>\n"),
+        false => named(format!("<h3>{title}</h3>\n")),
+    };
+    let region = named(format!(" role=\"region\" aria-label=\"{title}\""));
+    let head = match table.has_titles() {
+        true => format!("<thead><tr>{}</tr></thead>\n", cells(table, table.columns.iter().map(head_cell))),
+        false => String::new(),
+    };
+    let row = |row: &Row| {
+        let own = if row.mark.is_some() { " class=\"own\" aria-current=\"true\"" } else { "" };
+        let cell = |(column, text): (&Column, &String)| {
+            format!("<td{}>{}</td>", column.cells.class(), escaped(text))
+        };
+        format!("<tr{own}>{}</tr>\n", cells(table, table.columns.iter().zip(&row.cells).map(cell)))
+    };
+    let body: String = table.rows.iter().map(row).collect();
+    let note = match escaped(&table.worded_note(NEUTRAL)) {
+        note if note.is_empty() => note,
+        note => format!("<p class=\"note\">{note}</p>\n"),
+    };
+    let end = if folds { "</details>\n" } else { "" };
+    format!(
+        "<section>\n{heading}<div class=\"wide\" tabindex=\"0\"{region}>\n<table>\n{head}<tbody>\n{body}</tbody>\n\
+         </table>\n</div>\n{note}{end}</section>"
+    )
+}
+
+/// The cells of a row; HTML leaves bars out, which repeat a number for text.
+fn cells(table: &Table, row: impl Iterator<Item = String>) -> String {
+    let shown = table.columns.iter().zip(row).filter(|(column, _)| column.cells != Cells::Bars);
+    shown.map(|(_, cell)| cell).collect()
+}
+
+fn head_cell(column: &Column) -> String {
+    match column.title.is_empty() {
+        true => "<td></td>".to_owned(),
+        false => format!("<th scope=\"col\"{}>{}</th>", column.cells.class(), escaped(&column.title)),
+    }
 }
 
 #[cfg(test)]
@@ -179,8 +208,8 @@ mod tests {
         let mut table =
             Table::new("A & B", [Column::names("name"), Column::numbers("share"), Column::bars()]);
         table.marked_row(["<b>".to_owned(), "40 %".to_owned(), "██".to_owned()], Some("fastest"));
-        let html = section(&table).unwrap();
-        assert!(html.contains("A &#38; B") && html.contains("<td>&#60;b&#62;</td>"), "{html}");
+        let html = section(&table);
+        assert!(html.contains("A &amp; B") && html.contains("<td>&lt;b&gt;</td>"), "{html}");
         assert!(html.contains("<th scope=\"col\" class=\"number\">share</th>"), "{html}");
         assert!(html.contains("<tr class=\"own\" aria-current=\"true\">") && !html.contains('█'), "{html}");
     }

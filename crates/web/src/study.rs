@@ -178,18 +178,16 @@ impl Shown {
     }
 
     /// Adds a table without rows that can be used; nothing if it is empty.
-    pub(crate) fn table(&mut self, table: &Table) -> Result<(), Problem> {
-        self.table_of(table, Vec::new())
+    pub(crate) fn table(&mut self, table: &Table) {
+        self.table_of(table, Vec::new());
     }
 
     /// Adds a table whose rows stand for these numbers.
-    pub(crate) fn table_of(&mut self, table: &Table, rows: Vec<Option<u64>>) -> Result<(), Problem> {
+    pub(crate) fn table_of(&mut self, table: &Table, rows: Vec<Option<u64>>) {
         if table.rows.is_empty() && table.worded_note(NEUTRAL).is_empty() {
-            return Ok(());
+            return;
         }
-        let html = table::folding_section(table).map_err(Problem::fault)?;
-        self.tables.push(Section { html, rows });
-        Ok(())
+        self.tables.push(Section { html: table::folding_section(table), rows });
     }
 
     pub(crate) fn notes(&mut self, notes: impl IntoIterator<Item = String>) {

@@ -248,7 +248,7 @@ impl Uploads {
 
 fn slowness(place: &Path) -> Result<SlowRanks, Problem> {
     let slow = find(&read_ranks(place).map_err(Problem::upload)?.unwrap_or_default());
-    let html = folding_section(&tables::slowness(&slow)).map_err(Problem::fault)?;
+    let html = folding_section(&tables::slowness(&slow));
     Ok(SlowRanks { summary: tables::slow_verdict(&slow), html })
 }
 

@@ -48,8 +48,7 @@ impl Report {
         let options = ForecastOptions { method: MethodChoice::One(method), ..ForecastOptions::default() };
         let forecast = request.forecast(&options)?;
         let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;
-        let html = page::document(&*request.scenario()?, method, &forecast, inputs, &self.command()?)
-            .map_err(unexpected)?;
+        let html = page::document(&*request.scenario()?, method, &forecast, &inputs, &self.command()?);
         write_text(&self.output, &html).map_err(|error| {
             Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
         })?;

@@ -3,7 +3,7 @@
 mod frame;
 mod scale;
 pub(crate) mod style;
-mod svg;
+pub(crate) mod svg;
 
 #[cfg(test)]
 pub(crate) mod check;

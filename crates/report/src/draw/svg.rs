@@ -210,10 +210,12 @@ pub(crate) fn short(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
+/// The text as a part of markup.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     // XML has no way to write the last two characters.
-    for c in text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')) {
+    let is_written = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();
+    for c in text.chars().filter(|c| is_written(c) && !matches!(c, '\u{fffe}' | '\u{ffff}')) {
         match c {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),

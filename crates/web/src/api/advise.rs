@@ -35,8 +35,8 @@ impl Study for AdviseRequest {
         };
         let shown = job.show(|| {
             let mut shown = Shown::new(&tables::verdict(&advice));
-            shown.table(&tables::candidates(&advice))?;
-            shown.table(&tables::experiments(&advice))?;
+            shown.table(&tables::candidates(&advice));
+            shown.table(&tables::experiments(&advice));
             if let Some(best) = advice.best() {
                 shown.notes(tables::choices(&advice, best));
                 shown.text(best.command.clone());

@@ -76,14 +76,14 @@ impl Study for CheckRequest {
         let shown = job.show(|| {
             let slow = checked.slowness.as_ref().map(|slow| format!(" {}", tables::slow_verdict(slow)));
             let mut shown = Shown::new(&(tables::verdict(&checked) + &slow.unwrap_or_default()));
-            shown.table(&tables::steps(&checked))?;
+            shown.table(&tables::steps(&checked));
             if let Some(running) = &checked.running {
-                shown.table(&tables::running(running, scenario.currency()))?;
+                shown.table(&tables::running(running, scenario.currency()));
             }
             if let Some(slow) = &checked.slowness {
-                shown.table(&tables::slowness(slow))?;
+                shown.table(&tables::slowness(slow));
             }
-            shown.table(&tables::suspects(&checked, NEUTRAL))?;
+            shown.table(&tables::suspects(&checked, NEUTRAL));
             Ok(shown)
         })?;
         Ok((checked, shown))

@@ -56,13 +56,12 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn from_comparison(comparison: &Comparison) -> Result<Self, Problem> {
+    fn from_comparison(comparison: &Comparison) -> Self {
         let tables = [predictions(comparison), effects(comparison), refusals(comparison, NEUTRAL)];
-        let html = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section);
-        let html: Vec<String> = html.collect::<Result<_, _>>().map_err(Problem::fault)?;
+        let html = tables.iter().filter(|table| !table.rows.is_empty()).map(table::section).collect();
         let predicted = comparison.rows.iter().filter(|row| matches!(row.answer, Answer::Predicted(_)));
         let methods = predicted.map(|row| row.method).collect();
-        Ok(Self { methods, html })
+        Self { methods, html }
     }
 }
 
@@ -77,15 +76,13 @@ fn compared(
 
 fn aloud(scenario: &Scenario, events: &Events) -> Result<(), Problem> {
     let comparison = compared(scenario, events.token(), &mut |so_far| {
-        if let Ok(tables) = Tables::from_comparison(so_far) {
-            events.send(&ComparisonEvent::Progress {
-                done: so_far.rows.len(),
-                of: methods::all().len(),
-                tables,
-            });
-        }
+        events.send(&ComparisonEvent::Progress {
+            done: so_far.rows.len(),
+            of: methods::all().len(),
+            tables: Tables::from_comparison(so_far),
+        });
     })?;
-    let tables = Tables::from_comparison(&comparison)?;
+    let tables = Tables::from_comparison(&comparison);
     events.send(&ComparisonEvent::Compared { comparison: Box::new(comparison), tables });
     Ok(())
 }

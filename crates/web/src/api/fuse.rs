@@ -46,8 +46,8 @@ impl Study for FuseRequest {
             let rows = rows.iter().map(|line| Some(*line).filter(|line| usable(&line)).and_then(number));
             let all = tables::all(&report, false);
             if let Some((rules, others)) = all.split_first() {
-                shown.table_of(rules, rows.collect())?;
-                others.iter().try_for_each(|table| shown.table(table))?;
+                shown.table_of(rules, rows.collect());
+                others.iter().for_each(|table| shown.table(table));
             }
             shown.warnings(&report.warnings);
             Ok(shown)

@@ -63,7 +63,7 @@ impl Study for MapRequest {
             shown.plot("map", condition_map(&map, &name(scenario.name())));
             let ranking = tables::ranking(&map);
             let places = || map.ranking.iter().take(ranking.rows.len());
-            shown.table_of(&ranking, places().map(|place| Some(*place as u64)).collect())?;
+            shown.table_of(&ranking, places().map(|place| Some(*place as u64)).collect());
             shown.warnings(&map.warnings);
             let from = scenario.to_file();
             for &place in places() {

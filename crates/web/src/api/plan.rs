@@ -100,17 +100,17 @@ impl PlanRequest {
         if report.best.training.is_some() && report.best.cost.is_some() {
             shown.plot("front", Pareto::from_plans(report, &rows).svg());
         }
-        shown.table(&tables::best(report))?;
+        shown.table(&tables::best(report));
         if let Some(stages) = tables::stages(report) {
-            shown.table(&stages)?;
+            shown.table(&stages);
         }
         if let Some(training) = &report.training {
-            shown.table(&tables::training(training, report))?;
+            shown.table(&tables::training(training, report));
         }
         if report.front.len() > 1 {
-            shown.table_of(&tables::front(report), (1..=rows.len() as u64).map(Some).collect())?;
+            shown.table_of(&tables::front(report), (1..=rows.len() as u64).map(Some).collect());
         }
-        shown.table(&tables::families(report))?;
+        shown.table(&tables::families(report));
         shown.text(report.toml.clone());
         shown.warnings(&report.prediction.warnings);
         Ok(shown)

@@ -181,20 +181,21 @@ impl ForecastJob {
         let since = Instant::now();
         let part = |so_far: &Forecast| {
             let waits = !quick || since.elapsed() * self.workers.len() as u32 > SOON;
-            if waits && let Ok(answer) = self.answer(so_far.clone(), Apply::default()) {
+            if waits {
+                let answer = self.answer(so_far.clone(), Apply::default());
                 events.send(&ForecastEvent::Part(Box::new(answer)));
             }
         };
         let forecast = self.forecast(events.token(), report, &part)?;
         let apply = self.apply(&forecast);
-        events.send(&ForecastEvent::Answer(Box::new(self.answer(forecast, apply)?)));
+        events.send(&ForecastEvent::Answer(Box::new(self.answer(forecast, apply))));
         Ok(())
     }
 
-    fn answer(&self, forecast: Forecast, apply: Apply) -> Result<ForecastAnswer, Problem> {
+    fn answer(&self, forecast: Forecast, apply: Apply) -> ForecastAnswer {
         let plots = page::narrow_plots(&self.scenario, self.method, &forecast);
-        let html = page::part(&self.scenario, self.method, &forecast, &plots).map_err(Problem::fault)?;
-        Ok(ForecastAnswer { forecast, html, apply })
+        let html = page::part(&self.scenario, self.method, &forecast, &plots);
+        ForecastAnswer { forecast, html, apply }
     }
 
     /// The edits that make the scenario what each row of the tables predicts.
@@ -223,7 +224,7 @@ impl ForecastJob {
     fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
         let inputs = toml::to_string(&forecast.scenario).map_err(Problem::fault)?;
         let command = format!("stepcast report scenario.toml --method {} -o report.html", self.method.name());
-        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(Problem::fault)
+        Ok(page::document(&self.scenario, self.method, forecast, &inputs, &command))
     }
 }
 

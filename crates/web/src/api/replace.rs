@@ -43,7 +43,7 @@ impl Study for ReplaceRequest {
         })?;
         let shown = job.show(|| {
             let mut shown = Shown::new(&tables::summary(&report.before));
-            tables::all(&report).iter().try_for_each(|table| shown.table(table))?;
+            tables::all(&report).iter().for_each(|table| shown.table(table));
             shown.notes(report.reason.clone());
             shown.warnings(&report.warnings);
             if let Some(replacement) = &report.replacement {

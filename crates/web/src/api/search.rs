@@ -72,9 +72,9 @@ fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
         shown.plot("front", Pareto::from_search(report, called).svg());
     }
     let rows = |entries: &[&Entry]| entries.iter().map(|entry| Some(entry.index)).collect();
-    shown.table_of(&tables::best(report), rows(&report.best.iter().collect::<Vec<_>>()))?;
-    shown.table_of(&tables::front(report), rows(&tables::front_rows(report)))?;
-    shown.table(&tables::constraints(report))?;
+    shown.table_of(&tables::best(report), rows(&report.best.iter().collect::<Vec<_>>()));
+    shown.table_of(&tables::front(report), rows(&tables::front_rows(report)));
+    shown.table(&tables::constraints(report));
     shown.notes(report.reasons().map(|reason| plain(reason)));
     for entry in report.front.iter().chain(&report.best) {
         shown.offer(entry.index, tables::configuration(entry), values(&entry.values));

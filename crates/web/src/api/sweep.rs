@@ -121,7 +121,7 @@ fn shown(
         shown.plot("sweep", svg);
     }
     let table = first.table(variants, None);
-    shown.table_of(&table, first.rows().iter().map(|row| Some(row.index)).collect())?;
+    shown.table_of(&table, first.rows().iter().map(|row| Some(row.index)).collect());
     for row in first.rows() {
         let axes = variants.axes().iter().zip(&row.digits);
         let pairs: Vec<_> = axes.map(|(axis, digit)| (axis.key.clone(), axis.value(*digit))).collect();
