@@ -6,9 +6,9 @@ use super::spent::lost_beside;
 use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
 use super::{LayerKind, Split};
-use stepcast_core::model::transformer::{Backward, Parameters};
+use stepcast_core::model::transformer::{Backward, Block, Parameters, Tuning};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Overlaps, Sharding};
+use stepcast_core::strategy::{OverlapPreset, Overlaps, Sharding};
 
 /// What a stage does after its last backward pass, as far as it is not hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -27,6 +27,11 @@ impl Tail {
         self.gradients + self.weights + self.update + self.offload
     }
 }
+
+/// DeepSpeed asks the device for the norm of each tensor's gradient and whether it is finite, one after another, while nothing else
+/// runs: 0.18 to 0.24 ms a tensor on an H200 without sharding and with ZeRO-1 and 2 (four models of 146 to 292 tensors, DeepSpeed
+/// 0.19). ZeRO-3 looks at whole groups of parameters.
+const CHECKED: Seconds = Seconds::new(2e-4);
 
 /// What a stage sends and updates once in a step, before computing hides any of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -211,7 +216,7 @@ impl Run<'_> {
         }
         let [update, offload] = match plan.offloaded().optimiser {
             true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
-            false => [self.update(dense, expert), Seconds::ZERO],
+            false => [self.update(dense, expert) + self.checked(held, index), Seconds::ZERO],
         };
         let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
         let (tied, interference) = (self.tied(index), self.interference);
@@ -250,6 +255,16 @@ impl Run<'_> {
         let data = split.expert_replicas();
         let every = Split { tensor: split.expert, data, pipeline: split.pipeline, ..Split::WHOLE };
         Group::Data.seats(&every, self.node)
+    }
+
+    /// How long DeepSpeed looks at gradients before the update.
+    fn checked(&self, held: &MemoryInputs<'_>, index: u64) -> Seconds {
+        let whole = matches!(self.plan.sharding, Sharding::None | Sharding::Zero1 | Sharding::Zero2);
+        if self.plan.overlap != OverlapPreset::Deepspeed || !whole || self.shape.tuning != Tuning::default() {
+            return Seconds::ZERO;
+        }
+        let tensors = |(block, count): (Block, u64)| count * self.shape.layer_tensors(block);
+        CHECKED * held.layers(index).of(self.shape).map(tensors).sum::<u64>() as f64
     }
 
     fn update(&self, dense: u64, expert: u64) -> Seconds {

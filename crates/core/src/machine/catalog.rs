@@ -284,10 +284,10 @@ impl Machine {
         network(&self.network)
     }
 
-    /// Whether this many workers with its device are taken to share such machines: several do, but a network that is
-    /// named for no more than one machine holds joins them one by one.
+    /// Whether this many workers with its device are taken to share such machines: they do, but a network that is named for
+    /// no more than one machine holds joins them one by one.
     pub fn holds(&self, workers: u64, network_given: bool) -> bool {
-        workers > if network_given { u64::from(self.gpus) } else { 1 }
+        !network_given || workers > u64::from(self.gpus)
     }
 
     /// The same with the slower links of both, inside and between machines.

@@ -363,6 +363,18 @@ impl Computed {
         self.map(|work| Work { device: work.device * factor, ..work })
     }
 
+    /// The same with forward products, and those for inputs and for weights, that take so many times as long.
+    fn slower_by_pass(self, factors: [f64; 3]) -> Self {
+        let slow = |work: Work, factor| Work { device: work.device * factor, ..work };
+        let [forward, input, weight] = factors;
+        Self {
+            forward: slow(self.forward, forward),
+            input: slow(self.input, input),
+            weight: slow(self.weight, weight),
+            ..self
+        }
+    }
+
     /// The same, with the work that is repeated where `part` is recomputed.
     fn repeating(mut self, part: Recompute, work: Work) -> Self {
         self.again[part as usize] = work;
@@ -444,7 +456,8 @@ impl Parts {
         let chunks = if shard.loss == Some(Loss::Chunked) { Loss::chunks(shard.shape) } else { 1.0 };
         let logits = Product::new(shard.tokens / chunks, vocabulary, shard.hidden);
         let trained = [true, !shard.shape.tuning.frozen_output];
-        let products = self.matrices(&[logits], trained).times(chunks).slower(self.misaligned(vocabulary));
+        let products =
+            self.matrices(&[logits], trained).times(chunks).slower_by_pass(self.misaligned(vocabulary));
         let further = shard.shape.multi_token as f64;
         let joined = Product::new(shard.tokens, shard.hidden, 2.0 * shard.hidden / shard.tensor);
         let joined = self.matrices(&[joined], [true, shard.shape.trains_matrices()]).times(further);

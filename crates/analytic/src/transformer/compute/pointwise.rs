@@ -70,8 +70,8 @@ const ROTARY_SEPARATE: [f64; 2] = [10.0, 14.0];
 /// Passes of the activation for each number of the MLP's width, in units of w, forward and backward.
 const GELU: [f64; 2] = [2.0, 3.0];
 /// The same of GELU from separate operations (0.5 x (1 + tanh(c (x + 0.044715 x³)))) in 16 bits, and under autocast, which
-/// computes its power and all behind it in 32.
-const GELU_SEPARATE: [[f64; 2]; 2] = [[18.0, 28.0], [35.0, 55.0]];
+/// computes its power and all behind it in 32. They are plain passes over long tensors, at the rate of copies.
+const GELU_SEPARATE: [[f64; 2]; 2] = [[18.0, 28.0], [38.0, 59.0]];
 const GELU_SEPARATE_KERNELS: [f64; 2] = [8.0, 11.0];
 /// The same of a gate and its factor in two kernels, and in one.
 const GATED: [f64; 2] = [5.0, 8.0];
@@ -188,7 +188,7 @@ impl Parts {
         if shard.separate {
             // Heads lie beside tokens behind attention; gradients of its three projections and of the MLP's two are added.
             of_heads += 2.0 * w * query;
-            backward += 7.0 * w;
+            backward += if shard.joined { 0.0 } else { 7.0 * w };
             kernels[0] += 1.0;
         }
         if shard.separate && shard.joined {
@@ -252,9 +252,13 @@ impl Parts {
         // Gradients of gate and factor of one matrix are put together.
         let put = if shard.separate && shard.shape.modules == Modules::Phi3 { 4.0 } else { 0.0 };
         let w = self.width() * numbers;
+        let moved = |bytes: f64, kernels: f64| match shard.separate_activation() {
+            true => Work { device: self.streaming(bytes), kernels },
+            false => self.work(bytes, kernels),
+        };
         Computed {
-            forward: self.work(w * passes[0], kernels[0]).and(self.small(small[0])),
-            input: self.work(w * (passes[1] + bias + put), kernels[1]).and(self.small(small[1])),
+            forward: moved(w * passes[0], kernels[0]).and(self.small(small[0])),
+            input: moved(w * (passes[1] + bias + put), kernels[1]).and(self.small(small[1])),
             ..Computed::default()
         }
     }

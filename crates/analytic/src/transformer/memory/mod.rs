@@ -383,7 +383,7 @@ impl StageLayers {
     }
 
     /// The blocks that it has, and how many layers of each.
-    fn of(self, shape: &Transformer) -> impl Iterator<Item = (Block, u64)> + use<> {
+    pub(super) fn of(self, shape: &Transformer) -> impl Iterator<Item = (Block, u64)> + use<> {
         let counted = shape.blocks().into_iter().zip(self.0);
         counted.filter_map(|(block, count)| Some((block?, count))).filter(|(_, count)| *count > 0)
     }

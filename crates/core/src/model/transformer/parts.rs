@@ -203,6 +203,25 @@ impl Transformer {
         self.layer_parts(block).iter().map(|part| part.parameters).sum()
     }
 
+    /// Tensors of the parameters of a layer, as Hugging Face's modules have them.
+    pub fn layer_tensors(&self, block: Block) -> u64 {
+        let [bias, qkv_bias, qk_norm] = [self.bias, self.qkv_bias, self.qk_norm].map(u64::from);
+        let norms = self.norms_of(block) * self.norm.parameters();
+        let heads = if self.modules.joins_heads() { 1 } else { 3 };
+        let mixer = match block.mixer {
+            Mixer::None => 0,
+            _ => heads * (1 + qkv_bias) + 1 + bias + 2 * qk_norm,
+        };
+        let mlp = self.mlp.matrices() * (1 + bias);
+        let feed = match (block.feed, self.experts) {
+            (FeedForward::None, _) => 0,
+            // The router, and the matrices of all experts in two.
+            (FeedForward::Experts, Some(experts)) => 3 + if experts.shared_width > 0 { mlp } else { 0 },
+            _ => mlp,
+        };
+        norms + mixer + feed
+    }
+
     fn norm_parameters(&self) -> u64 {
         self.norm.parameters() * self.hidden
     }

@@ -85,6 +85,17 @@ fn parameters_are_those_of_other_checkpoints() {
     }
 }
 
+/// Tensors of whole models of transformers 5.17, without those of embedding, positions and last norm.
+#[test]
+fn layers_have_the_tensors_of_their_modules() {
+    for (name, all, ends) in
+        [("gpt2", 148, 4), ("gpt2-medium", 292, 4), ("llama3.2-1b", 146, 2), ("qwen2.5-0.5b", 290, 2)]
+    {
+        let shape = zoo::transformer(name).unwrap();
+        assert_eq!(shape.layers * shape.layer_tensors(shape.block(0)) + ends, all, "{name}");
+    }
+}
+
 /// Brown et al. 2020, table 2.1, in millions.
 #[test]
 fn parameters_of_gpt3_are_those_printed() {

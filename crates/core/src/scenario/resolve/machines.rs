@@ -24,7 +24,7 @@ pub(in crate::scenario) enum Layout {
     Apart,
 }
 
-/// GPUs without links of their own that are taken to share a machine, at most, where nothing says how they are joined.
+/// GPUs that a machine has room for where nothing says how they are joined, whatever their number.
 const SLOTS: u32 = 8;
 
 pub(in crate::scenario) fn cluster(
@@ -61,12 +61,9 @@ pub(in crate::scenario) fn cluster(
     let groups: Vec<WorkerGroup> = sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?;
     let count = groups.iter().map(|group| u64::from(group.count)).sum();
     if layout == Layout::Usual && machine.is_none() && usual.is_none() && section.network.is_none() {
-        let inside = u32::try_from(count).ok().filter(|count| (2..=SLOTS).contains(count));
         let is_gpu = groups.iter().all(|group| group.device.kind == DeviceKind::Gpu);
-        let slots = inside
-            .filter(|_| is_gpu)
-            .map(|workers| NodesSection { workers: Some(workers), ..NodesSection::default() });
-        section.nodes = section.nodes.or(slots);
+        let slots = || NodesSection { workers: Some(SLOTS), ..NodesSection::default() };
+        section.nodes = section.nodes.or_else(|| is_gpu.then(slots));
     }
     let (base, joined) = match (machine, section.nodes.as_ref().map(|nodes| nodes.workers), usual) {
         (Some(machine), ..) => (Some(machine.nodes()?), Some(machine)),
