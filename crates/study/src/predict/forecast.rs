@@ -101,8 +101,8 @@ impl Default for ForecastOptions {
 pub struct Observer<'a> {
     /// Hears of every prediction, and may cancel the work.
     pub progress: &'a Watch<'a>,
-    /// Receives the forecast as soon as the prediction is known, and again with the scaling curve, both times without the
-    /// changes that would help.
+    /// Receives the forecast as soon as the prediction is known, then with its interval, and then with the scaling curve: without
+    /// the changes that would help.
     pub part: &'a dyn Fn(&Forecast),
 }
 
@@ -153,38 +153,41 @@ impl Forecast {
     ) -> Result<Self, Stopped> {
         let watch = observer.progress;
         budget::check_scaling(scenario, method, workers.len())?;
-        let mut prediction = method.predict_watched(&budget::headline(scenario), watch)?;
-        let intervals = Intervals::new(scenario, method);
-        let granted = Granted::affordable(scenario, method, &intervals, workers.len());
-        prediction.warnings.extend(granted.warning());
-        if granted.slack {
-            slack::fill(scenario, method, &mut prediction);
-        }
-        let found = training::warnings(scenario, &prediction);
-        prediction.warnings.extend(found);
-        let interval = match granted.interval {
-            true => intervals.interval(scenario, &prediction, &Scenario::clone, true)?,
-            false => None,
-        };
-        let interval = interval.map(|(interval, warnings)| {
-            prediction.warnings.extend(warnings);
-            interval
-        });
+        let prediction = method.predict_watched(&budget::headline(scenario), watch)?;
         let mut forecast = Self {
             scenario: scenario.to_file(),
             assumed,
             fits_with: training::fits_with(scenario, &prediction),
             with_hugging_face_s: assumed.kernels.then(|| with_hugging_face(scenario, method)).flatten(),
-            advice: advice::explain(scenario, method, &prediction, granted.balance, &|| {
-                watch(Progress::Working)
-            }),
+            advice: advice::explain(scenario, method, &prediction),
             scaling: Vec::new(),
             saturates_at: None,
             worth,
-            training: Training::new(scenario, &prediction, interval.as_ref(), assumed.price),
-            interval,
+            training: Training::new(scenario, &prediction, None, assumed.price),
+            interval: None,
             prediction,
         };
+        (observer.part)(&forecast);
+        let intervals = Intervals::new(scenario, method);
+        let granted = Granted::affordable(scenario, method, &intervals, workers.len());
+        forecast.prediction.warnings.extend(granted.warning());
+        if granted.slack {
+            slack::fill(scenario, method, &mut forecast.prediction);
+        }
+        let found = training::warnings(scenario, &forecast.prediction);
+        forecast.prediction.warnings.extend(found);
+        if granted.interval
+            && let Some((interval, warnings)) =
+                intervals.interval(scenario, &forecast.prediction, &Scenario::clone, true)?
+        {
+            forecast.prediction.warnings.extend(warnings);
+            forecast.training = Training::new(scenario, &forecast.prediction, Some(&interval), assumed.price);
+            forecast.interval = Some(interval);
+        }
+        if granted.balance {
+            forecast.advice.find_balance(scenario, method);
+        }
+        forecast.advice.find_path(scenario, &forecast.prediction, &|| watch(Progress::Working));
         (observer.part)(&forecast);
         if scenario.strategy.architecture != Architecture::StandAlone && granted.scaling {
             let brief = budget::scaling(scenario, workers.len());

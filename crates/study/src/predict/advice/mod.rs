@@ -38,14 +38,8 @@ pub struct Advice {
     pub what_if: Vec<WhatIf>,
 }
 
-/// Explains a prediction; changes are yet to be tried. The rate that balances it is found if `balanced`.
-pub(crate) fn explain(
-    scenario: &Scenario,
-    method: &dyn Method,
-    prediction: &Prediction,
-    balanced: bool,
-    wanted: &CancelCheck<'_>,
-) -> Advice {
+/// Explains a prediction, without what takes further predictions or the engine.
+pub(crate) fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
     let alone = Alone::fastest(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
@@ -57,12 +51,25 @@ pub(crate) fn explain(
             .join(" "),
         what_if: Vec::new(),
         alone,
-        balanced_bandwidth: balanced.then(|| balanced_bandwidth(scenario, method)).flatten(),
-        critical_path: CriticalPath::of(scenario, prediction, wanted),
+        balanced_bandwidth: None,
+        critical_path: None,
     }
 }
 
 impl Advice {
+    pub(crate) fn find_path(
+        &mut self,
+        scenario: &Scenario,
+        prediction: &Prediction,
+        wanted: &CancelCheck<'_>,
+    ) {
+        self.critical_path = CriticalPath::of(scenario, prediction, wanted);
+    }
+
+    pub(crate) fn find_balance(&mut self, scenario: &Scenario, method: &dyn Method) {
+        self.balanced_bandwidth = balanced_bandwidth(scenario, method);
+    }
+
     pub(crate) fn try_changes(&mut self, scenario: &Scenario, method: &dyn Method, prediction: &Prediction) {
         self.what_if = what_if::tried(scenario, method, prediction, self.alone.as_ref());
     }
