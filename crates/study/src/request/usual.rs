@@ -207,9 +207,13 @@ mod tests {
         // A network between so few workers says that each is a machine.
         let apart = cluster(&[h100, "cluster.workers.count=4", "cluster.network=100gbe"]);
         assert_eq!(apart.workers_per_node(), 1);
-        // Cards without links of their own fill the slots of one machine.
-        let cards = |count: &str| cluster(&["cluster.workers.device=rtx-4090", count]).workers_per_node();
-        assert_eq!(cards("cluster.workers.count=8"), 8);
-        assert_eq!(cards("cluster.workers.count=16"), 1);
+        // Cards without links of their own fill the slots of machines, so that a row of a scaling table is what its number gives.
+        let cards = |count: u32| {
+            cluster(&["cluster.workers.device=rtx-4090", &format!("cluster.workers.count={count}")])
+        };
+        for count in [1, 4, 8, 16] {
+            assert_eq!(cards(count).workers_per_node(), 8);
+            assert_eq!(cards(4).resized(count), cards(count));
+        }
     }
 }

@@ -37,8 +37,11 @@ async fn the_engine_tells_how_far_it_is() {
     assert_eq!(kinds.last(), Some(&"answer"));
     let parts: Vec<&Value> = events.iter().filter(|event| event["event"] == "part").collect();
     let scaling = |part: &Value| part["forecast"]["scaling"].as_array().unwrap().len();
-    assert_eq!(parts.iter().map(|part| scaling(part)).collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(parts[0]["forecast"]["prediction"], events.last().unwrap()["forecast"]["prediction"]);
+    assert_eq!(parts.iter().map(|part| scaling(part)).collect::<Vec<_>>(), [0, 0, 2]);
+    let with_interval: Vec<bool> =
+        parts.iter().map(|part| part["forecast"]["interval"].is_object()).collect();
+    assert_eq!(with_interval, [false, true, true]);
+    assert_eq!(parts[1]["forecast"]["prediction"], events.last().unwrap()["forecast"]["prediction"]);
     assert!(kinds.iter().filter(|kind| **kind == "progress").count() >= 3, "{kinds:?}");
     let answer = events.last().unwrap();
     assert_eq!(answer["forecast"]["prediction"]["method"], "simulate");
