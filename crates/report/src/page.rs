@@ -114,7 +114,7 @@ fn warnings(all: &[Warning]) -> String {
         return String::new();
     }
     let item = |warning: &Warning| {
-        format!("<li><strong>{}</strong> {}</li>\n", escaped(&warning.code), escaped(&warning.message))
+        format!("<li><strong>{}</strong> {}</li>\n", escaped(warning.code), escaped(&warning.message))
     };
     let items: String = all.iter().map(item).collect();
     format!(

@@ -36,7 +36,7 @@ pub fn title(scenario: &Scenario, assumed: &Assumed) -> String {
         false => several(cluster.workers(), "worker"),
     };
     let machines = match u64::from(cluster.workers_per_node()) {
-        1 => String::new(),
+        each if each == 1 || cluster.workers() == 1 => String::new(),
         each if each >= cluster.workers() => " in one machine".to_owned(),
         each => {
             let last = u64::from(cluster.workers_on_last_node());
