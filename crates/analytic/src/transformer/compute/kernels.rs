@@ -158,7 +158,7 @@ impl Parts {
 
 /// How much slower the products of an output layer are whose rows start at no multiple of 16 bytes, forward, for the input and
 /// for the weights, where the vocabulary is even and where it is odd: kernels for Ampere and Turing compute them, as Hopper's units
-/// cannot copy such tensors. Medians on an H200 of 120 vocabularies, widths and numbers of tokens beside their aligned neighbours:
+/// cannot copy such tensors. Medians on an H200 of 115 sets of vocabulary, width and tokens beside their aligned neighbours:
 /// 260, 250 and 270 TFLOP/s, and 97, 140 and 147 (research/transformers/misaligned.py).
 const MISALIGNED: [[f64; 3]; 2] = [[2.8, 2.8, 2.6], [7.6, 5.2, 4.8]];
 

@@ -363,7 +363,7 @@ impl Computed {
         self.map(|work| Work { device: work.device * factor, ..work })
     }
 
-    /// The same with forward products, and those for inputs and for weights, that take so many times as long.
+    /// The same with the time of each pass multiplied: forward, for the input and for the weights.
     fn slower_by_pass(self, factors: [f64; 3]) -> Self {
         let slow = |work: Work, factor| Work { device: work.device * factor, ..work };
         let [forward, input, weight] = factors;
