@@ -239,6 +239,14 @@ fn gpt3_175b_on_4096(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(report.counts.plans)).bench_local(search);
 }
 
+/// The plan of names alone, to be found in less than 100 ms.
+#[divan::bench(sample_count = 10, args = [("llama3-8b", 4), ("gpt3-175b", 512), ("deepseek-v3", 256), ("llama3.1-405b", 2048)])]
+fn usual_plan(bencher: Bencher<'_, '_>, (model, machines): (&str, u32)) {
+    let changes = ["cluster.machine=dgx-h100", &format!("cluster.machines={machines}")];
+    let resolved = || Request::from_model(model, edits(&changes)).scenario().expect("it has a plan").clone();
+    bencher.bench_local(resolved);
+}
+
 const OFFERS: &str = include_str!("../../../examples/plan-offers.toml");
 
 fn offers() -> Vec<Scenario> {

@@ -19,7 +19,7 @@ use stepcast_core::model::transformer::{Backward, Block, MOST_BLOCKS, Parameters
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding,
-    States, stage_share,
+    States, layers_before, stage_share,
 };
 
 /// Workspaces of cuBLAS, of the thread that goes forward and of the one that goes backward: 32 MiB each on Hopper and
@@ -76,7 +76,7 @@ pub struct MemoryInputs<'a> {
 }
 
 /// What one rank of a stage holds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RankMemory {
     /// Parameters before sharding.
     pub parameters: u64,
@@ -164,21 +164,29 @@ impl<'a> MemoryInputs<'a> {
     /// What a rank of `stage` holds when it holds most, with the experts' load that none exceeds with a probability of
     /// [`loads::MEMORY`].
     pub fn rank(&self, stage: u64) -> RankMemory {
-        let load = self
-            .loads(self.expert_imbalance)
-            .map_or(self.expert_load, |loads| loads.quantile(loads::MEMORY, self.loaded(stage)));
-        self.rank_with(stage, load)
+        self.rank_with(stage, self.load(stage), self.states_of(stage))
     }
 
-    /// The same with this load of the rank's experts against the mean.
-    fn rank_with(&self, stage: u64, expert_load: f64) -> RankMemory {
+    /// The same of a rank without sharding, but for its weights, gradients and optimiser states, where what it holds is a sum.
+    pub(super) fn beside_states(&self, stage: u64) -> RankMemory {
+        let states = RankMemory { in_flight: self.in_flight(stage), ..RankMemory::default() };
+        let held = Self { sharding: Sharding::None, sharding_group: None, ..*self };
+        held.rank_with(stage, held.load(stage), states)
+    }
+
+    /// The load of the experts of a rank against the mean.
+    fn load(&self, stage: u64) -> f64 {
+        let loads = self.loads(self.expert_imbalance);
+        loads.map_or(self.expert_load, |loads| loads.quantile(loads::MEMORY, self.loaded(stage)))
+    }
+
+    /// What a rank of `stage` holds with this load of its experts and these states.
+    fn rank_with(&self, stage: u64, expert_load: f64, states: RankMemory) -> RankMemory {
         let held = Self { expert_load, ..*self };
         match self.implementation {
-            Implementation::Textbook => held.textbook(stage),
-            Implementation::Megatron | Implementation::Xla => held.megatron(stage),
-            Implementation::Pytorch | Implementation::HuggingFace => {
-                phases::peak(&held, stage, held.states_of(stage))
-            }
+            Implementation::Textbook => held.textbook(stage, states),
+            Implementation::Megatron | Implementation::Xla => held.megatron(stage, states),
+            Implementation::Pytorch | Implementation::HuggingFace => phases::peak(&held, stage, states),
         }
     }
 
@@ -203,7 +211,8 @@ impl<'a> MemoryInputs<'a> {
         let loads = self.loads(imbalance).filter(|_| self.expert_capacity.is_none())?;
         let stages = (0..self.split.pipeline).filter(|stage| self.layers(*stage).has_experts(self.shape));
         let kept = |stage: u64| {
-            let load = |load: f64| self.rank_with(stage, load).total();
+            let states = self.states_of(stage);
+            let load = |load: f64| self.rank_with(stage, load, states).total();
             let (mut low, mut high) = (0.0, loads.quantile(1.0 - 1e-6, self.loaded(stage)));
             if fits(load(high)) {
                 return 1.0;
@@ -244,10 +253,6 @@ impl<'a> MemoryInputs<'a> {
 
     /// Weights, gradients and optimiser states of a rank.
     fn states_of(&self, stage: u64) -> RankMemory {
-        let Split { pipeline, chunks, .. } = self.split;
-        // Another micro-batch computes while tokens are on their way.
-        let in_flight = in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks)
-            + u64::from(self.overlap_experts && self.micro_batches > 1);
         let (dense, expert) = self.stage_trained(stage);
         let parameters = dense + expert;
         let [_, gradient, optimiser] = self.states.bytes();
@@ -277,17 +282,19 @@ impl<'a> MemoryInputs<'a> {
         let (dense, expert) = self.stage_parameters(stage);
         RankMemory {
             parameters: dense + expert,
-            in_flight,
+            in_flight: self.in_flight(stage),
             weights: Bytes::new(weights),
             gradients,
             optimiser: divided(if self.offload.optimiser { 0.0 } else { optimiser as f64 } + self.outer, 1),
-            activations: Bytes::ZERO,
-            recomputed: Bytes::ZERO,
-            embedding: Bytes::ZERO,
-            head: Bytes::ZERO,
-            unsharded: Bytes::ZERO,
-            temporary: Bytes::ZERO,
+            ..RankMemory::default()
         }
+    }
+
+    /// Micro-batches, or chunks of them, that a stage holds at most. Another one computes while tokens of experts are on their way.
+    fn in_flight(&self, stage: u64) -> u64 {
+        let Split { pipeline, chunks, .. } = self.split;
+        in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks)
+            + u64::from(self.overlap_experts && self.micro_batches > 1)
     }
 
     /// Parameters of a rank of `stage` before sharding: dense ones, and those of its experts.
@@ -414,20 +421,25 @@ impl MemoryInputs<'_> {
     }
 
     fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {
-        let places = self.split.pipeline * self.split.chunks;
-        let mut end = 0;
-        (0..places).filter_map(move |place| {
-            let (from, count) = (end, self.layers_at(place, places));
-            end += count;
-            let middle = from + self.recompute.among_at(place, count, self.stage_recompute);
-            (self.stage_of(place) == stage).then_some([from..middle, middle..end])
+        let Split { pipeline, chunks, .. } = self.split;
+        (0..chunks).map(move |chunk| {
+            let place = schedules::place_of(self.schedule, pipeline, stage, chunk);
+            let Range { start, end } = self.layers_at(place, pipeline * chunks);
+            let middle = start + self.recompute.among_at(place, end - start, self.stage_recompute);
+            [start..middle, middle..end]
         })
     }
 
     /// Layers of a virtual stage: as given, or an equal share.
-    fn layers_at(&self, place: u64, places: u64) -> u64 {
-        let given = usize::try_from(place).ok().and_then(|place| self.stage_layers.get(place));
-        given.copied().unwrap_or_else(|| stage_share(self.shape.layers, places, place))
+    fn layers_at(&self, place: u64, places: u64) -> Range<u64> {
+        let all = self.shape.layers;
+        if self.stage_layers.is_empty() {
+            let start = layers_before(all, places, place);
+            return start..start + stage_share(all, places, place);
+        }
+        let given = self.stage_layers.iter().copied();
+        let start = given.take(usize::try_from(place).unwrap_or(usize::MAX)).sum();
+        start..start + self.stage_layers[place as usize]
     }
 
     fn stage_of(&self, place: u64) -> u64 {

@@ -41,7 +41,7 @@ impl<'a> Phases<'a> {
     fn new(held: &'a MemoryInputs<'a>, stage: u64, states: RankMemory) -> Self {
         // Layers of a kind are alike, and frozen ones keep nothing.
         let mut known: Vec<(LayerKind, Recomputed, Layer)> = Vec::new();
-        let mut layers = Vec::new();
+        let mut layers = Vec::with_capacity(held.layers(stage).count() as usize);
         for (half, what) in
             held.ranges(stage).flat_map(|halves| halves.into_iter().zip(held.recompute.halves()))
         {
@@ -154,35 +154,36 @@ impl<'a> Phases<'a> {
     }
 
     /// The backward pass of every layer, from the last.
-    fn layers(&self) -> Vec<RankMemory> {
+    fn layers(&self) -> impl Iterator<Item = RankMemory> {
         let held = self.held;
         let sharded = held.sharding.stage() == 3;
+        let unsharded = if sharded { held.unsharded(self.stage) } else { Bytes::ZERO };
+        let embedding = if self.first { held.embedding() } else { Bytes::ZERO };
         let (dense, expert) = held.stage_trained(self.stage);
         let trained = (dense + expert).max(1) as f64;
         let embedded = self.first && !held.shape.tied && !held.shape.tuning.frozen_embedding;
         let later = if embedded { vocabulary_matrix(self.held) } else { 0.0 };
         let mut missing = later + self.layers.iter().map(|layer| layer.trained).sum::<f64>();
         let mut kept = self.kept();
-        let mut phases = Vec::new();
-        for layer in self.layers.iter().rev() {
+        self.layers.iter().rev().map(move |layer| {
             let again = layer.whole() - layer.kept();
             let gradients = match self.gradients {
                 Gradients::New => self.states.gradients * (1.0 - missing / trained).max(0.0),
                 Gradients::Added => self.states.gradients,
             };
-            phases.push(RankMemory {
+            let phase = RankMemory {
                 gradients,
                 activations: self.on_device(kept),
                 recomputed: Bytes::new(again),
-                embedding: if self.first { held.embedding() } else { Bytes::ZERO },
-                unsharded: if sharded { held.unsharded(self.stage) } else { Bytes::ZERO },
+                embedding,
+                unsharded,
                 temporary: WORKSPACES + Bytes::new(layer.stream + layer.backward(self.gradients)),
                 ..self.states
-            });
+            };
             kept -= layer.kept();
             missing -= layer.trained;
-        }
-        phases
+            phase
+        })
     }
 
     /// The gradient of the embedding. A tied one has two, which are added: in place under autocast, else into a third.

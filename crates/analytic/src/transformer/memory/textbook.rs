@@ -12,8 +12,7 @@ type ByBlock = [Bytes; MOST_BLOCKS];
 
 impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
-    pub(super) fn textbook(&self, stage: u64) -> RankMemory {
-        let states = self.states_of(stage);
+    pub(super) fn textbook(&self, stage: u64, states: RankMemory) -> RankMemory {
         let (first, last) = (stage == 0, self.is_last(stage));
         let blocks = self.shape.blocks();
         let kept_by = |what: Recomputed| {
@@ -73,8 +72,8 @@ impl MemoryInputs<'_> {
 
     /// The textbook's count with what is needed for a while: beside the logits when the loss is computed, or, when they
     /// are gone, beside the layer that goes backward.
-    pub(super) fn megatron(&self, stage: u64) -> RankMemory {
-        let rank = self.textbook(stage);
+    pub(super) fn megatron(&self, stage: u64, states: RankMemory) -> RankMemory {
+        let rank = self.textbook(stage, states);
         let loss = Bytes::new(self.logits_meanwhile(self.is_last(stage)));
         let layer = self.layer_gradients(self.layers(stage));
         if rank.head + loss >= layer {

@@ -60,7 +60,7 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) const fn place(&self, kind: ScheduleKind, stage: usize, chunk: usize) -> usize {
-        place_of(kind, self.stages as u32, stage as u32, chunk as u32) as usize
+        place_of(kind, self.stages as u64, stage as u64, chunk as u64) as usize
     }
 
     /// The layout of a shape for a schedule, whose recomputation is as given.

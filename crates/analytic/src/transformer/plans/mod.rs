@@ -23,7 +23,7 @@ use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
 use rustc_hash::FxHashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Overlaps, PlanChoice, Recompute, Sends, Sharding};
+use stepcast_core::strategy::{Overlaps, PlanChoice, Recompute, Sends};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -126,23 +126,30 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn find(&mut self, choice: &PlanChoice) -> CostIndices {
+    /// Where layout and states are.
+    fn find_states(&mut self, choice: &PlanChoice) -> [usize; 2] {
         let run = self.run;
         let counts = [choice.pipeline, choice.virtual_stages];
         let layout = self.layouts.place(layout_key(choice), || {
             let kind = |stage| run.kind_of_stage(choice.pipeline, stage);
             Layout::new(run.shape, choice.schedule, counts, choice.recompute, kind)
         });
+        let states = self.states.place(state_key(choice), || {
+            let plan = choice.plan(run.plan);
+            let run = Run { plan: &plan, division: choice.division(), ..run };
+            StateCosts::from_run(&run, &self.layouts.values[layout])
+        });
+        [layout, states]
+    }
+
+    fn find(&mut self, choice: &PlanChoice) -> CostIndices {
+        let [layout, states] = self.find_states(choice);
+        let run = self.run;
         let own = || choice.plan(run.plan);
         let layers = self.layers.place(layer_key(choice), || {
             let plan = own();
             let run = Run { plan: &plan, division: choice.division(), ..run };
             run.by_kind_of_stage().iter().map(LayerCosts::from_run).collect()
-        });
-        let states = self.states.place(state_key(choice), || {
-            let plan = own();
-            let run = Run { plan: &plan, division: choice.division(), ..run };
-            StateCosts::from_run(&run, &self.layouts.values[layout])
         });
         let send = self.sends.place(send_key(choice), || {
             let plan = own();
@@ -155,7 +162,7 @@ impl<'a> Table<'a> {
 
     /// What the tensors of the fullest rank take.
     pub fn memory(&mut self, choice: &PlanChoice) -> Bytes {
-        let found = self.find(choice);
+        let [layout, states] = self.find_states(choice);
         let held = MemoryInputs {
             split: Split::from_choice(choice),
             micro_batch: choice.micro_batch,
@@ -173,7 +180,7 @@ impl<'a> Table<'a> {
             ..self.run.held()
         };
         // Of stages that are alike, the first has the most micro-batches in flight.
-        let alike = &self.layouts.values[found.layout].alike;
+        let alike = &self.layouts.values[layout].alike;
         if held.implementation.is_eager() {
             // A peak is the largest of its phases, not a sum.
             let totals = alike.iter().map(|alike| held.rank(alike.first as u64).total());
@@ -181,15 +188,12 @@ impl<'a> Table<'a> {
         }
         let key = choice.without_sharding();
         if self.activations.0 != Some(key) {
-            let held = MemoryInputs { sharding: Sharding::None, sharding_group: None, ..held };
             self.activations.0 = Some(key);
             self.activations.1.clear();
-            self.activations.1.extend(alike.iter().map(|alike| {
-                let rank = held.rank(alike.first as u64);
-                rank.total() - (rank.weights + rank.gradients + rank.optimiser + rank.unsharded)
-            }));
+            let beside = alike.iter().map(|alike| held.beside_states(alike.first as u64).total());
+            self.activations.1.extend(beside);
         }
-        let states = &self.states.values[found.states].states;
+        let states = &self.states.values[states].states;
         let totals = states.iter().zip(&self.activations.1).map(|(states, rest)| *states + *rest);
         totals.fold(Bytes::ZERO, Bytes::max)
     }

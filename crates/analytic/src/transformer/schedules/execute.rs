@@ -131,7 +131,7 @@ pub fn execute(
         waiting = 0;
         for stage in 0..stages {
             while let Some(operation) = orders[stage].get(start[stage].len()) {
-                let place = place_of(kind, stages as u32, stage as u32, operation.chunk) as usize;
+                let place = place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize;
                 let index = start[stage].len();
                 let now = free[stage][index];
                 // When the receiver asks for what this operation waits for.
@@ -192,7 +192,7 @@ pub fn execute(
     }
     let busy = |stage: usize| -> Seconds {
         let place =
-            |operation: &Operation| place_of(kind, stages as u32, stage as u32, operation.chunk) as usize;
+            |operation: &Operation| place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize;
         let time = |(index, operation): (usize, &Operation)| {
             let (kind, place) = (operation.kind, place(operation));
             ahead(times, kind, place) + duration(times, kind, place, (stage, index))
@@ -289,7 +289,7 @@ pub(super) fn asked_after(kind: ScheduleKind, sizes: &Sizes, orders: &[Order]) -
     let (stages, m) = (orders.len(), sizes.micro_batches as usize);
     let places = stages * sizes.chunks as usize;
     let place = |stage: usize, operation: &Operation| {
-        place_of(kind, stages as u32, stage as u32, operation.chunk) as usize
+        place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize
     };
     let slot = |place: usize, operation: &Operation| place * m + operation.micro_batch as usize;
     // Operations of a stage that precede the receive, by the virtual stage and micro-batch that sends.

@@ -77,7 +77,7 @@ pub const fn stage_of(kind: ScheduleKind, stages: u64, place: u64) -> u64 {
     }
 }
 
-pub(super) const fn place_of(kind: ScheduleKind, stages: u32, stage: u32, chunk: u32) -> u32 {
+pub(super) const fn place_of(kind: ScheduleKind, stages: u64, stage: u64, chunk: u64) -> u64 {
     match kind {
         ScheduleKind::Zbv if chunk == 1 => 2 * stages - 1 - stage,
         _ => chunk * stages + stage,

@@ -191,6 +191,16 @@ pub const fn stage_share(layers: u64, places: u64, place: u64) -> u64 {
     share.saturating_sub((place == 0) as u64 + (place + 1 == places) as u64)
 }
 
+/// Layers of all virtual stages before `place`, where `places` are two more than the layers at most.
+pub const fn layers_before(layers: u64, places: u64, place: u64) -> u64 {
+    if layers.is_multiple_of(places) {
+        return layers / places * place;
+    }
+    let weighed = layers + 2;
+    let over = if place < weighed % places { place } else { weighed % places };
+    (weighed / places * place + over).saturating_sub((place > 0) as u64)
+}
+
 impl Plan {
     /// What a search would vary of it; stages by themselves are left out.
     pub fn choice(&self, division: &Division) -> PlanChoice {

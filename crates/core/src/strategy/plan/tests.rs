@@ -1,5 +1,6 @@
 //! One refusal for each thing that cannot be combined, naming what would be valid.
 
+use super::{layers_before, stage_share};
 use super::{Division, Plan, PlanSection};
 use crate::fault::Fault;
 use crate::files::NoFiles;
@@ -58,4 +59,18 @@ fn a_switch_overrules_the_preset() {
     assert_eq!(found, super::Overlaps { gradients: false, ..preset });
     let alone = plan("overlap = \"none\"\noverlap-sends = true");
     assert!(alone.overlaps().sends && !alone.without_overlap().overlaps().sends);
+}
+
+#[test]
+fn layers_before_a_virtual_stage_are_the_shares_of_the_earlier_ones() {
+    for layers in 1..40 {
+        for places in 1..=layers + 2 {
+            let mut before = 0;
+            for place in 0..places {
+                assert_eq!(layers_before(layers, places, place), before, "{layers} {places} {place}");
+                before += stage_share(layers, places, place);
+            }
+            assert_eq!(before, layers);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Questions without an answer: what contradicts what, and what is missing most.
 
 use super::PlanQuestion;
-use super::search::PartResult;
+use super::search::{PartResult, Pruning};
 use super::setup::Setup;
 use super::setup::words;
 use crate::cost;
@@ -199,6 +199,6 @@ impl PlanQuestion<'_> {
     /// The best plan under other bounds.
     fn with(&self, bounds: Planning, aim: super::Aim) -> Result<super::Entry, Fault> {
         let open = PlanQuestion { bounds, aim, ..self.clone() };
-        open.answer(true, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
+        open.answer(Pruning::Beaten, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
     }
 }

@@ -6,7 +6,6 @@ use super::{Aim, Method, PlanQuestion};
 use crate::advise::{
     Candidate, DecisionOption, Experiment, ExperimentKind, Lateness, MeasurementAdvice, UncertainFigure,
 };
-use std::ops::ControlFlow;
 use stepcast_core::fault::{Fault, Measurement, Remedy};
 use stepcast_core::prior::Group;
 use stepcast_core::quantity::Seconds;
@@ -179,8 +178,7 @@ impl PlanQuestion<'_> {
     fn small_run(&self, setup: &Setup) -> Result<Option<(UncertainFigure, String)>, Fault> {
         let bounds = Planning { deadline: None, budget: None, ..self.bounds.clone() };
         let open = PlanQuestion { bounds, aim: Aim::Time, ..self.clone() };
-        let part = open.part(setup, true, &mut |_| ControlFlow::Continue(()))?;
-        let Some(best) = part.found.families.best() else { return Ok(None) };
+        let Some(best) = open.best_on(setup)? else { return Ok(None) };
         let words = words(setup, &open.base(setup), &best.choice);
         Ok(Some((UncertainFigure::step(&open.planned(&best)?, &Method)?, words)))
     }

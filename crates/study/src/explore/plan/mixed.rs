@@ -36,7 +36,7 @@ fn machines_of_two_kinds_work_in_one_job() {
     let slow = mixed.replace("beside-nodes = 2", "beside-nodes = 2, link = \"1 Gbit/s\"");
     let apart = plan(&scenario(&[&narrow[..4], &[slow.as_str()]].concat()), Aim::Time, &mut go).unwrap();
     assert!(apart.best.step > found.best.step);
-    let everything = PlanQuestion::of(&asked, Aim::Time).unwrap().answer(false, &mut go).unwrap();
+    let everything = PlanQuestion::of(&asked, Aim::Time).unwrap().answer(Pruning::Nothing, &mut go).unwrap();
     assert_eq!(everything.best.step, found.best.step);
     let nobody = mixed.replace("beside = \"dgx-a100-320gb\"", "beside = \"old\"");
     assert!(fault(&[&nobody]).reason.contains("no offer \"old\""));

@@ -33,7 +33,7 @@ use crate::cost;
 use crate::request::launch::{adopted, adopted_precision};
 use families::{BestPlan, Families};
 use schemars::JsonSchema;
-use search::{MemoryLimit, PartResult, Search};
+use search::{MemoryLimit, PartResult, Pruning, Search};
 use serde::{Deserialize, Serialize};
 use setup::Setup;
 use space::PlanSpace;
@@ -118,7 +118,7 @@ pub fn plan_within(
 ) -> Result<PlanReport, Fault> {
     let question = PlanQuestion { budget, ..PlanQuestion::of(scenario, aim)? };
     question.check_number()?;
-    question.answer(true, watch)
+    question.answer(Pruning::Beaten, watch)
 }
 
 /// The same by the closed form alone, where many searches make one answer.
@@ -129,7 +129,7 @@ pub(crate) fn plan_quickly(
 ) -> Result<PlanReport, Fault> {
     let question = PlanQuestion { budget, simulated: false, ..PlanQuestion::of(scenario, Aim::Time)? };
     question.check_replicas()?;
-    question.answer(true, watch)
+    question.answer(Pruning::Beaten, watch)
 }
 
 /// The result of a part of the search: small, and the same wherever it is computed.
@@ -154,7 +154,7 @@ pub fn part(scenario: &Scenario, aim: Aim, place: usize, watch: &mut Watch<'_>) 
         let reason = format!("the search has {} parts, and none at {place}", question.setups.len());
         return Err(Fault::new(reason, "ask for one of them"));
     };
-    question.part(setup, true, watch)
+    question.part(setup, Pruning::Beaten, watch)
 }
 
 /// The scenario with a plan that was found, on its machines.
@@ -242,11 +242,11 @@ impl<'a> PlanQuestion<'a> {
     }
 
     /// The answer, with plans left out by their bounds or without.
-    fn answer(&self, pruned: bool, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
+    fn answer(&self, pruning: Pruning, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
         let mut parts = Vec::new();
         let mut before = 0;
         for setup in &self.setups {
-            let part = self.part(setup, pruned, &mut |plans| watch(before + plans))?;
+            let part = self.part(setup, pruning, &mut |plans| watch(before + plans))?;
             before += part.found.families.plans()[0];
             let interrupted = part.interrupted;
             parts.push(part);
@@ -258,7 +258,7 @@ impl<'a> PlanQuestion<'a> {
     }
 
     /// The result of a part. It does not depend on the others, so that parts may be computed anywhere.
-    fn part(&self, setup: &Setup, pruned: bool, watch: &mut Watch<'_>) -> Result<Part, Fault> {
+    fn part(&self, setup: &Setup, pruning: Pruning, watch: &mut Watch<'_>) -> Result<Part, Fault> {
         let (scenario, base) = (self.on(setup)?, self.base(setup));
         let room = MemoryLimit { capacity: scenario.cluster.smallest_memory(), may_fit: self.bounds.may_fit };
         let rates = self.rates(&scenario)?;
@@ -280,13 +280,19 @@ impl<'a> PlanQuestion<'a> {
             rates: &rates,
             room,
             aim: self.aim,
-            pruned,
+            pruning,
             budget: self.budget / self.setups.len() as u64,
             least_step: self.least_step(&scenario, &base),
         };
         let mut found = PartResult::default();
         let interrupted = search.search(&mut found, watch)?.is_break();
         Ok(Part { found, interrupted })
+    }
+
+    /// The best plan of a part, without the comparisons of a report.
+    fn best_on(&self, setup: &Setup) -> Result<Option<BestPlan>, Fault> {
+        let part = self.part(setup, Pruning::NotTheBest, &mut |_| ControlFlow::Continue(()))?;
+        Ok(part.found.families.best())
     }
 
     /// A step in which all devices compute at their peak rates.

@@ -28,8 +28,8 @@ use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
 use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recomputation, Recompute, Shares};
 
-/// Plans of a round.
-const ROUND: usize = 1024;
+/// Plans of a round, and of one in which only the best is looked for.
+const ROUND: [usize; 2] = [1024, 128];
 
 /// Ways to divide ranks between two looks at the clock.
 const RANKS: usize = 64;
@@ -52,6 +52,17 @@ struct Candidate {
     choice: PlanChoice,
     memory: f64,
     bound: f64,
+}
+
+/// Which plans are left out by their bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pruning {
+    /// None of them.
+    Nothing,
+    /// Those that win in none of their families and are on no front.
+    Beaten,
+    /// Those that are not the best of all.
+    NotTheBest,
 }
 
 /// Memory of a device, and whether plans may need all of it.
@@ -130,8 +141,7 @@ pub(super) struct Search<'a> {
     pub(super) rates: &'a TrainingRates,
     pub(super) room: MemoryLimit,
     pub(super) aim: Aim,
-    /// Whether plans are left out by their bounds.
-    pub(super) pruned: bool,
+    pub(super) pruning: Pruning,
     /// Frameworks that do what the plans leave open as these say it.
     pub(super) launchers: Vec<Framework>,
     /// What it may cost.
@@ -173,7 +183,7 @@ impl Search<'_> {
         // Stable, so that the first of equal ones is the first of the space.
         candidates.par_sort_by(|a, b| a.bound.total_cmp(&b.bound));
         let mut left_to_spend = self.budget.saturating_sub(LOOK * found.families.plans()[0]);
-        for round in candidates.chunks(ROUND) {
+        for round in candidates.chunks(ROUND[usize::from(self.pruning == Pruning::NotTheBest)]) {
             if left_to_spend == 0 {
                 found.leave_out(Some(self.value_of(round[0].bound)));
                 return Ok(ControlFlow::Continue(()));
@@ -303,7 +313,7 @@ impl Search<'_> {
 
     /// Whether the step of a plan has to be computed.
     fn is_worth(&self, candidate: &Candidate, found: &mut PartResult) -> bool {
-        if !self.pruned {
+        if self.pruning == Pruning::Nothing {
             return true;
         }
         let (time, cost) = self.rates.training(candidate.bound);
@@ -312,9 +322,14 @@ impl Search<'_> {
         }
         let value = self.aim.value(time, cost);
         let launched = || found.launchable.is_some_and(|best| best.value <= value);
-        let beaten = found.families.beat(&self.setup, &candidate.choice, value)
-            && (launched() || !self.launches(&candidate.choice))
-            && found.front.dominates([time, cost.unwrap_or(0.0), candidate.memory]);
+        let beaten = match self.pruning {
+            Pruning::NotTheBest => found.families.best().is_some_and(|best| best.value <= value),
+            _ => {
+                found.families.beat(&self.setup, &candidate.choice, value)
+                    && (launched() || !self.launches(&candidate.choice))
+                    && found.front.dominates([time, cost.unwrap_or(0.0), candidate.memory])
+            }
+        };
         found.counts.bounded += u64::from(beaten);
         !beaten
     }

@@ -127,8 +127,8 @@ fn bounds_leave_out_nothing_that_matters() {
         let scenario = scenario(changes);
         for aim in [Aim::Time, Aim::Cost] {
             let question = PlanQuestion::of(&scenario, aim).unwrap();
-            let pruned = question.answer(true, &mut go).unwrap();
-            let all = question.answer(false, &mut go).unwrap();
+            let pruned = question.answer(Pruning::Beaten, &mut go).unwrap();
+            let all = question.answer(Pruning::Nothing, &mut go).unwrap();
             assert_eq!(pruned.best, all.best, "{changes:?}");
             assert_eq!(pruned.families, all.families, "{changes:?}");
             let figures = |report: &PlanReport| -> Vec<(f64, f64)> {
@@ -221,7 +221,7 @@ fn stages_of_their_own_fit_where_equal_ones_do_not() {
         ["plan.pipeline=[4]", "plan.schedule=[\"1f1b\"]", "plan.tensor=[1]", "plan.micro-batch=[2]"];
     let wide = scenario(&changes);
     let question = PlanQuestion::of(&wide, Aim::Time).unwrap();
-    let part = question.part(&question.setups[0], true, &mut go).unwrap();
+    let part = question.part(&question.setups[0], Pruning::Beaten, &mut go).unwrap();
     let (least, _, _) = part.found.families.least().unwrap();
     let memory = format!("cluster.workers.0.device.memory={} B", (0.999 * least) as u64);
     let report = plan(&scenario(&[&changes[..], &[memory.as_str()]].concat()), Aim::Time, &mut go).unwrap();

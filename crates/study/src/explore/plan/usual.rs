@@ -3,7 +3,6 @@
 use super::setup::Setup;
 use super::{Aim, PlanQuestion};
 use crate::cost;
-use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
@@ -141,7 +140,5 @@ fn best(
         simulated: false,
     };
     let Some(setup) = question.setups.first() else { return Ok(None) };
-    let part = question.part(setup, true, &mut |_| ControlFlow::Continue(()))?;
-    let best = part.found.families.best();
-    Ok(best.map(|best| (best.step, best.choice.plan(&question.base))))
+    Ok(question.best_on(setup)?.map(|best| (best.step, best.choice.plan(&question.base))))
 }
