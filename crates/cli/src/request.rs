@@ -5,6 +5,7 @@ use crate::render::Screen;
 use crate::render::error::in_scenario;
 use crate::words;
 use clap::Args;
+use clap::builder::UnknownArgumentValueParser;
 use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -13,13 +14,13 @@ use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::{Edit, Scenario};
+use stepcast_core::scenario::{Edit, Scenario, is_onnx};
 use stepcast_core::strategy::Recipe;
 use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::predict::calibrate::{self, Calibration};
 use stepcast_study::request::launch::IGNORE_UNKNOWN;
-use stepcast_study::request::{QUICK_START_NAME, is_launch, is_onnx};
+use stepcast_study::request::{QUICK_START_NAME, is_launch};
 use stepcast_study::{Forecast, ForecastOptions, MethodChoice, Observer, Progress, forecast};
 
 /// A scenario, and changes to it.
@@ -205,6 +206,10 @@ pub(crate) struct ForecastFlags {
     #[command(flatten)]
     pub(crate) about: ScenarioFlags,
 
+    /// A flag of `plan`, here a part of `--workers`.
+    #[arg(long, hide = true, num_args = 0..=1, value_parser = machines_are_workers())]
+    nodes: Option<()>,
+
     /// Half-width of the 90 % interval at which a simulation ends, as a share: 0.01 is 1 % [default: 0.01]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     precision: Option<String>,
@@ -216,6 +221,11 @@ pub(crate) struct ForecastFlags {
     /// Method of prediction; auto takes the first that applies
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) method: String,
+}
+
+fn machines_are_workers() -> UnknownArgumentValueParser {
+    UnknownArgumentValueParser::suggest_arg("--workers")
+        .and_suggest("two machines of eight are `--workers 2x8`")
 }
 
 /// A share as it is written; what sounds like a number format is meant for another flag.

@@ -96,9 +96,9 @@ pub struct StageTraffic {
     pub outside: Seconds,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// What a rank holds.
-    pub fn held(&self) -> MemoryInputs<'_> {
+    pub fn held(&self) -> MemoryInputs<'a> {
         let plan = self.plan;
         MemoryInputs {
             shape: self.shape,

@@ -2,9 +2,11 @@
 //!
 //! Edits change a document that keeps its comments and order, so the same rules hold for `--set` and for a text that
 //! is shown again. A key below an array of tables is set in all of them; a key below the name of a catalog entry makes
-//! a table based on that entry; the worker group after the last one is added.
+//! a table based on that entry, and one below the name of a model a table with that name; the worker group after the last one
+//! is added.
 
 use super::full_key;
+use super::sections::key_of_name;
 use crate::fault::{Fault, Remedies, shown};
 use crate::text::{self, key_parts};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
@@ -74,7 +76,10 @@ impl Edit {
     }
 
     pub(super) fn apply(&self, document: &mut DocumentMut) -> Result<(), Fault> {
-        let parts = key_parts(&self.key).map_err(|fault| fault.at(shown(&self.text)))?;
+        let mut parts = key_parts(&self.key).map_err(|fault| fault.at(shown(&self.text)))?;
+        if let (["model"], Some(name)) = (&parts[..], self.value.as_ref().and_then(Value::as_str)) {
+            parts.push(key_of_name(name));
+        }
         let table = document.as_table_mut();
         match &self.value {
             Some(value) => set(table, &parts, value),
@@ -115,6 +120,9 @@ fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Result<(), S
     });
     if let (Some(name), "device" | "network") = (slot.as_str(), *first) {
         *slot = Item::Value(InlineTable::from_iter([("base", name)]).into());
+    }
+    if let (Some(name), "model") = (slot.as_str(), *first) {
+        *slot = Item::Value(InlineTable::from_iter([(key_of_name(name), name)]).into());
     }
     let no_element = |index: usize, length: usize| format!("`{first}` has no element {index} of {length}");
     match (slot, rest[0].parse::<usize>()) {
@@ -206,6 +214,19 @@ mod tests {
         assert_eq!(edited(text, "cluster.workers.5.count", Some("3")), None);
         assert_eq!(edited("[", "a", Some("3")), None);
         assert_eq!(edited("[data]\nsamples = 1\n", "data", None).unwrap().trim(), "");
+    }
+
+    #[test]
+    fn a_name_is_a_model() {
+        let zoo = |text: &str, edits: &[&str]| {
+            let edits = Edit::parse_all(edits).unwrap();
+            Document::new("test", text).file(&edits).unwrap().model
+        };
+        let named = zoo("[model]\nzoo = \"bert-base\"\nsequence = 128\n", &[]);
+        assert_eq!(zoo("model = \"bert-base\"\n", &["model.sequence=128"]), named);
+        assert_eq!(zoo("[model]\nsequence = 128\n", &["model=bert-base"]), named);
+        assert_eq!(zoo("", &["model=a/config.json"]).config.unwrap(), "a/config.json");
+        assert_eq!(zoo("model = \"net.onnx.gz\"", &[]).onnx.unwrap(), "net.onnx.gz");
     }
 
     /// A text that was edited and printed is the same scenario as one that was edited and read.

@@ -35,7 +35,7 @@ pub use offers::{AssumedPrice, Offer, OfferSection};
 pub use planning::{
     Energy, EnergySection, Failures, FailuresSection, ListCodes, PlanList, Planning, PlanningSection,
 };
-pub use sections::{ClusterSection, ModelSection, ScenarioFile};
+pub use sections::{ClusterSection, ModelSection, ScenarioFile, is_onnx};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
 pub use uncertain::UncertainInput;
 

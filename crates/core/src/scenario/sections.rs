@@ -10,7 +10,7 @@ use crate::model::ModelFile;
 use crate::model::transformer::{AdaptersSection, FrozenSection, TransformerSection};
 use crate::strategy::StrategySection;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ pub struct ScenarioFile {
     /// Whether methods compute what their papers print: nominal rates, counted operations, and nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_published: bool,
-    /// The model to train.
-    #[serde(default)]
+    /// The model to train: a section, or its name alone.
+    #[serde(default, deserialize_with = "model_or_name")]
     pub model: ModelSection,
     /// The machines.
     #[serde(default)]
@@ -75,6 +75,39 @@ document_keys! {
         /// `"elementwise"`.
         count: Vec<String>, "list of strings", "`[]`";
     }
+}
+
+/// Whether a path names an ONNX file.
+pub fn is_onnx(path: &str) -> bool {
+    path.ends_with(".onnx") || path.ends_with(".onnx.gz")
+}
+
+/// The key of `[model]` that a name alone means: a model of the zoo, an ONNX file or a `config.json`.
+pub(super) fn key_of_name(name: &str) -> &'static str {
+    match name {
+        _ if is_onnx(name) => "onnx",
+        _ if name.ends_with(".json") => "config",
+        _ => "zoo",
+    }
+}
+
+impl ModelSection {
+    /// A model of the zoo, an ONNX file or a `config.json`.
+    pub fn named(name: &str) -> Self {
+        let given = Some(name.to_owned());
+        match key_of_name(name) {
+            "onnx" => Self { onnx: given, ..Self::default() },
+            "config" => Self { config: given, ..Self::default() },
+            _ => Self { zoo: given, ..Self::default() },
+        }
+    }
+}
+
+fn model_or_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSection, D::Error> {
+    Ok(match NameOr::deserialize(deserializer)? {
+        NameOr::Name(name) => ModelSection::named(&name),
+        NameOr::Table(section) => *section,
+    })
 }
 
 document_keys! {

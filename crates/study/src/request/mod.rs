@@ -8,7 +8,6 @@ mod usual;
 
 pub use assumed::{Assumed, AssumedRent};
 pub use folder::{Folder, Kept};
-pub use usual::is_onnx;
 
 use crate::explore::sweep::{Axis, Variants, VaryError};
 use crate::predict::MethodChoice;
@@ -22,7 +21,7 @@ use stepcast_core::files::Files;
 use stepcast_core::method::Method;
 use stepcast_core::prior::Priors;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
+use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile, is_onnx};
 
 /// Larger files of JSON are no configurations.
 const MAX_CONFIG: u64 = 1 << 20;

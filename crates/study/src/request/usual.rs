@@ -23,11 +23,6 @@ const UNDIVIDED: [&str; 11] = [
     "overlap",
 ];
 
-/// Whether a path names an ONNX file.
-pub fn is_onnx(path: &str) -> bool {
-    path.ends_with(".onnx") || path.ends_with(".onnx.gz")
-}
-
 /// Whether a key says how a model is split.
 pub(super) fn divides(key: &str) -> bool {
     key.strip_prefix("strategy.plan").is_some_and(|own| !UNDIVIDED.contains(&own.trim_start_matches('.')))
@@ -111,13 +106,7 @@ impl<F: Source> Request<F> {
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`.
     pub fn from_model(model: &str, edits: Vec<Edit>) -> Self {
-        let name = Some(model.to_owned());
-        let section = match model {
-            _ if is_onnx(model) => ModelSection { onnx: name, ..ModelSection::default() },
-            _ if model.ends_with(".json") => ModelSection { config: name, ..ModelSection::default() },
-            _ => ModelSection { zoo: name, ..ModelSection::default() },
-        };
-        let file = ScenarioFile { model: section, ..ScenarioFile::default() };
+        let file = ScenarioFile { model: ModelSection::named(model), ..ScenarioFile::default() };
         Self::new(Document::from_file(model, file), Folder::new(Path::new("").to_owned()), edits)
     }
 }

@@ -18,8 +18,11 @@ impl MemoryInputs<'_> {
         let kept_by = |what: Recomputed| {
             blocks.map(|block| block.map_or(Bytes::ZERO, |block| self.layer_activations(block, what)))
         };
-        let what = kept_by(self.recompute.what);
         let everything = kept_by(Recomputed::NONE);
+        let what = match self.recompute.what {
+            Recomputed::NONE => everything,
+            what => kept_by(what),
+        };
         let of = |layers: StageLayers, each: ByBlock| {
             layers.0.iter().zip(each).map(|(count, bytes)| bytes * *count as f64).sum::<Bytes>()
         };

@@ -161,7 +161,7 @@ impl LayerCosts {
             sum.add(passes, count);
         }
         if shards[0] + shards[1] > Seconds::ZERO {
-            let units = Units { sent: shards, count: class.count(), ahead: self.ahead, split: self.split };
+            let units = Units { sent: shards, count: class.count, ahead: self.ahead, split: self.split };
             let computed = [sum.0[0], sum.0[1]].map(|lanes| Seconds::new(lanes.device));
             for (lanes, slower) in sum.0.iter_mut().zip(units.slows(self.interference, computed)) {
                 lanes.device += slower.get();
@@ -217,15 +217,15 @@ impl StateCosts {
         let held = run.held();
         let each = kinds::each(run.shape, |kind| run.layer_shard(kind));
         let parameters = |class: &Class| {
-            let counted = class.layers.iter().flat_map(|half| half.iter().zip(each));
-            counted.fold([0; 3], |[all, dense, expert], (count, own)| {
+            class.layers.iter().fold([0; 3], |[all, dense, expert], layers| {
+                let (own, count) = (&each[layers.kind], layers.count);
                 let [own_dense, own_expert] = own.trained;
                 [all + own.all * count, dense + own_dense * count, expert + own_expert * count]
             })
         };
         let shards = |class: &Class| {
             let [all, dense, expert] = parameters(class);
-            run.sharded_layer(class.count(), [all, dense + expert])
+            run.sharded_layer(class.count, [all, dense + expert])
         };
         let offloaded = |class: &Class| {
             let [_, dense, expert] = parameters(class);

@@ -5,11 +5,20 @@ use crate::transformer::schedules::{place_of, stage_of};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{Recomputation, ScheduleKind, stage_share};
 
-/// Virtual stages with the same layers.
+/// Layers of one kind in a virtual stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AlikeLayers {
+    /// 0 for those of which something may be computed again, 1 for the others.
+    half: usize,
+    pub(super) kind: usize,
+    pub(super) count: u64,
+}
+
+/// Virtual stages with the same layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Class {
-    /// Its layers by kind: those of which something may be computed again, and the others.
-    pub(super) layers: [[u64; kinds::COUNT]; 2],
+    pub(super) layers: Vec<AlikeLayers>,
+    pub(super) count: u64,
     /// Whether it has the embedding.
     pub(super) first: bool,
     /// Whether it has the output layer.
@@ -19,17 +28,12 @@ pub(super) struct Class {
 }
 
 impl Class {
-    pub(super) fn count(&self) -> u64 {
-        self.layers.iter().flatten().sum()
-    }
-
     /// What belongs to every kind of its layers, and how many of them there are.
     pub(super) fn each<'a, T>(
         &self,
         of: &'a [[T; kinds::COUNT]; 2],
     ) -> impl Iterator<Item = (&'a T, f64)> + use<'a, '_, T> {
-        let counted = of.iter().flatten().zip(self.layers.iter().flatten());
-        counted.filter(|(_, count)| **count > 0).map(|(of, count)| (of, *count as f64))
+        self.layers.iter().map(|own| (&of[own.half][own.kind], own.count as f64))
     }
 }
 
@@ -40,6 +44,8 @@ pub(super) struct EqualStages {
     pub(super) count: usize,
     /// The classes of their virtual stages, in order.
     pub(super) classes: Vec<usize>,
+    /// Every one of these classes, and how many virtual stages have it.
+    pub(super) counted: Vec<(usize, u32)>,
     pub(super) layers: u64,
     /// Sends of each to other stages, for one micro-batch.
     pub(super) sends: u32,
@@ -79,10 +85,16 @@ impl Layout {
             .map(|place| {
                 let each = stage_share(shape.layers, places, place);
                 let (first, to) = (from + recompute.among(each), from + each);
-                let layers = [from..first, first..to].map(|range| kinds::count(shape, &range));
+                let mut layers = Vec::new();
+                for (half, range) in [from..first, first..to].iter().enumerate() {
+                    let counted = kinds::count(shape, range).into_iter().enumerate();
+                    let present = counted.filter(|(_, count)| *count > 0);
+                    layers.extend(present.map(|(kind, count)| AlikeLayers { half, kind, count }));
+                }
                 from = to;
                 let class = Class {
                     layers,
+                    count: each,
                     first: place == 0,
                     last: place + 1 == places,
                     kind: kind_of_stage(stage_at(place)),
@@ -103,8 +115,16 @@ impl Layout {
             match alike.last_mut() {
                 Some(last) if last.classes == own && last.sends == sends => last.count += 1,
                 _ => {
-                    let layers = own.iter().map(|&class| classes[class].count()).sum();
-                    alike.push(EqualStages { first: stage as usize, count: 1, classes: own, layers, sends });
+                    let layers = own.iter().map(|&class| classes[class].count).sum();
+                    let mut counted: Vec<(usize, u32)> = Vec::new();
+                    for &class in &own {
+                        match counted.iter_mut().find(|(known, _)| *known == class) {
+                            Some((_, count)) => *count += 1,
+                            None => counted.push((class, 1)),
+                        }
+                    }
+                    let first = stage as usize;
+                    alike.push(EqualStages { first, count: 1, classes: own, counted, layers, sends });
                 }
             }
         }

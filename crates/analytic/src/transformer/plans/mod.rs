@@ -28,31 +28,39 @@ use stepcast_core::strategy::{Overlaps, PlanChoice, Recompute, Sends};
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
 
-/// Values by what they depend on of a plan, each computed once; the last one is found without a look-up. In a key, all
-/// dimensions on which the value does not depend are the same for all plans.
+/// Values by what they depend on of a plan, each computed once. The last one, and the one that followed it before, are found
+/// without a look-up. In a key, all dimensions on which the value does not depend are the same for all plans.
 #[derive(Debug)]
 struct Memo<V> {
     places: FxHashMap<PlanChoice, usize>,
     values: Vec<V>,
-    last: Option<(PlanChoice, usize)>,
+    /// The key of every value, and the place of the value that was asked for after it.
+    keys: Vec<(PlanChoice, usize)>,
+    last: usize,
 }
 
 impl<V> Memo<V> {
     fn new() -> Self {
-        Self { places: FxHashMap::default(), values: Vec::new(), last: None }
+        Self { places: FxHashMap::default(), values: Vec::new(), keys: Vec::new(), last: 0 }
     }
 
     fn place(&mut self, key: PlanChoice, make: impl FnOnce() -> V) -> usize {
-        if let Some((last, place)) = self.last
-            && last == key
-        {
-            return place;
+        if let Some((last, next)) = self.keys.get(self.last) {
+            if *last == key {
+                return self.last;
+            }
+            if self.keys[*next].0 == key {
+                self.last = *next;
+                return *next;
+            }
         }
         let place = *self.places.entry(key).or_insert_with(|| {
             self.values.push(make());
+            self.keys.push((key, 0));
             self.values.len() - 1
         });
-        self.last = Some((key, place));
+        self.keys[self.last].1 = place;
+        self.last = place;
         place
     }
 }
@@ -70,12 +78,16 @@ struct CostIndices {
 #[derive(Debug)]
 pub struct Table<'a> {
     run: Run<'a>,
+    /// What a rank of the run holds.
+    held: MemoryInputs<'a>,
     /// The same on workers of each kind alone, if there are two.
     kinds: Option<Box<[Table<'a>; 2]>>,
     layouts: Memo<Layout>,
     /// By kind of stage.
     layers: Memo<Vec<LayerCosts>>,
     states: Memo<StateCosts>,
+    /// Layout and states of the last plan.
+    last_states: Option<(PlanChoice, [usize; 2])>,
     sends: Memo<StageSends>,
     /// Activations of every kind of stage, for the last plan but for its sharding.
     activations: (Option<PlanChoice>, Vec<Bytes>),
@@ -110,6 +122,8 @@ impl<'a> Table<'a> {
         Self {
             kinds: run.kinds.map(|_| Box::new([0, 1].map(|kind| Self::new(run.on_kind(kind))))),
             run,
+            held: run.held(),
+            last_states: None,
             layouts: Memo::new(),
             layers: Memo::new(),
             states: Memo::new(),
@@ -128,6 +142,11 @@ impl<'a> Table<'a> {
 
     /// Where layout and states are.
     fn find_states(&mut self, choice: &PlanChoice) -> [usize; 2] {
+        if let Some((last, found)) = &self.last_states
+            && last == choice
+        {
+            return *found;
+        }
         let run = self.run;
         let counts = [choice.pipeline, choice.virtual_stages];
         let layout = self.layouts.place(layout_key(choice), || {
@@ -139,6 +158,7 @@ impl<'a> Table<'a> {
             let run = Run { plan: &plan, division: choice.division(), ..run };
             StateCosts::from_run(&run, &self.layouts.values[layout])
         });
+        self.last_states = Some((*choice, [layout, states]));
         [layout, states]
     }
 
@@ -177,7 +197,7 @@ impl<'a> Table<'a> {
             schedule: choice.schedule,
             stage_layers: &[],
             stage_recompute: &[],
-            ..self.run.held()
+            ..self.held
         };
         // Of stages that are alike, the first has the most micro-batches in flight.
         let alike = &self.layouts.values[layout].alike;
@@ -229,8 +249,8 @@ impl<'a> Table<'a> {
     /// A micro-batch on all virtual stages of a stage.
     fn sum(&self, alike: &EqualStages) -> Passes {
         let mut sum = Passes::default();
-        for &class in &alike.classes {
-            sum.add(&self.classes[class], 1.0);
+        for &(class, count) in &alike.counted {
+            sum.add(&self.classes[class], f64::from(count));
         }
         sum
     }
@@ -268,7 +288,7 @@ impl<'a> Table<'a> {
             // The last of stages that are alike waits longest for the first micro-batch.
             let before = (alike.count - 1) as f64;
             let [first_forward, first_backward, _] = self.classes[alike.classes[0]].times();
-            let share = layout.classes[alike.classes[0]].count() as f64 / alike.layers as f64;
+            let share = layout.classes[alike.classes[0]].count as f64 / alike.layers as f64;
             let first = EndPass { start: 0.0, time: first_forward, share, busy: 0.0 };
             let mut weights = once[index].arrivals(&overlaps, alike.layers, std::iter::once(first));
             let there_now = there + (first_forward + send) * before;
@@ -378,7 +398,7 @@ impl<'a> Table<'a> {
                     EndPass {
                         start: self.scratch.last[layout.place(choice.schedule, stage, chunk)],
                         time: passes.times()[gradients],
-                        share: layout.classes[class].count() as f64 / alike.layers as f64,
+                        share: layout.classes[class].count as f64 / alike.layers as f64,
                         busy: if shared { passes.busy(states.data)[gradients] } else { 0.0 },
                     }
                 }));
@@ -432,7 +452,7 @@ impl<'a> Table<'a> {
             let first = alike.classes.iter().map(|&class| EndPass {
                 start: 0.0,
                 time: self.classes[class].times()[0],
-                share: layout.classes[class].count() as f64 / alike.layers as f64,
+                share: layout.classes[class].count as f64 / alike.layers as f64,
                 busy: if shared { self.classes[class].busy(data)[0] } else { 0.0 },
             });
             for (chunk, arrived) in once.arrivals(overlaps, alike.layers, first).enumerate() {

@@ -191,8 +191,9 @@ pub fn execute(
         }
     }
     let busy = |stage: usize| -> Seconds {
-        let place =
-            |operation: &Operation| place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize;
+        let place = |operation: &Operation| {
+            place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize
+        };
         let time = |(index, operation): (usize, &Operation)| {
             let (kind, place) = (operation.kind, place(operation));
             ahead(times, kind, place) + duration(times, kind, place, (stage, index))

@@ -9,6 +9,7 @@ use crate::machine::{
     NetworkSection, Nodes, NodesSection, WorkerGroup, WorkersSection, catalog,
 };
 use crate::precision::Precision;
+use crate::quantity::BytesPerSec;
 use crate::scenario::MAX_WORKERS;
 use crate::scenario::sections::ClusterSection;
 
@@ -26,6 +27,12 @@ pub(in crate::scenario) enum Layout {
 
 /// GPUs that a machine has room for where nothing says how they are joined, whatever their number.
 const SLOTS: u32 = 8;
+
+/// Links of such slots, from the slowest.
+const SLOT_LINKS: [&str; 4] = ["pcie3-x16", "pcie4-x16", "pcie5-x16", "pcie6-x16"];
+
+/// Data sheets round the rates of links.
+const ROUNDED: f64 = 0.01;
 
 pub(in crate::scenario) fn cluster(
     mut section: ClusterSection,
@@ -85,7 +92,10 @@ pub(in crate::scenario) fn cluster(
     };
     let nodes = match (section.nodes, base) {
         (None, base) => base,
-        (Some(nodes), base) => Some(nodes.fill(base.as_ref(), files).map_err(below("nodes"))?),
+        (Some(mut nodes), base) => {
+            nodes.network = nodes.network.or_else(|| if base.is_none() { slot_link(&groups) } else { None });
+            Some(nodes.fill(base.as_ref(), files).map_err(below("nodes"))?)
+        }
     };
     let mut network = network(section.network, joined, files).map_err(below("network"))?;
     if let Some((link, machines)) = slow {
@@ -128,6 +138,16 @@ fn usual_machine(sections: &[WorkersSection]) -> Option<&'static Machine> {
     let first = name(sections.first()?)?;
     let alike = sections.iter().all(|section| name(section).as_deref() == Some(&first));
     catalog::machine_with(&first).filter(|_| alike)
+}
+
+/// The link of slots that is as fast as what joins the slowest of these devices to its host.
+fn slot_link(groups: &[WorkerGroup]) -> Option<NameOr<NetworkSection>> {
+    let links = groups.iter().map(|group| group.device.host_link.map(BytesPerSec::get));
+    let slowest = links.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)?;
+    let keeps_up = |name: &&&str| {
+        catalog::network(name).is_ok_and(|link| link.bandwidth.get() / 8.0 <= slowest * (1.0 + ROUNDED))
+    };
+    SLOT_LINKS.iter().rev().find(keeps_up).map(|name| (*name).into())
 }
 
 /// The network between machines. A rate alone is that of a machine's own network, or of Ethernet.

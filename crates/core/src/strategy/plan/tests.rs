@@ -1,7 +1,7 @@
 //! One refusal for each thing that cannot be combined, naming what would be valid.
 
-use super::{layers_before, stage_share};
 use super::{Division, Plan, PlanSection};
+use super::{layers_before, stage_share};
 use crate::fault::Fault;
 use crate::files::NoFiles;
 use crate::model::zoo;

@@ -71,10 +71,14 @@ pub(super) struct Families {
 
 impl Families {
     /// The family of a plan, which needs this much memory, in one dimension.
-    fn family(list: &mut Vec<Family>, code: u64, least: (f64, Setup, PlanChoice)) -> &mut Family {
+    fn family(
+        list: &mut Vec<Family>,
+        code: u64,
+        least: impl FnOnce() -> (f64, Setup, PlanChoice),
+    ) -> &mut Family {
         let known = list.iter().position(|family| family.code == code);
         let place = known.unwrap_or_else(|| {
-            list.push(Family { code, plans: 0, fitting: 0, least, best: None });
+            list.push(Family { code, plans: 0, fitting: 0, least: least(), best: None });
             list.len() - 1
         });
         &mut list[place]
@@ -83,7 +87,7 @@ impl Families {
     /// Counts a plan.
     pub(super) fn count(&mut self, setup: &Setup, choice: &PlanChoice, memory: f64, fits: bool) {
         for (list, code) in self.by.iter_mut().zip(codes(setup, choice)) {
-            let family = Self::family(list, code, (memory, *setup, *choice));
+            let family = Self::family(list, code, || (memory, *setup, *choice));
             family.plans += 1;
             family.fitting += u64::from(fits);
             if memory < family.least.0 {
@@ -96,7 +100,7 @@ impl Families {
     pub(super) fn merge(&mut self, other: Self) {
         for (list, others) in self.by.iter_mut().zip(other.by) {
             for family in others {
-                let own = Self::family(list, family.code, family.least);
+                let own = Self::family(list, family.code, || family.least);
                 own.plans += family.plans;
                 own.fitting += family.fitting;
                 if family.least.0 < own.least.0 {
@@ -122,7 +126,7 @@ impl Families {
     /// Takes an admissible plan into account; the first of equal ones stays.
     pub(super) fn offer(&mut self, found: &BestPlan, memory: f64) {
         for (list, code) in self.by.iter_mut().zip(codes(&found.setup, &found.choice)) {
-            let family = Self::family(list, code, (memory, found.setup, found.choice));
+            let family = Self::family(list, code, || (memory, found.setup, found.choice));
             if family.best.is_none_or(|best| found.value < best.value) {
                 family.best = Some(*found);
             }

@@ -180,15 +180,18 @@ impl Search<'_> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        // Stable, so that the first of equal ones is the first of the space.
-        candidates.par_sort_by(|a, b| a.bound.total_cmp(&b.bound));
+        // Stable, so that the first of equal ones is the first of the space; of places, which are smaller than plans.
+        let mut order: Vec<(f64, usize)> = candidates.iter().map(|it| it.bound).zip(0..).collect();
+        order.par_sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let in_order = |place: &(f64, usize)| candidates[place.1];
         let mut left_to_spend = self.budget.saturating_sub(LOOK * found.families.plans()[0]);
-        for round in candidates.chunks(ROUND[usize::from(self.pruning == Pruning::NotTheBest)]) {
+        for round in order.chunks(ROUND[usize::from(self.pruning == Pruning::NotTheBest)]) {
             if left_to_spend == 0 {
-                found.leave_out(Some(self.value_of(round[0].bound)));
+                found.leave_out(Some(self.value_of(round[0].0)));
                 return Ok(ControlFlow::Continue(()));
             }
-            let left: Vec<&Candidate> = round.iter().filter(|it| self.is_worth(it, found)).collect();
+            let left: Vec<Candidate> =
+                round.iter().map(in_order).filter(|it| self.is_worth(it, found)).collect();
             let steps: Vec<Option<f64>> = left
                 .par_chunks(32)
                 .flat_map_iter(|some| {
@@ -203,7 +206,7 @@ impl Search<'_> {
             for (candidate, step) in left.into_iter().zip(steps) {
                 found.counts.evaluated += 1;
                 if let Some(step) = step {
-                    self.offer(candidate, step, found);
+                    self.offer(&candidate, step, found);
                 }
             }
             if watch(found.families.plans()[0]).is_break() {
@@ -212,7 +215,7 @@ impl Search<'_> {
         }
         // Stages of one kind of workers are alike.
         if self.bounds().per_stage && self.run.plan.shares != Some(Shares::Proportional) {
-            let fitting: Vec<PlanChoice> = candidates.iter().map(|candidate| candidate.choice).collect();
+            let fitting: Vec<PlanChoice> = order.iter().map(|place| in_order(place).choice).collect();
             self.stagewise(&fitting, &pool, found);
         }
         Ok(ControlFlow::Continue(()))
