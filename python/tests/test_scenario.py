@@ -34,6 +34,8 @@ def test_text_file_dict_and_keywords_are_the_same(tmp_path: Path) -> None:
         Scenario(str(path)),
         Scenario(OrderedDict(model={"zoo": "resnet50"}, cluster={"network": "25gbe"}, strategy={"batch": 64})),
         Scenario(zoo="resnet50", network="25gbe", batch=64),
+        Scenario(model="resnet50", network="25gbe", batch=64),
+        Scenario('model = "resnet50"\n', network="25gbe", batch=64),
         Scenario(model={"zoo": "resnet50"}, set={"cluster.network": "25gbe", "strategy.batch": 64}),
         Scenario(TEXT.replace("64", "32"), set=["strategy.batch=64"]),
         Scenario(TEXT.replace("64", "32")).changed(batch=64),

@@ -145,7 +145,8 @@ keys! {
     keys {
         /// Workers of one machine, such as its GPUs.
         workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
-        /// What joins them: a name from `stepcast networks`, or a table.
+        /// What joins them: a name from `stepcast networks`, or a table. Between GPUs whose host link is faster, PCI Express of that
+        /// rate.
         network: NameOr<NetworkSection> => Network, default(DEFAULT_WITHIN), Check::Any, Resolved;
         /// Workers that these links join, where they reach beyond one machine: 72 of an NVL72, the chips of a TPU slice.
         domain: u32 => u32, optional("`workers`"), Check::Between(1, 1_000_000, "a number such as 72"), Resolved;

@@ -39,10 +39,19 @@ impl MemoryInputs<'_> {
         // With recomputation, and with nothing computed again.
         let [mut kept, mut largest] = [[Bytes::ZERO; 2]; 2];
         let mut recomputed = Bytes::ZERO;
-        for [some, others] in self.backward_chunks(stage) {
+        // Most chunks are like the one before.
+        let mut before: Option<([StageLayers; 2], [Bytes; 2])> = None;
+        for halves in self.backward_chunks(stage) {
+            if let Some((_, own)) = before.filter(|(known, _)| *known == halves) {
+                kept = std::array::from_fn(|index| kept[index] + own[index]);
+                continue;
+            }
+            let [some, others] = halves;
             let whole = of(others, everything);
+            let own = [what, everything].map(|again| of(some, again) + whole);
+            before = Some((halves, own));
             for (index, again) in [what, everything].into_iter().enumerate() {
-                kept[index] += of(some, again) + whole;
+                kept[index] += own[index];
                 for (layers, kept) in [(some, again), (others, everything)] {
                     largest[index] = largest[index].max(of_largest(layers, kept));
                 }

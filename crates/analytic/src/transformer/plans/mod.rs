@@ -147,7 +147,8 @@ impl<'a> Table<'a> {
         {
             return *found;
         }
-        let run = self.run;
+        // Not a copy: a run is large.
+        let run = &self.run;
         let counts = [choice.pipeline, choice.virtual_stages];
         let layout = self.layouts.place(layout_key(choice), || {
             let kind = |stage| run.kind_of_stage(choice.pipeline, stage);
@@ -155,7 +156,7 @@ impl<'a> Table<'a> {
         });
         let states = self.states.place(state_key(choice), || {
             let plan = choice.plan(run.plan);
-            let run = Run { plan: &plan, division: choice.division(), ..run };
+            let run = Run { plan: &plan, division: choice.division(), ..*run };
             StateCosts::from_run(&run, &self.layouts.values[layout])
         });
         self.last_states = Some((*choice, [layout, states]));
@@ -164,16 +165,16 @@ impl<'a> Table<'a> {
 
     fn find(&mut self, choice: &PlanChoice) -> CostIndices {
         let [layout, states] = self.find_states(choice);
-        let run = self.run;
+        let run = &self.run;
         let own = || choice.plan(run.plan);
         let layers = self.layers.place(layer_key(choice), || {
             let plan = own();
-            let run = Run { plan: &plan, division: choice.division(), ..run };
+            let run = Run { plan: &plan, division: choice.division(), ..*run };
             run.by_kind_of_stage().iter().map(LayerCosts::from_run).collect()
         });
         let send = self.sends.place(send_key(choice), || {
             let plan = own();
-            let run = Run { plan: &plan, division: choice.division(), ..run };
+            let run = Run { plan: &plan, division: choice.division(), ..*run };
             let (time, _) = run.send();
             StageSends { time: time.get(), how: plan.stage_sends(), level: run.levels().sends }
         });

@@ -67,27 +67,29 @@ pub(super) struct Family {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Families {
     by: [Vec<Family>; COMPARED],
+    /// Where the families of the last plan that was counted are.
+    #[serde(skip)]
+    last: [usize; COMPARED],
 }
 
 impl Families {
-    /// The family of a plan, which needs this much memory, in one dimension.
-    fn family(
-        list: &mut Vec<Family>,
-        code: u64,
-        least: impl FnOnce() -> (f64, Setup, PlanChoice),
-    ) -> &mut Family {
+    /// The place of the family of a plan, which needs this much memory, in one dimension.
+    fn place(list: &mut Vec<Family>, code: u64, least: impl FnOnce() -> (f64, Setup, PlanChoice)) -> usize {
         let known = list.iter().position(|family| family.code == code);
-        let place = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             list.push(Family { code, plans: 0, fitting: 0, least: least(), best: None });
             list.len() - 1
-        });
-        &mut list[place]
+        })
     }
 
     /// Counts a plan.
     pub(super) fn count(&mut self, setup: &Setup, choice: &PlanChoice, memory: f64, fits: bool) {
-        for (list, code) in self.by.iter_mut().zip(codes(setup, choice)) {
-            let family = Self::family(list, code, || (memory, *setup, *choice));
+        let places = self.by.iter_mut().zip(&mut self.last);
+        for ((list, last), code) in places.zip(codes(setup, choice)) {
+            if list.get(*last).is_none_or(|family| family.code != code) {
+                *last = Self::place(list, code, || (memory, *setup, *choice));
+            }
+            let family = &mut list[*last];
             family.plans += 1;
             family.fitting += u64::from(fits);
             if memory < family.least.0 {
@@ -100,7 +102,8 @@ impl Families {
     pub(super) fn merge(&mut self, other: Self) {
         for (list, others) in self.by.iter_mut().zip(other.by) {
             for family in others {
-                let own = Self::family(list, family.code, || family.least);
+                let place = Self::place(list, family.code, || family.least);
+                let own = &mut list[place];
                 own.plans += family.plans;
                 own.fitting += family.fitting;
                 if family.least.0 < own.least.0 {
@@ -126,7 +129,8 @@ impl Families {
     /// Takes an admissible plan into account; the first of equal ones stays.
     pub(super) fn offer(&mut self, found: &BestPlan, memory: f64) {
         for (list, code) in self.by.iter_mut().zip(codes(&found.setup, &found.choice)) {
-            let family = Self::family(list, code, || (memory, found.setup, found.choice));
+            let place = Self::place(list, code, || (memory, found.setup, found.choice));
+            let family = &mut list[place];
             if family.best.is_none_or(|best| found.value < best.value) {
                 family.best = Some(*found);
             }

@@ -7,6 +7,7 @@
 use super::measured;
 use crate::predict::calibrate::character;
 use crate::predict::methods;
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -265,7 +266,7 @@ pub(crate) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64
         Architecture::ParameterServer => &[AllReduce, Transformer],
         Architecture::StandAlone => &[AllReduce, Servers, Transformer],
     };
-    let groups = scenario.priors.groups.iter().enumerate();
+    let groups = scenario.priors.groups.par_iter().enumerate();
     let slope = |(index, group): (usize, &Group)| match unused.contains(&group.domain) {
         true => Ok(0.0),
         false => slope(method, &|shift| moved(scenario, index, shift)),
