@@ -4,7 +4,7 @@
 //! measurements: the scenario states how much of them software reaches. An entry is found by its name however it is
 //! written (`A100-SXM4-80GB`), with the name of its maker (`NVIDIA GeForce RTX 3090`), or by a short name (`a100`).
 
-use crate::fault::{Fault, NameList, Remedies, Remedy};
+use crate::fault::{Fault, NameList, Remedies, Remedy, shown};
 use crate::machine::{Device, Network, Nodes, Transport};
 use crate::quantity::BitsPerSec;
 use crate::suggest;
@@ -187,7 +187,7 @@ fn find<T: Clone>(
         .or_else(|| alias().and_then(|(_, name)| entries.get(name)));
     found.cloned().ok_or_else(|| {
         let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), list());
-        Fault::new(format!("\"{id}\" is not a {kind} of the catalog"), remedy)
+        Fault::new(format!("\"{}\" is not a {kind} of the catalog", shown(id)), remedy)
     })
 }
 

@@ -8,7 +8,7 @@
 use super::file::{BlockFile, LayerFile, Value, expand};
 use super::transformer::{Transformer, TransformerSection};
 use super::{Adjustment, Builder, Model, Published, ShapeError};
-use crate::fault::{NameList, Remedies, Remedy};
+use crate::fault::{NameList, Remedies, Remedy, shown};
 use crate::suggest;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -182,7 +182,7 @@ pub struct UnknownModel {
 impl std::fmt::Display for UnknownModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.fault {
-            None => write!(f, "there is no model \"{}\" in the zoo", self.name),
+            None => write!(f, "there is no model \"{}\" in the zoo", shown(&self.name)),
             Some(fault) => write!(f, "the zoo's model \"{}\" is broken: {fault}", self.name),
         }
     }
