@@ -2,6 +2,7 @@
 
 use crate::fault::{Fault, Remedy};
 use crate::prediction::Prediction;
+use crate::quantity::Seconds;
 use crate::scenario::Scenario;
 use std::ops::ControlFlow;
 
@@ -98,6 +99,11 @@ pub trait Method: Sync {
 
     /// The prediction; it is deterministic for a given scenario.
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault>;
+
+    /// The time of a step of the prediction, where that is sooner found alone.
+    fn step(&self, scenario: &Scenario) -> Result<Seconds, Fault> {
+        Ok(self.predict(scenario)?.iteration)
+    }
 
     fn predict_watched(&self, scenario: &Scenario, _watch: &Watch<'_>) -> Result<Prediction, Stopped> {
         Ok(self.predict(scenario)?)

@@ -5,6 +5,7 @@ use super::flops::{self, Work};
 use super::memory::{Allowance, MemoryInputs, RankMemory};
 use super::outer::Outer;
 use super::placement::{FULL, Links, Torus};
+use super::plans::Table;
 use super::schedules::Deadlock;
 use super::stages::Run;
 use super::step::{StageStep, Step};
@@ -54,6 +55,17 @@ impl Method for Transformer {
             kinds.push((run, run.step().map_err(stuck)?));
         }
         Ok(prediction(scenario, &kinds))
+    }
+
+    fn step(&self, scenario: &Scenario) -> Result<Seconds, Fault> {
+        let (shape, plan) = planned(scenario)?;
+        let run = run(scenario, &shape, plan)?;
+        let alike =
+            plan.given_layers().is_empty() && plan.given_recompute().is_empty() && run.kinds.is_none();
+        match alike.then(|| Table::new(run).step(&plan.choice(&run.division))).flatten() {
+            Some(step) => Ok(Outer::of(scenario, &run).map_or(step, |outer| outer.step(step))),
+            None => Ok(self.predict(scenario)?.iteration),
+        }
     }
 }
 

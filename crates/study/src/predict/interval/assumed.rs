@@ -281,7 +281,7 @@ fn slope(method: &dyn Method, changed: &dyn Fn(f64) -> Scenario) -> Result<f64, 
 }
 
 fn log_step(scenario: &Scenario, method: &dyn Method) -> Result<f64, Fault> {
-    Ok(method.predict(scenario)?.iteration.get().ln())
+    Ok(method.step(scenario)?.get().ln())
 }
 
 fn moved(scenario: &Scenario, group: usize, shift: f64) -> Scenario {

@@ -29,6 +29,7 @@ const RELATIONS: &[Relation] = &[
     // Caught: a step of 11.7 s whose ports carry 60 GB each way at 10 Gbit/s: asynchronous sends cost latency alone
     ("no step is shorter than its bounds", bounded),
     ("parts add up to the step, and none is negative", all_parts),
+    ("a step found alone is that of the prediction", found_alone),
     ("an interval contains its step", |scenario, _| in_interval(scenario, &Transformer, &closed(scenario)?)),
     // Caught: 65 of 1,185 plans beyond 1e-6, by up to 3.9 %: split backward passes, chunks, weights beside the next step
     ("closed form and engine agree to 1e-9 where links are apart", agree_apart),
@@ -316,6 +317,13 @@ const fn sends_whole(sends: Sends) -> bool {
 fn all_parts(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
     parts_add_up(&closed(scenario)?)?;
     parts_add_up(&simulated(scenario)?)
+}
+
+fn found_alone(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
+    let of_prediction = closed(scenario)?.iteration;
+    let alone = Transformer.step(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+    let off = (alone / of_prediction - 1.0).abs();
+    holds(off < ROUNDING, || format!("{alone} alone, {of_prediction} in the prediction"))
 }
 
 fn with_links(scenario: &Scenario, shared: bool) -> Scenario {
