@@ -8,7 +8,7 @@ use stepcast_core::strategy::{Recomputation, ScheduleKind, stage_share};
 /// Layers of one kind in a virtual stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AlikeLayers {
-    /// 0 for those of which something may be computed again, 1 for the others.
+    /// Recomputation applies to the first half (0) and not to the second (1).
     half: usize,
     pub(super) kind: usize,
     pub(super) count: u64,
