@@ -167,11 +167,16 @@ impl<'a> MemoryInputs<'a> {
         self.rank_with(stage, self.load(stage), self.states_of(stage))
     }
 
-    /// The same of a rank without sharding, but for its weights, gradients and optimiser states, where what it holds is a sum.
-    pub(super) fn beside_states(&self, stage: u64) -> RankMemory {
+    /// The same of a rank of these layers without sharding, but for its weights, gradients and optimiser states, where what it
+    /// holds is a sum.
+    pub(super) fn beside_states(&self, stage: u64, layers: &ChunkLayers) -> RankMemory {
         let states = RankMemory { in_flight: self.in_flight(stage), ..RankMemory::default() };
-        let held = Self { sharding: Sharding::None, sharding_group: None, ..*self };
-        held.rank_with(stage, held.load(stage), states)
+        let expert_load = self.load(stage);
+        let held = Self { sharding: Sharding::None, sharding_group: None, expert_load, ..*self };
+        match self.implementation {
+            Implementation::Textbook => held.textbook(stage, states, layers),
+            _ => held.megatron(stage, states, layers),
+        }
     }
 
     /// The load of the experts of a rank against the mean.
@@ -184,8 +189,10 @@ impl<'a> MemoryInputs<'a> {
     fn rank_with(&self, stage: u64, expert_load: f64, states: RankMemory) -> RankMemory {
         let held = Self { expert_load, ..*self };
         match self.implementation {
-            Implementation::Textbook => held.textbook(stage, states),
-            Implementation::Megatron | Implementation::Xla => held.megatron(stage, states),
+            Implementation::Textbook => held.textbook(stage, states, &self.chunk_layers(stage)),
+            Implementation::Megatron | Implementation::Xla => {
+                held.megatron(stage, states, &self.chunk_layers(stage))
+            }
             Implementation::Pytorch | Implementation::HuggingFace => phases::peak(&held, stage, states),
         }
     }
@@ -381,6 +388,12 @@ impl<'a> MemoryInputs<'a> {
 pub struct StageLayers(pub [u64; MOST_BLOCKS]);
 
 impl StageLayers {
+    fn add(&mut self, shape: &Transformer, range: Range<u64>) {
+        for (own, more) in self.0.iter_mut().zip(shape.count_blocks(&range)) {
+            *own += more;
+        }
+    }
+
     pub fn count(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -396,30 +409,49 @@ impl StageLayers {
     }
 }
 
+/// Layers of a stage, chunk by chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChunkLayers {
+    /// Those of all chunks.
+    all: StageLayers,
+    /// Those through which gradients go, to which recomputation applies and to which it does not, and how many chunks in a row
+    /// have them.
+    backward: Vec<([StageLayers; 2], u64)>,
+}
+
+impl ChunkLayers {
+    /// The layers of chunks, each of which has these to which recomputation applies and these to which it does not.
+    pub(super) fn new(shape: &Transformer, chunks: impl Iterator<Item = [Range<u64>; 2]>) -> Self {
+        let mut layers = Self { all: StageLayers::default(), backward: Vec::new() };
+        for halves in chunks {
+            let mut own = [StageLayers::default(); 2];
+            for (range, own) in halves.into_iter().zip(&mut own) {
+                let trained = range.start.max(shape.tuning.frozen_layers).min(range.end)..range.end;
+                own.add(shape, trained);
+                layers.all.add(shape, range);
+            }
+            match layers.backward.last_mut() {
+                Some((last, count)) if *last == own => *count += 1,
+                _ => layers.backward.push((own, 1)),
+            }
+        }
+        layers
+    }
+}
+
 impl MemoryInputs<'_> {
     /// Layers of a stage, over all its chunks.
     pub fn layers(&self, stage: u64) -> StageLayers {
-        let halves = self.chunks(stage).flatten();
-        halves.fold(StageLayers::default(), |sum, half| {
-            StageLayers(std::array::from_fn(|place| sum.0[place] + half.0[place]))
-        })
+        let mut all = StageLayers::default();
+        self.ranges(stage).flatten().for_each(|range| all.add(self.shape, range));
+        all
+    }
+
+    fn chunk_layers(&self, stage: u64) -> ChunkLayers {
+        ChunkLayers::new(self.shape, self.ranges(stage))
     }
 
     /// Layers of every chunk of a stage: those to which recomputation applies, and the others behind them.
-    fn chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
-        self.ranges(stage).map(|halves| halves.map(|range| self.counted(range)))
-    }
-
-    fn backward_chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
-        let frozen = self.shape.tuning.frozen_layers;
-        let behind = move |range: Range<u64>| range.start.max(frozen).min(range.end)..range.end;
-        self.ranges(stage).map(move |halves| halves.map(|range| self.counted(behind(range))))
-    }
-
-    fn counted(&self, range: Range<u64>) -> StageLayers {
-        StageLayers(self.shape.count_blocks(&range))
-    }
-
     fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {
         let Split { pipeline, chunks, .. } = self.split;
         (0..chunks).map(move |chunk| {

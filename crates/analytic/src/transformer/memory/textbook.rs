@@ -1,6 +1,6 @@
 //! Activations and working sets as papers count them (Korthikanti 2022), and what Megatron-LM needs beside them.
 
-use super::{MemoryInputs, RankMemory, StageLayers, WORKSPACES};
+use super::{ChunkLayers, MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
 use stepcast_core::model::transformer::{Block, FeedForward, MOST_BLOCKS, Mixer, Mlp, Target};
@@ -12,7 +12,7 @@ type ByBlock = [Bytes; MOST_BLOCKS];
 
 impl MemoryInputs<'_> {
     /// All that papers count, whenever it is held.
-    pub(super) fn textbook(&self, stage: u64, states: RankMemory) -> RankMemory {
+    pub(super) fn textbook(&self, stage: u64, states: RankMemory, layers: &ChunkLayers) -> RankMemory {
         let (first, last) = (stage == 0, self.is_last(stage));
         let blocks = self.shape.blocks();
         let kept_by = |what: Recomputed| {
@@ -39,19 +39,10 @@ impl MemoryInputs<'_> {
         // With recomputation, and with nothing computed again.
         let [mut kept, mut largest] = [[Bytes::ZERO; 2]; 2];
         let mut recomputed = Bytes::ZERO;
-        // Most chunks are like the one before.
-        let mut before: Option<([StageLayers; 2], [Bytes; 2])> = None;
-        for halves in self.backward_chunks(stage) {
-            if let Some((_, own)) = before.filter(|(known, _)| *known == halves) {
-                kept = std::array::from_fn(|index| kept[index] + own[index]);
-                continue;
-            }
-            let [some, others] = halves;
+        for &([some, others], count) in &layers.backward {
             let whole = of(others, everything);
-            let own = [what, everything].map(|again| of(some, again) + whole);
-            before = Some((halves, own));
             for (index, again) in [what, everything].into_iter().enumerate() {
-                kept[index] += own[index];
+                kept[index] += (of(some, again) + whole) * count as f64;
                 for (layers, kept) in [(some, again), (others, everything)] {
                     largest[index] = largest[index].max(of_largest(layers, kept));
                 }
@@ -84,10 +75,10 @@ impl MemoryInputs<'_> {
 
     /// The textbook's count with what is needed for a while: beside the logits when the loss is computed, or, when they
     /// are gone, beside the layer that goes backward.
-    pub(super) fn megatron(&self, stage: u64, states: RankMemory) -> RankMemory {
-        let rank = self.textbook(stage, states);
+    pub(super) fn megatron(&self, stage: u64, states: RankMemory, layers: &ChunkLayers) -> RankMemory {
+        let rank = self.textbook(stage, states, layers);
         let loss = Bytes::new(self.logits_meanwhile(self.is_last(stage)));
-        let layer = self.layer_gradients(self.layers(stage));
+        let layer = self.layer_gradients(layers.all);
         if rank.head + loss >= layer {
             RankMemory { temporary: WORKSPACES + loss, ..rank }
         } else {

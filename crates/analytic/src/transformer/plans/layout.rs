@@ -1,7 +1,9 @@
 //! Which layers every virtual stage has, and which stages are alike.
 
 use crate::transformer::kinds;
+use crate::transformer::memory::ChunkLayers;
 use crate::transformer::schedules::{place_of, stage_of};
+use std::ops::Range;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{Recomputation, ScheduleKind, stage_share};
 
@@ -47,6 +49,8 @@ pub(super) struct EqualStages {
     /// Every one of these classes, and how many virtual stages have it.
     pub(super) counted: Vec<(usize, u32)>,
     pub(super) layers: u64,
+    /// The same, chunk by chunk.
+    pub(super) chunks: ChunkLayers,
     /// Sends of each to other stages, for one micro-batch.
     pub(super) sends: u32,
 }
@@ -80,17 +84,20 @@ impl Layout {
         let places = pipeline * chunks;
         let stage_at = |place: u64| stage_of(kind, pipeline, place);
         let mut classes: Vec<Class> = Vec::new();
+        let mut ranges: Vec<[Range<u64>; 2]> = Vec::new();
         let mut from = 0;
         let class_of: Vec<usize> = (0..places)
             .map(|place| {
                 let each = stage_share(shape.layers, places, place);
                 let (first, to) = (from + recompute.among(each), from + each);
                 let mut layers = Vec::new();
-                for (half, range) in [from..first, first..to].iter().enumerate() {
+                let halves = [from..first, first..to];
+                for (half, range) in halves.iter().enumerate() {
                     let counted = kinds::count(shape, range).into_iter().enumerate();
                     let present = counted.filter(|(_, count)| *count > 0);
                     layers.extend(present.map(|(kind, count)| AlikeLayers { half, kind, count }));
                 }
+                ranges.push(halves);
                 from = to;
                 let class = Class {
                     layers,
@@ -111,20 +118,30 @@ impl Layout {
             let own: Vec<u64> = (0..places).filter(|&place| stage_at(place) == stage).collect();
             let leaves = |other: u64| u32::from(other < places && stage_at(other) != stage);
             let sends = own.iter().map(|&place| leaves(place + 1) + leaves(place.wrapping_sub(1))).sum();
-            let own: Vec<usize> = own.into_iter().map(|place| class_of[place as usize]).collect();
+            let classes_of: Vec<usize> = own.iter().map(|&place| class_of[place as usize]).collect();
             match alike.last_mut() {
-                Some(last) if last.classes == own && last.sends == sends => last.count += 1,
+                Some(last) if last.classes == classes_of && last.sends == sends => last.count += 1,
                 _ => {
-                    let layers = own.iter().map(|&class| classes[class].count).sum();
+                    let halves = own.iter().map(|&place| ranges[place as usize].clone());
+                    let chunks = ChunkLayers::new(shape, halves);
+                    let layers = classes_of.iter().map(|&class| classes[class].count).sum();
                     let mut counted: Vec<(usize, u32)> = Vec::new();
-                    for &class in &own {
+                    for &class in &classes_of {
                         match counted.iter_mut().find(|(known, _)| *known == class) {
                             Some((_, count)) => *count += 1,
                             None => counted.push((class, 1)),
                         }
                     }
                     let first = stage as usize;
-                    alike.push(EqualStages { first, count: 1, classes: own, counted, layers, sends });
+                    alike.push(EqualStages {
+                        first,
+                        count: 1,
+                        classes: classes_of,
+                        counted,
+                        layers,
+                        chunks,
+                        sends,
+                    });
                 }
             }
         }

@@ -211,7 +211,8 @@ impl<'a> Table<'a> {
         if self.activations.0 != Some(key) {
             self.activations.0 = Some(key);
             self.activations.1.clear();
-            let beside = alike.iter().map(|alike| held.beside_states(alike.first as u64).total());
+            let beside =
+                alike.iter().map(|alike| held.beside_states(alike.first as u64, &alike.chunks).total());
             self.activations.1.extend(beside);
         }
         let states = &self.states.values[states].states;

@@ -4,6 +4,7 @@
 
 use super::setup::Setup;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 use stepcast_core::strategy::{COMPARED_EACH, COMPARED_LISTED, Coded, DIMENSIONS, Dimension, PlanChoice};
 
 /// Dimensions of machines: their kind, their number, and the framework that runs there.
@@ -36,6 +37,20 @@ pub(super) fn codes(setup: &Setup, choice: &PlanChoice) -> [u64; COMPARED] {
     codes[MACHINES.len()..][..COMPARED_EACH].copy_from_slice(&choice.codes());
     codes[MACHINES.len() + COMPARED_EACH..].copy_from_slice(&setup.codes);
     codes
+}
+
+/// The place of sharding among them.
+static SHARDING: LazyLock<usize> = LazyLock::new(|| {
+    let place = compared().position(|dimension| dimension.key() == "sharding");
+    place.map_or(COMPARED, |place| place + MACHINES.len())
+});
+
+/// A plan and the memory that it needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlanMemory {
+    pub(super) choice: PlanChoice,
+    pub(super) memory: f64,
+    pub(super) fits: bool,
 }
 
 /// The best of some plans.
@@ -82,18 +97,33 @@ impl Families {
         })
     }
 
-    /// Counts a plan.
-    pub(super) fn count(&mut self, setup: &Setup, choice: &PlanChoice, memory: f64, fits: bool) {
+    /// Counts plans that differ only in sharding.
+    pub(super) fn count(&mut self, setup: &Setup, alike: &[PlanMemory]) {
+        let Some(first) = alike.first() else { return };
         let places = self.by.iter_mut().zip(&mut self.last);
-        for ((list, last), code) in places.zip(codes(setup, choice)) {
-            if list.get(*last).is_none_or(|family| family.code != code) {
-                *last = Self::place(list, code, || (memory, *setup, *choice));
+        for (place, ((list, last), code)) in places.zip(codes(setup, &first.choice)).enumerate() {
+            if place == *SHARDING {
+                for plan in alike {
+                    let code = plan.choice.sharding.code();
+                    Self::add(list, last, code, setup, std::slice::from_ref(plan));
+                }
+            } else {
+                Self::add(list, last, code, setup, alike);
             }
-            let family = &mut list[*last];
-            family.plans += 1;
-            family.fitting += u64::from(fits);
-            if memory < family.least.0 {
-                family.least = (memory, *setup, *choice);
+        }
+    }
+
+    /// Counts plans of one family, which is probably the last one.
+    fn add(list: &mut Vec<Family>, last: &mut usize, code: u64, setup: &Setup, plans: &[PlanMemory]) {
+        if list.get(*last).is_none_or(|family| family.code != code) {
+            *last = Self::place(list, code, || (f64::INFINITY, *setup, plans[0].choice));
+        }
+        let family = &mut list[*last];
+        family.plans += plans.len() as u64;
+        for plan in plans {
+            family.fitting += u64::from(plan.fits);
+            if plan.memory < family.least.0 {
+                family.least = (plan.memory, *setup, plan.choice);
             }
         }
     }

@@ -9,7 +9,7 @@
 //! evenly, and the plans with the lowest bounds are tried first; a lower bound of all that was left out tells how much
 //! better a plan could be.
 
-use super::families::{BestPlan, Families, Front, FrontPoint};
+use super::families::{BestPlan, Families, Front, FrontPoint, PlanMemory};
 use super::report::Counts;
 use super::setup::Setup;
 use super::space::PlanSpace;
@@ -52,6 +52,17 @@ struct Candidate {
     choice: PlanChoice,
     memory: f64,
     bound: f64,
+}
+
+/// Leaves out the plans with the largest bounds if they are too many; returns a bound that none of these is below.
+fn shorten(candidates: &mut [Vec<Candidate>]) -> Option<f64> {
+    if candidates.iter().map(Vec::len).sum::<usize>() <= MOST_FITTING {
+        return None;
+    }
+    let mut bounds: Vec<f64> = candidates.iter().flatten().map(|it| it.bound).collect();
+    let (_, limit, _) = bounds.select_nth_unstable_by(MOST_FITTING / 2, f64::total_cmp);
+    candidates.iter_mut().for_each(|list| list.retain(|it| it.bound < *limit));
+    Some(*limit)
 }
 
 /// Which plans are left out by their bounds.
@@ -158,7 +169,7 @@ impl Search<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<ControlFlow<()>, Fault> {
         let pool = TablePool { run: self.run, tables: Mutex::new(Vec::new()) };
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut candidates: Vec<Vec<Candidate>> = Vec::new();
         let ranks = self.affordable(found);
         for some in ranks.chunks(RANKS) {
             let parts: Vec<(Families, Vec<Candidate>)> = some
@@ -168,22 +179,22 @@ impl Search<'_> {
                 .collect();
             for (families, fitting) in parts {
                 found.families.merge(families);
-                candidates.extend(fitting);
+                candidates.push(fitting);
             }
-            if candidates.len() > MOST_FITTING {
-                let kept = MOST_FITTING / 2;
-                candidates.select_nth_unstable_by(kept, |a, b| a.bound.total_cmp(&b.bound));
-                found.leave_out(Some(self.value_of(candidates[kept].bound)));
-                candidates.truncate(kept);
+            if let Some(limit) = shorten(&mut candidates) {
+                found.leave_out(Some(self.value_of(limit)));
             }
             if watch(found.families.plans()[0]).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         // Stable, so that the first of equal ones is the first of the space; of places, which are smaller than plans.
-        let mut order: Vec<(f64, usize)> = candidates.iter().map(|it| it.bound).zip(0..).collect();
+        let mut order: Vec<(f64, [u32; 2])> = Vec::new();
+        for (list, some) in candidates.iter().zip(0..) {
+            order.extend(list.iter().zip(0..).map(|(it, place)| (it.bound, [some, place])));
+        }
         order.par_sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let in_order = |place: &(f64, usize)| candidates[place.1];
+        let in_order = |&(_, [list, place]): &(f64, [u32; 2])| candidates[list as usize][place as usize];
         let mut left_to_spend = self.budget.saturating_sub(LOOK * found.families.plans()[0]);
         for round in order.chunks(ROUND[usize::from(self.pruning == Pruning::NotTheBest)]) {
             if left_to_spend == 0 {
@@ -245,28 +256,29 @@ impl Search<'_> {
         let mut fitting = Vec::new();
         let mut look = |choice: PlanChoice, table: &mut Table<'_>| {
             let needed = self.needed(&choice, table);
-            let fits = self.room.admits(needed);
-            let memory = needed[1].get();
-            families.count(&self.setup, &choice, memory, fits);
+            let (fits, memory) = (self.room.admits(needed), needed[1].get());
             if fits {
                 let bound = table.bound(&choice).get() * (1.0 - ROUNDING);
                 fitting.push(Candidate { choice, memory, bound });
             }
-            fits
+            PlanMemory { choice, memory, fits }
         };
         let some = self.bounds().recompute_some;
-        self.space.each(ranks, |choice| {
-            if !self.run.admits(&choice) {
-                return;
+        let mut looked = Vec::new();
+        self.space.each(ranks, |alike| {
+            looked.clear();
+            for choice in alike.iter().filter(|choice| self.run.admits(choice)) {
+                let own = look(*choice, table);
+                looked.push(own);
+                if some
+                    && own.fits
+                    && choice.recompute.what == Recompute::Layer
+                    && let Some(fewer) = self.fewest(choice, table)
+                {
+                    families.count(&self.setup, &[look(fewer, table)]);
+                }
             }
-            let fits = look(choice, table);
-            if some
-                && fits
-                && choice.recompute.what == Recompute::Layer
-                && let Some(fewer) = self.fewest(&choice, table)
-            {
-                look(fewer, table);
-            }
+            families.count(&self.setup, &looked);
         });
         (families, fitting)
     }

@@ -177,8 +177,8 @@ impl PlanSpace<'_> {
         divisors(count).into_iter().filter(fits).collect()
     }
 
-    /// Calls `visit` with every plan that divides in this way, those that differ only in sharding one after the other.
-    pub(super) fn each(&self, [tensor, context, pipeline]: Ranks, mut visit: impl FnMut(PlanChoice)) {
+    /// Calls `visit` with all plans that divide in this way, those that differ only in sharding together.
+    pub(super) fn each(&self, [tensor, context, pipeline]: Ranks, mut visit: impl FnMut(&[PlanChoice])) {
         let data = self.workers / tensor / context / pipeline;
         let shardings = self.shardings(data * context);
         let recompute = self.recompute();
@@ -190,6 +190,7 @@ impl PlanSpace<'_> {
             .filter(|batch| listed(self.bounds.micro_batch.as_ref(), batch))
             .collect();
         let schedules = self.schedules(pipeline);
+        let mut alike = Vec::with_capacity(shardings.len());
         for expert in self.experts(tensor * context * data) {
             for &(schedule, virtual_stages) in &schedules {
                 let grouped =
@@ -201,26 +202,26 @@ impl PlanSpace<'_> {
                     }
                     for &sequence_parallel in &sequence_parallel {
                         for &recompute in &recompute {
-                            for &(sharding, sharding_group) in &shardings {
-                                let choice = PlanChoice {
-                                    tensor,
-                                    sequence_parallel,
-                                    context,
-                                    pipeline,
-                                    virtual_stages,
-                                    schedule,
-                                    expert,
-                                    data,
-                                    sharding,
-                                    sharding_group,
-                                    micro_batch,
-                                    micro_batches,
-                                    recompute: recompute.into(),
-                                };
-                                if self.framework.is_none_or(|own| self.runs_on(own, &choice)) {
-                                    visit(choice);
-                                }
-                            }
+                            let choices = shardings.iter().map(|&(sharding, sharding_group)| PlanChoice {
+                                tensor,
+                                sequence_parallel,
+                                context,
+                                pipeline,
+                                virtual_stages,
+                                schedule,
+                                expert,
+                                data,
+                                sharding,
+                                sharding_group,
+                                micro_batch,
+                                micro_batches,
+                                recompute: recompute.into(),
+                            });
+                            let runs =
+                                |it: &PlanChoice| self.framework.is_none_or(|own| self.runs_on(own, it));
+                            alike.clear();
+                            alike.extend(choices.filter(runs));
+                            visit(&alike);
                         }
                     }
                 }
@@ -238,7 +239,7 @@ impl PlanSpace<'_> {
     pub(super) fn count(&self, most: u64) -> u64 {
         let mut plans = 0;
         for ranks in self.ranks() {
-            self.each(ranks, |_| plans += 1);
+            self.each(ranks, |alike| plans += alike.len() as u64);
             if plans >= most {
                 return most;
             }
@@ -250,7 +251,7 @@ impl PlanSpace<'_> {
     pub(super) fn is_empty(&self) -> bool {
         !self.ranks().into_iter().any(|ranks| {
             let mut found = false;
-            self.each(ranks, |_| found = true);
+            self.each(ranks, |alike| found |= !alike.is_empty());
             found
         })
     }

@@ -39,7 +39,9 @@ fn the_space_is_what_the_checks_accept() {
         let space = PlanSpace { workers, ..question.space(&scenario, &question.base, None) };
         let mut found = HashSet::new();
         for ranks in space.ranks() {
-            space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
+            space.each(ranks, |alike| {
+                alike.iter().for_each(|choice| assert!(found.insert(*choice), "twice: {choice:?}"));
+            });
         }
         assert_eq!(space.count(u64::MAX), found.len() as u64);
         for choice in &found {
