@@ -278,10 +278,18 @@ pub fn answer(forecast: &Forecast) -> String {
     format!("A step takes {iteration}{interval}: {reached}.{kernels}{training} {limit}")
 }
 
-/// The width of the interval of a step, as a share of the step.
+/// The width of the interval of a step, as a share of the step; without one, that of simulated runs.
 pub(crate) fn width(forecast: &Forecast) -> f64 {
     let ends = forecast.interval.as_ref().map(|interval| interval.iteration_s);
+    let ends = ends.or_else(|| simulated(&forecast.prediction));
     ends.map_or(0.0, |[low, high]| (high - low) / forecast.prediction.iteration)
+}
+
+/// Ends of the time of a step as far as simulated runs show it.
+pub(crate) fn simulated(prediction: &Prediction) -> Option<[Seconds; 2]> {
+    let [low, high] = prediction.simulation.as_ref()?.throughput_interval;
+    let step = |rate: f64| prediction.iteration * (prediction.throughput.get() / rate);
+    (low > 0.0).then(|| [step(high), step(low)])
 }
 
 const NAMED_PARTS: usize = 5;

@@ -38,6 +38,7 @@ pub mod tail;
 pub mod traffic;
 mod unequal;
 pub mod units;
+mod warnings;
 
 pub use kinds::LayerKind;
 pub use method::{Transformer, on_machines, outer_part, planned, run};

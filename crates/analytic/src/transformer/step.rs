@@ -108,6 +108,7 @@ impl<'a> Run<'a> {
             sharding: plan.sharding,
             sharding_group: plan.sharding_group,
             states: plan.states,
+            optimiser_rank: plan.optimiser_rank,
             reduced: plan.reduce_bits.map_or(4.0, |bits| bits as f64 / 8.0),
             recompute: plan.recomputation(),
             attention: plan.attention_kind(),

@@ -47,7 +47,11 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     let mut table = Table::of_figures("");
     let interval = |text: String| format!("90 % interval {text}");
     let ends = forecast.interval.as_ref();
-    let times = ends.map_or(String::new(), |ends| interval(interval_of_times(ends.iteration_s)));
+    let times = match (ends, sentences::simulated(prediction)) {
+        (Some(ends), _) => interval(interval_of_times(ends.iteration_s)),
+        (None, Some(runs)) => format!("simulated runs {}", interval_of_times(runs)),
+        (None, None) => String::new(),
+    };
     let rates = ends.map_or(String::new(), |ends| interval(interval_of_rates(ends.throughput_samples_per_s)));
     let (step, rate) = as_sure_as(forecast);
     table.figure("step time", step(prediction.iteration), times);

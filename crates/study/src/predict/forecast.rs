@@ -101,9 +101,9 @@ impl Default for ForecastOptions {
 pub struct Observer<'a> {
     /// Hears of every prediction, and may cancel the work.
     pub progress: &'a Watch<'a>,
-    /// Receives the forecast as soon as the prediction is known, then with its interval, and then with the scaling curve: without
-    /// the changes that would help.
-    pub part: &'a dyn Fn(&Forecast),
+    /// Receives the forecast from every estimate of a simulation, as soon as the prediction is known, then with its interval, and
+    /// then with the scaling curve: without the changes that would help.
+    pub part: &'a (dyn Fn(&Forecast) + Sync),
 }
 
 impl<'a> Observer<'a> {
@@ -153,12 +153,11 @@ impl Forecast {
     ) -> Result<Self, Stopped> {
         let watch = observer.progress;
         budget::check_scaling(scenario, method, workers.len())?;
-        let prediction = method.predict_watched(&budget::headline(scenario), watch)?;
-        let mut forecast = Self {
+        let begun = |prediction: Prediction| Self {
             scenario: scenario.to_file(),
             assumed,
             fits_with: training::fits_with(scenario, &prediction),
-            with_hugging_face_s: assumed.kernels.then(|| with_hugging_face(scenario, method)).flatten(),
+            with_hugging_face_s: None,
             advice: advice::explain(scenario, method, &prediction),
             scaling: Vec::new(),
             saturates_at: None,
@@ -167,6 +166,14 @@ impl Forecast {
             interval: None,
             prediction,
         };
+        let estimated = |progress: Progress<'_>| {
+            if let Progress::Estimate(estimate) = progress {
+                (observer.part)(&begun(estimate.clone()));
+            }
+            watch(progress)
+        };
+        let mut forecast = begun(method.predict_watched(&budget::headline(scenario), &estimated)?);
+        forecast.with_hugging_face_s = assumed.kernels.then(|| with_hugging_face(scenario, method)).flatten();
         (observer.part)(&forecast);
         let intervals = Intervals::new(scenario, method);
         let granted = Granted::affordable(scenario, method, &intervals, workers.len());
@@ -318,5 +325,20 @@ mod tests {
         assert_eq!(observed, ask(Observer::none()).unwrap());
         assert!(*heard.lock().unwrap() > observed.scaling.len());
         assert_eq!(ask(Observer::watching(&|_| ControlFlow::Break(()))), Err(Stopped::Cancelled));
+    }
+    /// Estimates of a simulation are parts of a forecast; they become surer, and the last part has an interval.
+    #[test]
+    fn estimates_are_parts() {
+        let example = include_str!("../../../../examples/async.toml");
+        let request = Request::from_reader("async.toml", example.as_bytes(), Vec::new()).unwrap();
+        let parts = std::sync::Mutex::new(Vec::new());
+        let part = |forecast: &Forecast| parts.lock().unwrap().push(forecast.clone());
+        let observer = Observer { part: &part, ..Observer::none() };
+        forecast(&request, &ForecastOptions::default(), &observer).unwrap();
+        let parts = parts.into_inner().unwrap();
+        let steps = |part: &Forecast| part.prediction.simulation.as_ref().unwrap().steps;
+        assert!(parts.len() > 3 && parts[0].interval.is_none() && parts.last().unwrap().interval.is_some());
+        assert!(parts.windows(2).all(|pair| steps(&pair[0]) <= steps(&pair[1])));
+        assert!(steps(&parts[0]) < steps(parts.last().unwrap()));
     }
 }

@@ -38,7 +38,10 @@ pub(crate) fn is_affordable(scenario: &Scenario) -> bool {
 }
 
 /// Shares of the budget after which there is an estimate.
-const ROUNDS: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
+const ROUNDS: [f64; 5] = [FIRST_LOOK, 0.125, 0.25, 0.5, 1.0];
+
+/// The share whose estimate is only shown: it is too early to end runs.
+const FIRST_LOOK: f64 = 0.05;
 
 /// Observes a run and keeps its steps.
 pub(super) trait Recorder: Observer + Send {
@@ -142,7 +145,7 @@ pub(super) fn measure<'p, O: Recorder>(
     let mut first: Measurement<'p, O> = begin(0)?;
     // How much a step costs shows how many runs there can be.
     let most = options.budget.saturating_mul(EXCESS);
-    let mut effort = (options.budget as f64 * ROUNDS[0]) as u64 / u64::from(options.runs);
+    let mut effort = (options.budget as f64 * ROUNDS[1]) as u64 / u64::from(options.runs);
     first.go_on(effort.max(1), steps, &wanted)?;
     let period = match program.coordination {
         Coordination::Local(steps) => u64::from(steps),
@@ -171,11 +174,12 @@ pub(super) fn measure<'p, O: Recorder>(
         let effort = (options.budget as f64 * share / count as f64) as u64;
         measured.runs.par_iter_mut().try_for_each(|run| run.go_on(effort, steps, &wanted))?;
         let has_ended = measured.runs.iter().all(|run| run.end != End::EffortLimit);
+        let decides = share > FIRST_LOOK;
         // What moves on after half of the budget has no time to settle.
-        let has_moved = share <= 0.5 && !has_ended && settle(program, &mut measured.runs);
+        let has_moved = decides && share <= 0.5 && !has_ended && settle(program, &mut measured.runs);
         measured.estimate = estimator.estimate(&measured.runs);
-        let is_last = share >= 1.0 || has_ended || (measured.estimate.is_precise() && !has_moved);
-        if is_last {
+        let is_enough = decides && measured.estimate.is_precise() && !has_moved;
+        if share >= 1.0 || has_ended || is_enough {
             break;
         }
         if watch(Progress::Estimate(&predicted(&measured))).is_break() {

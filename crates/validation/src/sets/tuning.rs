@@ -213,5 +213,11 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
         kind == "graphed",
         if row.is("recompute") { "[\"layer\"]" } else { "[]" },
     );
+    if kind.starts_with("liger") {
+        text.push_str("implementation = \"liger\"\n");
+    }
+    if kind == "liger, eager loss" {
+        text.push_str("loss = \"eager\"\n");
+    }
     Ok(Document::new("measured step", text).scenario_with(&Config(config), &[])?)
 }

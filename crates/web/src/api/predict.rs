@@ -36,6 +36,9 @@ const LARGE: u64 = 10_000;
 /// Figures are not shown before the rest of an answer that takes less than this.
 const SOON: Duration = Duration::from_millis(150);
 
+/// Predictions that an interval takes, about.
+const INTERVAL: u32 = 20;
+
 /// Predictions of slow methods in addition to the scaling table: the cluster itself, and the what-if changes.
 const BESIDE: usize = 5;
 
@@ -76,7 +79,7 @@ pub(crate) enum ForecastEvent {
         #[serde_as(as = "InBaseUnits")]
         throughput_samples_per_s: SamplesPerSec,
     },
-    /// The forecast so far: first the figures, then also the scaling curve.
+    /// The forecast so far: first the figures, as estimates while a simulation goes on, then also the scaling curve.
     Part(Box<ForecastAnswer>),
     /// The complete forecast.
     Answer(Box<ForecastAnswer>),
@@ -143,7 +146,7 @@ impl ForecastJob {
         &self,
         token: &CancellationToken,
         report: impl Fn(Progress<'_>) + Sync,
-        part: &dyn Fn(&Forecast),
+        part: &(dyn Fn(&Forecast) + Sync),
     ) -> Result<Forecast, Problem> {
         let watch = |progress: Progress<'_>| {
             report(progress);
@@ -177,10 +180,11 @@ impl ForecastJob {
                 });
             }
         };
-        // The rest takes about as long again for each number of workers: figures that would wait for it are shown before.
+        // The rest takes about as long again for each number of workers and each input of the interval: figures that would wait for
+        // it are shown before.
         let since = Instant::now();
         let part = |so_far: &Forecast| {
-            let waits = !quick || since.elapsed() * self.workers.len() as u32 > SOON;
+            let waits = !quick || since.elapsed() * (self.workers.len() as u32 + INTERVAL) > SOON;
             if waits {
                 let answer = self.answer(so_far.clone(), Apply::default());
                 events.send(&ForecastEvent::Part(Box::new(answer)));

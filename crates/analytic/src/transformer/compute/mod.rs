@@ -103,7 +103,7 @@ pub struct Software {
 /// Llama layers that are compiled one by one, whether 16 or 4; 32.3 and 14.9 s for whole models of Hugging Face with as many.
 pub fn compilation(layers: u64, implementation: Implementation) -> f64 {
     match implementation {
-        Implementation::HuggingFace => 9.1 + 1.45 * layers as f64,
+        Implementation::HuggingFace | Implementation::Liger => 9.1 + 1.45 * layers as f64,
         _ => 7.8,
     }
 }
@@ -453,11 +453,16 @@ impl Parts {
 
     /// The output layer and the loss, with the last norm.
     pub fn head(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
-        let chunks = if shard.loss == Some(Loss::Chunked) { Loss::chunks(shard.shape) } else { 1.0 };
+        let chunked = shard.loss == Some(Loss::Chunked);
+        let chunks = if chunked { Loss::chunks(shard.shape, shard.tokens) } else { 1.0 };
         let logits = Product::new(shard.tokens / chunks, vocabulary, shard.hidden);
         let trained = [true, !shard.shape.tuning.frozen_output];
-        let products =
+        let mut products =
             self.matrices(&[logits], trained).times(chunks).slower_by_pass(self.misaligned(vocabulary));
+        if chunked && trained[1] {
+            // Every chunk reads the sum of the gradients of the weights before it.
+            products.weight.device += self.streaming(pointwise::HALF * chunks * vocabulary * shard.hidden);
+        }
         let further = shard.shape.multi_token as f64;
         let joined = Product::new(shard.tokens, shard.hidden, 2.0 * shard.hidden / shard.tensor);
         let joined = self.matrices(&[joined], [true, shard.shape.trains_matrices()]).times(further);

@@ -68,6 +68,8 @@ pub struct Shard<'a> {
     pub repeats: bool,
     /// Whether norms are separate operations in 32 bits (Hugging Face).
     pub separate: bool,
+    /// Whether kernels of Liger take the place of those for norms, rotary positions and gated MLPs.
+    pub liger: bool,
     /// Whether one product computes queries, keys and values, and one gate and factor.
     pub joined: bool,
     /// The experts, in a layer that has them.
@@ -86,7 +88,7 @@ impl<'a> Shard<'a> {
         work: Work,
     ) -> Self {
         let LayerKind { block, window, backward } = kind;
-        let hugging_face = plan.implemented_by() == Implementation::HuggingFace;
+        let hugging_face = plan.implemented_by().is_hugging_face();
         let flops = LayerFlops::new(shape, block, window, work);
         let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
         let tensor = split.tensor as f64;
@@ -139,6 +141,7 @@ impl<'a> Shard<'a> {
                 && plan.implemented_by().is_eager()
                 && shape.kv_heads < shape.heads,
             separate: hugging_face && !fused,
+            liger: plan.implemented_by() == Implementation::Liger && !fused,
             joined: match hugging_face {
                 true => fused || shape.modules.joins_heads(),
                 false => fused || shape.mlp == Mlp::Gelu,
@@ -198,7 +201,7 @@ impl<'a> Shard<'a> {
 
     /// Whether its norms are separate operations: fused kernels of PyTorch compute layer norms.
     pub(super) const fn separate_norms(&self) -> bool {
-        self.separate && matches!(self.shape.norm, NormKind::Rms)
+        self.separate && !self.liger && matches!(self.shape.norm, NormKind::Rms)
     }
 
     /// Products that widen the narrow projections of latent attention; without one of queries, that which computes them.

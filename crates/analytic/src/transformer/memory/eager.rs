@@ -9,7 +9,8 @@
 //! What models of Hugging Face keep was read from allocations of PyTorch 2.11 and transformers 5.17 at the peak of steps of
 //! sixteen models: root mean squares keep their input in 32 bits and their result before the weights; autocast casts the
 //! input of every matrix by itself, and leaves experts in 32 bits; queries and keys are not kept before their rotation, and
-//! attention lies token by token, unless one matrix computes queries, keys and values.
+//! attention lies token by token, unless one matrix computes queries, keys and values. With Liger's kernels, norms keep their input
+//! as it is, and gated MLPs gate and factor alone.
 
 use super::{LayerKind, MemoryInputs};
 use stepcast_core::model::transformer::{
@@ -167,7 +168,8 @@ impl Layer {
             NormKind::Layer | NormKind::LayerNoBias => 16.0,
             NormKind::Rms => 8.0,
         };
-        let hugging_face = held.implementation == Implementation::HuggingFace;
+        let hugging_face = held.implementation.is_hugging_face();
+        let liger = held.implementation == Implementation::Liger;
         let modules = if hugging_face { shape.modules } else { Modules::Plain };
         let norms = match modules {
             // Both halves have one input.
@@ -179,6 +181,7 @@ impl Layer {
         let masks = if drops_out { 2.0 * h } else { 0.0 };
         let (q, k) = (heads * key as f64, kv_heads * key as f64);
         let of_heads = match hugging_face && shape.qk_norm && block.mixer == Mixer::Attention {
+            true if liger => (q + k) * 2.0,
             true => (q + k) * if shape.sandwich { 8.0 } else { 6.0 },
             false => 0.0,
         };
@@ -240,8 +243,8 @@ impl Layer {
                 Modules::Gpt2 if autocast => 7.0,
                 Modules::Gpt2 => 4.0,
                 Modules::Opt => 0.0,
-                // A compiler computes the non-linearity of the gate again.
-                _ if gated && held.compiled => 2.0,
+                // A compiler and Liger compute the non-linearity of the gate again.
+                _ if gated && (held.compiled || liger) => 2.0,
                 _ if gated => 3.0,
                 _ => 1.0,
             },

@@ -7,19 +7,20 @@
 //! `phases` adds up.
 
 mod eager;
+mod layers;
 mod phases;
 mod textbook;
 
 use super::loads::{self, ExpertLoads, Over};
 use super::schedules::in_flight;
 use super::{LayerKind, Split};
-use crate::transformer::schedules;
-use std::ops::Range;
-use stepcast_core::model::transformer::{Backward, Block, MOST_BLOCKS, Parameters, Transformer, Tuning};
+pub(super) use layers::ChunkLayers;
+pub use layers::StageLayers;
+use stepcast_core::model::transformer::{Backward, Block, Parameters, Transformer, Tuning};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding,
-    States, layers_before, stage_share,
+    States,
 };
 
 /// Workspaces of cuBLAS, of the thread that goes forward and of the one that goes backward: 32 MiB each on Hopper and
@@ -41,6 +42,8 @@ pub struct MemoryInputs<'a> {
     pub sharding_group: Option<u64>,
     /// Number formats.
     pub states: States,
+    /// Rank of the moments of layers' matrices, if they are narrower than weights.
+    pub optimiser_rank: Option<u64>,
     /// Bytes of a gradient as replicas that hold parts of the weights reduce it.
     pub reduced: f64,
     pub recompute: Recomputation,
@@ -139,6 +142,7 @@ impl<'a> MemoryInputs<'a> {
             sharding: Sharding::None,
             sharding_group: None,
             states: States::MegatronBf16,
+            optimiser_rank: None,
             reduced: 4.0,
             recompute: Recompute::None.into(),
             attention: Attention::Flash,
@@ -193,7 +197,9 @@ impl<'a> MemoryInputs<'a> {
             Implementation::Megatron | Implementation::Xla => {
                 held.megatron(stage, states, &self.chunk_layers(stage))
             }
-            Implementation::Pytorch | Implementation::HuggingFace => phases::peak(&held, stage, states),
+            Implementation::Pytorch | Implementation::HuggingFace | Implementation::Liger => {
+                phases::peak(&held, stage, states)
+            }
         }
     }
 
@@ -242,7 +248,7 @@ impl<'a> MemoryInputs<'a> {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => {
                 self.layer_activations(kind.block, recompute)
             }
-            Implementation::Pytorch | Implementation::HuggingFace => {
+            Implementation::Pytorch | Implementation::HuggingFace | Implementation::Liger => {
                 Bytes::new(eager::Layer::new(self, kind, recompute).kept())
             }
         }
@@ -252,7 +258,9 @@ impl<'a> MemoryInputs<'a> {
     pub fn kept_by_head(&self) -> Bytes {
         let copies = match self.implementation {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => 0.0,
-            Implementation::Pytorch | Implementation::HuggingFace => eager::output_copy(self),
+            Implementation::Pytorch | Implementation::HuggingFace | Implementation::Liger => {
+                eager::output_copy(self)
+            }
         };
         let input = if self.shape.tuning.frozen_output { 0 } else { 2 * self.shape.hidden };
         self.head_of(input as f64) + Bytes::new(copies)
@@ -292,9 +300,26 @@ impl<'a> MemoryInputs<'a> {
             in_flight: self.in_flight(stage),
             weights: Bytes::new(weights),
             gradients,
-            optimiser: divided(if self.offload.optimiser { 0.0 } else { optimiser as f64 } + self.outer, 1),
+            optimiser: divided(if self.offload.optimiser { 0.0 } else { optimiser as f64 } + self.outer, 1)
+                - self.narrowed(stage),
             ..RankMemory::default()
         }
+    }
+
+    /// What moments of low rank and their projections, which have the gradients' format, need less than whole moments.
+    fn narrowed(&self, stage: u64) -> Bytes {
+        let Some(rank) = self.optimiser_rank else { return Bytes::ZERO };
+        let [_, gradient, _] = self.states.bytes();
+        let of_block = |(block, count): (Block, u64)| {
+            let own = self.shape.low_rank(block, rank);
+            let moments = 2 * self.states.moment_bytes() * (own.weights - own.moment);
+            count as f64 * (moments as f64 - (gradient * own.projections) as f64)
+        };
+        let of_chunks = |(halves, chunks): &([StageLayers; 2], u64)| {
+            let each = halves.iter().flat_map(|half| half.of(self.shape)).map(of_block);
+            *chunks as f64 * each.sum::<f64>()
+        };
+        Bytes::new(self.chunk_layers(stage).backward.iter().map(of_chunks).sum())
     }
 
     /// Micro-batches, or chunks of them, that a stage holds at most. Another one computes while tokens of experts are on their way.
@@ -380,106 +405,5 @@ impl<'a> MemoryInputs<'a> {
     /// Bytes of a frozen or trained weight as it is gathered.
     fn gathered_width(&self) -> f64 {
         self.shape.tuning.adapters.map_or(2.0, |own| own.base.bytes())
-    }
-}
-
-/// Layers of a stage by the place of their block ([`Transformer::blocks`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StageLayers(pub [u64; MOST_BLOCKS]);
-
-impl StageLayers {
-    fn add(&mut self, shape: &Transformer, range: Range<u64>) {
-        for (own, more) in self.0.iter_mut().zip(shape.count_blocks(&range)) {
-            *own += more;
-        }
-    }
-
-    pub fn count(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    fn has_experts(self, shape: &Transformer) -> bool {
-        self.of(shape).any(|(block, _)| block.has_experts())
-    }
-
-    /// The blocks that it has, and how many layers of each.
-    pub(super) fn of(self, shape: &Transformer) -> impl Iterator<Item = (Block, u64)> + use<> {
-        let counted = shape.blocks().into_iter().zip(self.0);
-        counted.filter_map(|(block, count)| Some((block?, count))).filter(|(_, count)| *count > 0)
-    }
-}
-
-/// Layers of a stage, chunk by chunk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ChunkLayers {
-    /// Those of all chunks.
-    all: StageLayers,
-    /// Those through which gradients go, to which recomputation applies and to which it does not, and how many chunks in a row
-    /// have them.
-    backward: Vec<([StageLayers; 2], u64)>,
-}
-
-impl ChunkLayers {
-    /// The layers of chunks, each of which has these to which recomputation applies and these to which it does not.
-    pub(super) fn new(shape: &Transformer, chunks: impl Iterator<Item = [Range<u64>; 2]>) -> Self {
-        let mut layers = Self { all: StageLayers::default(), backward: Vec::new() };
-        for halves in chunks {
-            let mut own = [StageLayers::default(); 2];
-            for (range, own) in halves.into_iter().zip(&mut own) {
-                let trained = range.start.max(shape.tuning.frozen_layers).min(range.end)..range.end;
-                own.add(shape, trained);
-                layers.all.add(shape, range);
-            }
-            match layers.backward.last_mut() {
-                Some((last, count)) if *last == own => *count += 1,
-                _ => layers.backward.push((own, 1)),
-            }
-        }
-        layers
-    }
-}
-
-impl MemoryInputs<'_> {
-    /// Layers of a stage, over all its chunks.
-    pub fn layers(&self, stage: u64) -> StageLayers {
-        let mut all = StageLayers::default();
-        self.ranges(stage).flatten().for_each(|range| all.add(self.shape, range));
-        all
-    }
-
-    fn chunk_layers(&self, stage: u64) -> ChunkLayers {
-        ChunkLayers::new(self.shape, self.ranges(stage))
-    }
-
-    /// Layers of every chunk of a stage: those to which recomputation applies, and the others behind them.
-    fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {
-        let Split { pipeline, chunks, .. } = self.split;
-        (0..chunks).map(move |chunk| {
-            let place = schedules::place_of(self.schedule, pipeline, stage, chunk);
-            let Range { start, end } = self.layers_at(place, pipeline * chunks);
-            let middle = start + self.recompute.among_at(place, end - start, self.stage_recompute);
-            [start..middle, middle..end]
-        })
-    }
-
-    /// Layers of a virtual stage: as given, or an equal share.
-    fn layers_at(&self, place: u64, places: u64) -> Range<u64> {
-        let all = self.shape.layers;
-        if self.stage_layers.is_empty() {
-            let start = layers_before(all, places, place);
-            return start..start + stage_share(all, places, place);
-        }
-        let given = self.stage_layers.iter().copied();
-        let start = given.take(usize::try_from(place).unwrap_or(usize::MAX)).sum();
-        start..start + self.stage_layers[place as usize]
-    }
-
-    fn stage_of(&self, place: u64) -> u64 {
-        schedules::stage_of(self.schedule, self.split.pipeline, place)
-    }
-
-    /// Whether a stage has the last virtual stage, and so the output layer.
-    fn is_last(&self, stage: u64) -> bool {
-        self.stage_of(self.split.pipeline * self.split.chunks - 1) == stage
     }
 }

@@ -5,7 +5,7 @@ use super::eager::{Gradients, Layer, is_autocast, norm_width, stream_width, voca
 use super::{LayerKind, MemoryInputs, RankMemory, WORKSPACES};
 use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Implementation, Recompute, Recomputed, Sharding};
+use stepcast_core::strategy::{Recompute, Recomputed, Sharding};
 
 /// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
 pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
@@ -141,7 +141,7 @@ impl<'a> Phases<'a> {
         };
         let copies: f64 = self.layers.iter().filter(apart).map(Layer::copies).sum();
         // Models of Hugging Face return their 16-bit logits, too.
-        let returned = if self.held.implementation == Implementation::HuggingFace { 0.75 } else { 0.5 };
+        let returned = if self.held.implementation.is_hugging_face() { 0.75 } else { 0.5 };
         self.beside(copies + returned * self.held.logits_meanwhile(self.last))
     }
 

@@ -60,7 +60,7 @@ fn losses_pass_over_their_bytes() {
     near((eager.input.device - compiled.input.device).get(), passes(20.0 - 8.0));
     assert_eq!(eager.weight, compiled.weight);
 
-    let chunks = Loss::chunks(&shape);
+    let chunks = Loss::chunks(&shape, tokens);
     let product =
         |rows: f64, columns: f64, depth: f64| parts.product(&Product::new(rows, columns, depth)).get();
     let each = chunks * product(tokens / chunks, hidden, vocabulary) - product(tokens, hidden, vocabulary);

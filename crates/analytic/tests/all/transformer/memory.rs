@@ -127,6 +127,23 @@ fn table_1_of_zero() {
     }
 }
 
+/// States of `galore_torch` 1.0 after a step of a Llama of six layers on an H200: moments and projections of all matrices of layers,
+/// whole moments of the others.
+#[test]
+fn moments_of_low_rank_are_those_of_galore() {
+    let shape = Transformer::llama(6, 2048, [32, 8], 8192, 32_000, 128);
+    for (rank, states, measured) in [
+        (128, States::Bf16, 642_359_296.0),
+        (512, States::Bf16, 996_253_696.0),
+        (256, States::Fp32, 1_520_648_192.0),
+    ] {
+        let whole = MemoryInputs { states, ..MemoryInputs::plain(&shape, Implementation::Pytorch) };
+        let narrow = MemoryInputs { optimiser_rank: Some(rank), ..whole };
+        assert_eq!(narrow.rank(0).optimiser.get(), measured);
+        assert!(narrow.rank(0).total() < whole.rank(0).total());
+    }
+}
+
 /// The arguments of a run; what is absent is usual.
 fn held<'a>(shape: &'a Transformer, run: &Value) -> MemoryInputs<'a> {
     let count = |key: &str| run[key].as_u64().unwrap_or(1);

@@ -10,6 +10,7 @@
 mod documents;
 pub mod hugging_face;
 mod layout;
+mod matrices;
 mod mixers;
 mod parts;
 mod pattern;
@@ -19,6 +20,7 @@ mod tests;
 mod tuning;
 
 pub use documents::{DocumentLengths, Documents, Lengths, Packing};
+pub use matrices::LowRank;
 pub use mixers::{Delta, DeltaSection, Mamba, MambaSection};
 pub use parts::{LayerParts, Parameters, Part, Parts};
 pub use pattern::{Block, FeedForward, MOST_BLOCKS, Mixer, Pattern};

@@ -1,7 +1,7 @@
 //! What of a transformer is trained: everything, adapters beside frozen matrices (Hu 2021, LoRA; Liu 2024, DoRA), or its last
 //! layers; and how frozen matrices are stored (Dettmers 2023, QLoRA).
 
-use super::{Block, Mlp, Parameters, Transformer};
+use super::{Block, Parameters, Transformer};
 use crate::fault::Fault;
 use crate::keys::document_keys;
 use schemars::JsonSchema;
@@ -308,15 +308,6 @@ pub enum Backward {
     All,
 }
 
-/// A matrix with an adapter: widths of its input and output, and which of them tensor parallelism divides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Adapted {
-    input: u64,
-    output: u64,
-    divides_input: bool,
-    count: u64,
-}
-
 impl Transformer {
     /// What the layer at `index` computes in the backward pass.
     pub const fn backward_at(&self, index: u64) -> Backward {
@@ -344,7 +335,8 @@ impl Transformer {
     pub fn trained_layer_parameters(&self, block: Block) -> Parameters {
         let Some(adapters) = self.tuning.adapters else { return self.layer_parameters(block) };
         let mut sum = Parameters::default();
-        for (target, own) in self.adapted(block) {
+        let adapted = self.matrices(block).into_iter().filter(|(target, _)| adapters.targets.has(*target));
+        for (target, own) in adapted {
             let dora = if adapters.dora { own.output } else { 0 };
             let (a, b) = (adapters.rank * own.input, adapters.rank * own.output + dora);
             sum += match (target, own.divides_input) {
@@ -357,13 +349,6 @@ impl Transformer {
             };
         }
         sum
-    }
-
-    /// Weights of the matrices of a layer, which alone are stored in the base's format.
-    pub fn layer_matrices(&self, block: Block) -> Parameters {
-        let all = self.layer_parameters(block);
-        let small = self.norms_of(block) * self.norm.parameters() * self.hidden;
-        Parameters { every: all.every.saturating_sub(small), ..all }
     }
 
     /// All trained parameters.
@@ -379,49 +364,6 @@ impl Transformer {
         ];
         let ends: u64 = ends.iter().filter(|(frozen, _)| !frozen).map(|(_, own)| own.total()).sum();
         layers + ends
-    }
-
-    /// The matrices of a layer with adapters.
-    fn adapted(&self, block: Block) -> Vec<(Target, Adapted)> {
-        let Some(Adapters { targets, .. }) = self.tuning.adapters else { return Vec::new() };
-        let (key, value) = self.widths();
-        let plain = |input, output, divides_input| Adapted { input, output, divides_input, count: 1 };
-        let mut all = match self.mla {
-            None => vec![
-                (Target::Q, plain(self.hidden, self.heads * key, false)),
-                (Target::K, plain(self.hidden, self.kv_heads * key, false)),
-                (Target::V, plain(self.hidden, self.kv_heads * value, false)),
-            ],
-            Some(mla) => {
-                let query = match mla.query_rank {
-                    0 => plain(self.hidden, self.heads * key, false),
-                    rank => plain(rank, self.heads * key, false),
-                };
-                let wide = plain(mla.key_value_rank, self.heads * (mla.nope + value), false);
-                vec![(Target::Q, query), (Target::K, wide)]
-            }
-        };
-        all.push((Target::O, plain(self.heads * value, self.hidden, true)));
-        let mut mlp = |width: u64, count: u64, routed: bool| {
-            let each = |target: Target| if routed { Target::Experts } else { target };
-            let matrix = |input, output, divides_input| Adapted { input, output, divides_input, count };
-            if self.mlp == Mlp::Swiglu {
-                all.push((each(Target::Gate), matrix(self.hidden, width, false)));
-            }
-            all.push((each(Target::Up), matrix(self.hidden, width, false)));
-            all.push((each(Target::Down), matrix(width, self.hidden, true)));
-        };
-        match self.experts.filter(|_| block.has_experts()) {
-            Some(experts) => {
-                mlp(experts.width, experts.count, true);
-                if experts.shared_width > 0 {
-                    mlp(experts.shared_width, 1, false);
-                }
-            }
-            None => mlp(self.mlp_width, 1, false),
-        }
-        all.retain(|(target, _)| targets.has(*target));
-        all
     }
 }
 

@@ -20,7 +20,7 @@ use crate::prior::Priors;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, Seconds};
 use crate::strategy::{
-    Architecture, BufferReading, FusionRule, Implementation, OverlapPreset, States, Strategy,
+    Architecture, BufferReading, FusionRule, Implementation, Loss, OverlapPreset, States, Strategy,
     StrategySection, Synchronisation,
 };
 use crate::uncertain::Uncertain;
@@ -85,6 +85,8 @@ impl ScenarioFile {
             plan.implementation = plan.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
             let xla = cluster.groups.iter().all(|group| group.device.generation == Some(Generation::Tpu));
             plan.implementation = plan.implementation.or(xla.then_some(Implementation::Xla));
+            let liger = plan.implementation == Some(Implementation::Liger);
+            plan.loss = plan.loss.or(liger.then_some(Loss::Chunked));
             let precision = self.strategy.precision.unwrap_or_else(|| usual_precision(&cluster));
             self.strategy.precision = Some(precision);
             // Autocast leaves the weights as they are.

@@ -176,6 +176,21 @@ impl Plan {
         Ok(())
     }
 
+    /// The optimiser sees whole matrices, which are trained themselves.
+    pub(super) fn check_optimiser_rank(&self, shape: &Transformer) -> Result<(), Fault> {
+        let divided = self.tensor > 1 || self.expert > 1 || self.sharding != Sharding::None;
+        let reason = match () {
+            () if self.optimiser_rank.is_none() => return Ok(()),
+            () if shape.tuning.adapters.is_some() => "beside adapters, no matrix of a layer is trained",
+            () if shape.pattern.is_some() => "matrices of mixers other than attention are not modelled",
+            () if divided || self.offloaded().optimiser => {
+                "matrices are projected whole, on the device, and cannot be divided or sharded"
+            }
+            () => return Ok(()),
+        };
+        Err(Fault::in_key("optimiser-rank", reason, "remove it, or use replicas alone"))
+    }
+
     pub(super) fn check_outer(&self, _: &Transformer) -> Result<(), Fault> {
         let wrong = |key: &str, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
         let replicas = self.outer_replicas;

@@ -254,20 +254,22 @@ impl Loss {
     /// logits. Gradients of these inputs are kept in their place.
     pub fn logit(self, implementation: Implementation, shape: &Transformer) -> [f64; 2] {
         let [kept, meanwhile] = implementation.logit();
-        let hugging_face = implementation == Implementation::HuggingFace;
+        let hugging_face = implementation.is_hugging_face();
         match self {
             // Encoders leave logits in their format; Gemma 2 keeps the hyperbolic tangent of its own.
             Self::Eager if hugging_face && !shape.causal => [2.0, 4.0],
             Self::Eager if hugging_face && shape.sandwich && !shape.qk_norm => [kept + 2.0, meanwhile],
             Self::Eager => [kept, meanwhile],
             Self::Compiled => [2.0, 2.0],
-            Self::Chunked => [0.0, 2.0 / Self::chunks(shape)],
+            Self::Chunked => [0.0, 2.0 / shape.vocabulary.div_ceil(shape.hidden) as f64],
         }
     }
 
-    /// Chunks of a chunked loss: ⌈V/h⌉.
-    pub fn chunks(shape: &Transformer) -> f64 {
-        shape.vocabulary.div_ceil(shape.hidden) as f64
+    /// Chunks of a chunked loss: ⌈V/h⌉, or fewer, whose tokens are a power of two (Liger).
+    pub fn chunks(shape: &Transformer, tokens: f64) -> f64 {
+        let most = shape.vocabulary.div_ceil(shape.hidden) as f64;
+        let each = ((tokens / most).ceil().max(1.0) as u64).next_power_of_two();
+        (tokens / each as f64).ceil().max(1.0)
     }
 }
 
@@ -305,6 +307,16 @@ choice! {
 }
 
 impl States {
+    /// Bytes of one of the two moments of a parameter.
+    pub const fn moment_bytes(self) -> u64 {
+        match self {
+            Self::MegatronBf16 | Self::MegatronFp16 | Self::MixedFp16 | Self::Fp32 => 4,
+            Self::Bf16 => 2,
+            Self::AdamW8Bit => 1,
+            Self::Adafactor => 0,
+        }
+    }
+
     /// Bytes for each parameter: of weights, gradients and the optimiser.
     pub const fn bytes(self) -> [u64; 3] {
         match self {
@@ -332,6 +344,8 @@ choice! {
         Pytorch = "pytorch",
         /// Models of Hugging Face transformers under PyTorch: norms as separate operations in 32 bits, copies of heads.
         HuggingFace = "hugging-face",
+        /// The same with the kernels of Liger for norms, rotary positions, gated MLPs and the loss (Hsu 2024).
+        Liger = "liger",
     }
 }
 
@@ -344,12 +358,17 @@ impl Implementation {
         match self {
             Self::Textbook => [4.0, 0.0],
             Self::Megatron | Self::Xla => [4.0, 6.0],
-            Self::Pytorch | Self::HuggingFace => [4.0, 8.0],
+            Self::Pytorch | Self::HuggingFace | Self::Liger => [4.0, 8.0],
         }
     }
 
     pub const fn is_eager(self) -> bool {
-        matches!(self, Self::Pytorch | Self::HuggingFace)
+        matches!(self, Self::Pytorch | Self::HuggingFace | Self::Liger)
+    }
+
+    /// Whether its models are those of Hugging Face.
+    pub const fn is_hugging_face(self) -> bool {
+        matches!(self, Self::HuggingFace | Self::Liger)
     }
 }
 

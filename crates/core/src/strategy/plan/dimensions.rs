@@ -254,6 +254,16 @@ macro_rules! plan_dimensions {
             /// `"fp32"`, `"bf16"`, `"adamw-8bit"` or `"adafactor"`. With autocast (`amp-bf16`, `amp-fp16`) or 32-bit products,
             /// `"fp32"` unless given.
             states: States => States, default(States::MegatronBf16), Check::Any;
+            /// Rank to which the optimiser projects gradients of layers' matrices, which makes its moments narrower (GaLore, Zhao 2024). Memory
+            /// alone: the time of the projections does not count.
+            optimiser_rank: u64 => u64, optional("moments as wide as weights"), Check::Between(1, MOST, "a rank such as 128"),
+                model { check_optimiser_rank },
+                launch {
+                    refused(Megatron, "moments of low rank"),
+                    refused(Torchtitan, "moments of low rank"),
+                    refused(Deepspeed, "moments of low rank"),
+                    refused(Fsdp, "moments of low rank")
+                };
             /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
             overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any;
             /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
@@ -282,11 +292,11 @@ macro_rules! plan_dimensions {
             /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
             /// are needed.
             mask: Mask => Mask, default(Mask::Causal), Check::Any;
-            /// Whose kernels compute a layer: `"textbook"`, `"megatron"`, `"xla"`, `"pytorch"` or `"hugging-face"`.
+            /// Whose kernels compute a layer: `"textbook"`, `"megatron"`, `"xla"`, `"pytorch"`, `"hugging-face"` or `"liger"`.
             implementation: Implementation => Implementation, optional("`\"hugging-face\"` for a `config` with `overlap` of `\"fsdp2\"` or `\"deepspeed\"`, `\"pytorch\"` with `\"torchtitan\"` or `\"fsdp2\"`, `\"xla\"` on TPUs, else `\"megatron\"`"), Check::Any;
             /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
             /// layer.
-            loss: Loss => Loss, optional("bytes as `implementation` has them, time as `compiled` says"), Check::Any,
+            loss: Loss => Loss, optional("`\"chunked\"` with `implementation = \"liger\"`; else bytes as `implementation` has them, time as `compiled` says"), Check::Any,
                 listed { Loss, "Ways to compute the loss to try.", words("", "{} loss") },
                 launch {
                     switch(Megatron, "--cross-entropy-loss-fusion", ["compiled", "eager"]),

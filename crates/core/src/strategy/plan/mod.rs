@@ -270,7 +270,9 @@ impl Plan {
     /// How tokens reach their experts.
     pub fn dispatcher_kind(&self) -> Dispatcher {
         self.dispatcher.unwrap_or(match self.implemented_by() {
-            Implementation::Pytorch | Implementation::HuggingFace => Dispatcher::AllToAll,
+            Implementation::Pytorch | Implementation::HuggingFace | Implementation::Liger => {
+                Dispatcher::AllToAll
+            }
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => Dispatcher::Flex,
         })
     }
@@ -281,7 +283,8 @@ impl Plan {
             Implementation::Textbook
             | Implementation::Megatron
             | Implementation::Xla
-            | Implementation::HuggingFace => Attention::Cudnn,
+            | Implementation::HuggingFace
+            | Implementation::Liger => Attention::Cudnn,
         })
     }
 

@@ -44,6 +44,10 @@ const TARGETS: [(&str, &[&str]); 15] = [
 /// Words for all matrices.
 const ALL: [&str; 3] = ["all", "all-linear", "linear"];
 
+/// Ranks of GaLore unless a file says another: in Hugging Face's trainer, and in LLaMA-Factory.
+const TRAINER_RANK: u64 = 128;
+const FACTORY_RANK: u64 = 16;
+
 /// Keys that say nothing about the time of a step, by their beginnings.
 const WITHOUT_EFFECT: &str = include_str!("without_effect.txt");
 
@@ -175,14 +179,27 @@ impl Launched {
         }
     }
 
-    /// Number formats of the optimiser by its name.
-    fn optimiser(&mut self, name: Option<String>) {
-        let name = name.unwrap_or_default().to_lowercase();
+    /// Number formats of the optimiser by its name, and the rank of its moments.
+    fn optimiser(&mut self, keys: &mut Keys, key: &str) -> Result<(), Fault> {
+        let name = keys.word(key).unwrap_or_default().to_lowercase();
+        let arguments = keys.words("optim_args");
+        let given = arguments.iter().find_map(|own| own.strip_prefix("rank=")?.trim().parse().ok());
+        let given = given.or(keys.number("optim_args.rank")?);
+        let factory = keys.number("galore_rank")?.unwrap_or(FACTORY_RANK);
+        if keys.truth("use_galore")? == Some(true) {
+            self.plan.optimiser_rank = Some(factory);
+        } else if name.starts_with("galore") {
+            self.plan.optimiser_rank = Some(given.unwrap_or(TRAINER_RANK));
+        }
+        if self.plan.optimiser_rank.is_some() {
+            self.notes.push("GaLore is taken to project all matrices of layers".to_owned());
+        }
         if name.contains("8bit") {
             self.plan.states = Some(States::AdamW8Bit);
         } else if name.contains("adafactor") {
             self.plan.states = Some(States::Adafactor);
         }
+        Ok(())
     }
 }
 
@@ -231,7 +248,7 @@ fn axolotl(keys: &mut Keys) -> Result<Launched, Fault> {
     launched.sequence = keys.number("sequence_len")?;
     launched.batch(keys, "micro_batch_size", 1)?;
     launched.recompute(keys.truth("gradient_checkpointing")?);
-    launched.optimiser(keys.word("optimizer"));
+    launched.optimiser(keys, "optimizer")?;
     let packed = keys.truth("sample_packing")? == Some(true);
     launched.packs(keys, packed.then_some(Packing::Within))?;
     let kind = keys.word("adapter");
@@ -263,7 +280,7 @@ fn llama_factory(keys: &mut Keys) -> Result<Launched, Fault> {
     launched.sequence = Some(keys.number("cutoff_len")?.unwrap_or(2048));
     launched.batch(keys, "per_device_train_batch_size", 8)?;
     launched.recompute(Some(!keys.truth("disable_gradient_checkpointing")?.unwrap_or(false)));
-    launched.optimiser(keys.word("optim"));
+    launched.optimiser(keys, "optim")?;
     launched.samples = keys.number("max_samples")?;
     let [packed, apart] = [keys.truth("packing")?, keys.truth("neat_packing")?].map(|on| on == Some(true));
     let packed = packed.then_some(Packing::Across);
@@ -291,7 +308,7 @@ fn trl(keys: &mut Keys) -> Result<Launched, Fault> {
     launched.batch(keys, "per_device_train_batch_size", 8)?;
     // Its trainers recompute layers unless they are told not to.
     launched.recompute(Some(keys.truth("gradient_checkpointing")?.unwrap_or(true)));
-    launched.optimiser(keys.word("optim"));
+    launched.optimiser(keys, "optim")?;
     let packed = keys.truth("packing")? == Some(true);
     launched.packs(keys, packed.then_some(Packing::Within))?;
     let [four, eight] = [keys.truth("load_in_4bit")?, keys.truth("load_in_8bit")?].map(|on| on == Some(true));
@@ -349,21 +366,27 @@ fn sharded(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Kernels that replace those of the library: the loss of Liger and of cut cross-entropy is computed with the output layer, chunk by
-/// chunk; so is Unsloth's, which also keeps what its recomputed layers keep in the host's memory.
+/// Kernels that replace those of the library: Liger's, and Unsloth's, which fuse the same operations. The loss of both, and cut
+/// cross-entropy, is computed with the output layer, chunk by chunk.
 fn kernels(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
-    const CHUNKED: [&str; 4] =
-        ["use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy", "cut_cross_entropy"];
-    for key in CHUNKED {
-        if keys.truth(key)? == Some(true) {
-            launched.plan.loss = Some(Loss::Chunked);
-        }
+    let mut any = |names: &[&str]| {
+        names.iter().try_fold(false, |any, key| Ok::<_, Fault>(any | (keys.truth(key)? == Some(true))))
+    };
+    let all = any(&["use_liger_kernel", "enable_liger_kernel"])?;
+    let some = any(&["liger_rms_norm", "liger_rope", "liger_glu_activation", "liger_swiglu"])?;
+    let chunked = any(&["liger_fused_linear_cross_entropy", "cut_cross_entropy"])?;
+    let unsloth = any(&["use_unsloth"])?;
+    if all || some || unsloth {
+        launched.plan.implementation = Some(Implementation::Liger);
+    }
+    if all || chunked || unsloth {
+        launched.plan.loss = Some(Loss::Chunked);
+    } else if some {
+        launched.plan.loss = Some(Loss::Eager);
     }
     keys.forget("liger_ plugins");
-    if keys.truth("use_unsloth")? == Some(true) {
-        launched.plan.loss = Some(Loss::Chunked);
-        let what = "kernels of Unsloth count as those of Hugging Face, with its loss";
-        launched.notes.push(what.to_owned());
+    if unsloth {
+        launched.notes.push("kernels of Unsloth count as those of Liger".to_owned());
     }
     for key in ["torch_compile", "compile"] {
         launched.compiled |= keys.truth(key)? == Some(true);
@@ -445,6 +468,21 @@ mod tests {
         assert_eq!((grouped.epochs, grouped.plan.sharding), (Some(3.0), None));
         let least = recipe("model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: stanfordnlp/imdb\n");
         assert_eq!((least.framework, least.plan.micro_batch), ("TRL", Some(8)));
+    }
+
+    #[test]
+    fn ranks_of_galore_are_read() {
+        let trainer = recipe(
+            "model_name_or_path: Qwen/Qwen2.5-7B\noptim: galore_adamw_8bit\noptim_args: rank=64, scale=0.10\n\
+             optim_target_modules: all-linear\ndataset_name: stanfordnlp/imdb\n",
+        );
+        assert_eq!((trainer.plan.optimiser_rank, trainer.plan.states), (Some(64), Some(States::AdamW8Bit)));
+        assert!(trainer.unknown.is_empty(), "{:?}", trainer.unknown);
+        let factory = recipe(
+            "model_name_or_path: Qwen/Qwen2.5-7B\nfinetuning_type: full\nuse_galore: true\ngalore_rank: 128\n\
+             galore_target: mlp,self_attn\n",
+        );
+        assert_eq!(factory.plan.optimiser_rank, Some(128));
     }
 
     #[test]

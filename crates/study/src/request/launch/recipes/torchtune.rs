@@ -30,7 +30,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Launched, Fault> {
     if keys.truth("enable_activation_offloading")? == Some(true) {
         launched.plan.offload = Some(vec![Offload::Activations]);
     }
-    launched.optimiser(keys.word("optimizer._component_"));
+    launched.optimiser(keys, "optimizer._component_")?;
     let packed = keys.truth("dataset.packed")? == Some(true);
     launched.packs(keys, packed.then_some(Packing::Within))?;
     // Both upcast logits chunk by chunk; one of them computes these by chunks, too.

@@ -1,0 +1,100 @@
+//! The matrices of a layer, one by one: what adapters stand beside, and what optimisers of low rank project.
+
+use super::{Block, Mlp, Parameters, Target, Transformer};
+
+/// A matrix: widths of its input and output, and which of them tensor parallelism divides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Matrix {
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) divides_input: bool,
+    pub(super) count: u64,
+}
+
+/// Numbers that an optimiser of low rank keeps for the matrices of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LowRank {
+    /// Weights of the matrices.
+    pub weights: u64,
+    /// Numbers of one moment of theirs.
+    pub moment: u64,
+    /// Numbers of their projections.
+    pub projections: u64,
+}
+
+impl Transformer {
+    /// Weights of the matrices of a layer, which alone are stored in the base's format.
+    pub fn layer_matrices(&self, block: Block) -> Parameters {
+        let all = self.layer_parameters(block);
+        let small = self.norms_of(block) * self.norm.parameters() * self.hidden;
+        Parameters { every: all.every.saturating_sub(small), ..all }
+    }
+
+    /// What an optimiser keeps that projects the shorter side of every matrix to `rank` (Zhao 2024, GaLore, section 4).
+    pub fn low_rank(&self, block: Block, rank: u64) -> LowRank {
+        let mut sum = LowRank::default();
+        for (_, Matrix { input, output, count, .. }) in self.matrices(block) {
+            let (short, long) = (input.min(output), input.max(output));
+            sum.weights += count * short * long;
+            sum.moment += count * rank.min(short) * long;
+            sum.projections += count * rank.min(short) * short;
+        }
+        sum
+    }
+
+    /// The matrices of a layer with attention, but for the narrow ones of latent attention.
+    pub(super) fn matrices(&self, block: Block) -> Vec<(Target, Matrix)> {
+        let (key, value) = self.widths();
+        let plain = |input, output, divides_input| Matrix { input, output, divides_input, count: 1 };
+        let mut all = match self.mla {
+            None => vec![
+                (Target::Q, plain(self.hidden, self.heads * key, false)),
+                (Target::K, plain(self.hidden, self.kv_heads * key, false)),
+                (Target::V, plain(self.hidden, self.kv_heads * value, false)),
+            ],
+            Some(mla) => {
+                let query = match mla.query_rank {
+                    0 => plain(self.hidden, self.heads * key, false),
+                    rank => plain(rank, self.heads * key, false),
+                };
+                let wide = plain(mla.key_value_rank, self.heads * (mla.nope + value), false);
+                vec![(Target::Q, query), (Target::K, wide)]
+            }
+        };
+        all.push((Target::O, plain(self.heads * value, self.hidden, true)));
+        let mut mlp = |width: u64, count: u64, routed: bool| {
+            let each = |target: Target| if routed { Target::Experts } else { target };
+            let matrix = |input, output, divides_input| Matrix { input, output, divides_input, count };
+            if self.mlp == Mlp::Swiglu {
+                all.push((each(Target::Gate), matrix(self.hidden, width, false)));
+            }
+            all.push((each(Target::Up), matrix(self.hidden, width, false)));
+            all.push((each(Target::Down), matrix(width, self.hidden, true)));
+        };
+        match self.experts.filter(|_| block.has_experts()) {
+            Some(experts) => {
+                mlp(experts.width, experts.count, true);
+                if experts.shared_width > 0 {
+                    mlp(experts.shared_width, 1, false);
+                }
+            }
+            None => mlp(self.mlp_width, 1, false),
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Llama 7B at rank 1,024: Table 1 of the paper with m ≤ n: mr of projections and 2nr of moments.
+    #[test]
+    fn moments_of_low_rank_are_those_of_the_paper() {
+        let shape = Transformer::llama(32, 4096, [32, 32], 11_008, 32_000, 2048);
+        let own = shape.low_rank(shape.block(0), 1024);
+        assert_eq!(own.weights, 4 * 4096 * 4096 + 3 * 4096 * 11_008);
+        assert_eq!(own.projections, 7 * 4096 * 1024);
+        assert_eq!(own.moment, (4 * 4096 + 3 * 11_008) * 1024);
+    }
+}
