@@ -199,7 +199,7 @@ impl<'a> PlanQuestion<'a> {
             Some(bounds) => bounds.clone(),
             None => PlanningSection::default().resolve(&NoFiles)?,
         };
-        let setups = Setup::all(scenario, &base, &bounds);
+        let setups = Setup::all(scenario, &shape, &base, &bounds);
         let given = bounds.global_batch.or(base.global_batch);
         let global_batch = given.unwrap_or(1);
         let budget = cost::UNASKED;

@@ -8,6 +8,7 @@ use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::machine::WorkerGroup;
+use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
     COMPARED_LISTED, Coded, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
@@ -35,6 +36,29 @@ fn lists(bounds: &Planning) -> impl Iterator<Item = Option<Vec<u64>>> {
     Planning::LISTS.iter().filter_map(|list| list.codes).map(|codes| codes(bounds))
 }
 
+/// Share of the peak rate, and share of memory that states of training leave beside them, by which numbers of machines are guessed.
+const GUESSED_RATE: f64 = 0.4;
+const GUESSED_MEMORY: f64 = 0.5;
+
+/// Numbers of machines to try where nobody gives any: the fewest that hold the states of training and, with tokens and a deadline,
+/// compute fast enough, then twice and four times as many; powers of two.
+fn usual_nodes(one: &Scenario, shape: &Transformer, base: &Plan, bounds: &Planning) -> Option<Vec<u64>> {
+    let workers = one.cluster.workers() as f64;
+    let [weight, gradient, optimiser] = base.states.bytes();
+    let trained = shape.trained_parameters();
+    let frozen = shape.parameters().saturating_sub(trained);
+    let states = (trained * (weight + gradient + optimiser) + frozen * 2) as f64;
+    let by_memory = states / (workers * one.cluster.smallest_memory().get() * GUESSED_MEMORY);
+    let device = &one.cluster.groups.first()?.device;
+    let peak = device.peak(one.strategy.precision).unwrap_or_else(|| device.fp32_peak());
+    let by_time = bounds.tokens.zip(bounds.deadline).map_or(0.0, |(tokens, deadline)| {
+        let flops = 6.0 * shape.active_parameters() as f64 * tokens;
+        flops / (workers * peak.get() * GUESSED_RATE * deadline.get())
+    });
+    let fewest = (by_memory.max(by_time).ceil().max(1.0) as u64).checked_next_power_of_two()?;
+    Some([1, 2, 4].map(|times| times * fewest).to_vec())
+}
+
 impl Setup {
     /// The same on another number of machines.
     pub(super) fn with_nodes(self, nodes: u64) -> Self {
@@ -42,13 +66,20 @@ impl Setup {
     }
 
     /// All parts of a search, in order.
-    pub(super) fn all(scenario: &Scenario, base: &Plan, bounds: &Planning) -> Vec<Self> {
+    pub(super) fn all(scenario: &Scenario, shape: &Transformer, base: &Plan, bounds: &Planning) -> Vec<Self> {
         let node = u64::from(scenario.cluster.workers_per_node());
         let own = || vec![scenario.cluster.workers().div_ceil(node)];
         let machines: Vec<(Option<usize>, Vec<u64>)> = match &bounds.offers {
             None => vec![(None, bounds.nodes.clone().unwrap_or_else(own))],
             Some(offers) => {
-                let nodes = |offer: &Offer| offer.nodes.clone().or(bounds.nodes.clone()).unwrap_or_else(own);
+                let usual = |offer: &Offer| match own()[..] {
+                    [1] => usual_nodes(&scenario.offered(offer, 1).ok()?, shape, base, bounds),
+                    _ => None,
+                };
+                let nodes = |offer: &Offer| {
+                    let given = offer.nodes.clone().or(bounds.nodes.clone());
+                    given.or_else(|| usual(offer)).unwrap_or_else(own)
+                };
                 offers.iter().enumerate().map(|(place, offer)| (Some(place), nodes(offer))).collect()
             }
         };
@@ -280,4 +311,26 @@ pub(super) fn section(plan: &Plan) -> Result<String, Fault> {
     let keys = toml::to_string(&own)
         .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))?;
     Ok(format!("[strategy.plan]\n{keys}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::scenario;
+    use super::*;
+    use crate::explore::plan::Aim;
+
+    /// 18 bytes for each of 70.6 billion parameters are half of the memory of 3.8 machines; with the deadline it takes 59 of them.
+    #[test]
+    fn offers_without_numbers_are_tried_where_they_fit() {
+        let numbers = |changes: &[&str]| {
+            let cluster = "cluster={ machine = \"dgx-h100\", machines = 1 }";
+            let offers = "plan.offers=[{ machine = \"dgx-h100\" }]";
+            let asked = scenario(&[&["model.zoo=llama3-70b", cluster, offers], changes].concat());
+            let question = PlanQuestion::of(&asked, Aim::Time).unwrap();
+            question.setups.iter().map(|setup| setup.nodes).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&[]), [4, 8, 16]);
+        assert_eq!(numbers(&["plan.tokens=1e12", "plan.deadline=30d"]), [64, 128, 256]);
+        assert_eq!(numbers(&["plan.nodes=[3]"]), [3]);
+    }
 }

@@ -143,14 +143,17 @@ impl PlanSpace<'_> {
     }
 
     /// What may be computed again: each by itself, and small parts of a layer, which only kernels of Megatron-LM compute again by
-    /// themselves, in all combinations with each other and with the MLP. Attention that keeps no scores has nothing to compute again.
+    /// themselves, in all combinations with each other and with the MLP. Attention that keeps no scores has nothing to compute again,
+    /// and models of Hugging Face compute whole layers again.
     fn recompute(&self) -> Vec<Recomputed> {
         let scores = self.base.attention_kind().keeps_scores();
+        let layers_alone = self.base.implemented_by().is_hugging_face();
         let mut sets: Vec<Recomputed> = vec![Recomputed::NONE];
         for part in Recompute::ALL.iter().copied().filter(|part| *part != Recompute::None) {
             let small = [Recompute::Norms, Recompute::Activation, Recompute::Projections].contains(&part);
             let listed = match &self.bounds.recompute {
                 Some(list) => list.contains(&part),
+                None if layers_alone => part == Recompute::Layer,
                 None => scores || part != Recompute::Attention,
             };
             let alone = self.base.recomputing(part);

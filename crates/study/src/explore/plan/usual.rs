@@ -127,7 +127,7 @@ fn best(
 ) -> Result<Option<(f64, Plan)>, Fault> {
     let base = base.clone().resolve(&NoFiles)?;
     let bounds = bounds.resolve(&NoFiles)?;
-    let setups = Setup::all(scenario, &base, &bounds);
+    let setups = Setup::all(scenario, &shape, &base, &bounds);
     let question = PlanQuestion {
         scenario,
         shape,
