@@ -47,7 +47,7 @@ pub(super) struct PlanFlags {
     #[arg(long, value_name = "MACHINES", value_delimiter = ',')]
     offers: Option<Vec<String>>,
 
-    /// Numbers of machines: 1..16 or 16,32,64 [default: that of the cluster, or some that fit]
+    /// Numbers of machines: 1..16 or 16,32,64 [default: that of the cluster; of several offers, some that fit]
     #[arg(long)]
     nodes: Option<Numbers>,
 

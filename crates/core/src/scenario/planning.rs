@@ -55,7 +55,7 @@ macro_rules! declare_planning {
                 /// Machines to choose from instead of those of the cluster, see below.
                 offers: Vec<OfferSection> => Vec<Offer>, optional("the cluster's"), Check::Any, Resolved;
                 /// Numbers of machines to try.
-                nodes: Vec<u64> => Vec<u64>, optional("that of the cluster; for `offers` beside one machine, a number that fits and keeps the deadline, about, twice and four times as many"), Check::Any, Resolved;
+                nodes: Vec<u64> => Vec<u64>, optional("that of the cluster; for several `offers` without numbers beside one machine, a number that fits and keeps the deadline, about, twice and four times as many"), Check::Any, Resolved;
                 /// Frameworks to choose from: only plans that they run, with their kernels, states and overlap; `[]` for all.
                 frameworks: Vec<Framework> => Vec<Framework>, optional("any plan, as `strategy.plan` says"), Check::Any, Resolved;
                 /// Sequences of a step.

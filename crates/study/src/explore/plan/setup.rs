@@ -72,9 +72,10 @@ impl Setup {
         let machines: Vec<(Option<usize>, Vec<u64>)> = match &bounds.offers {
             None => vec![(None, bounds.nodes.clone().unwrap_or_else(own))],
             Some(offers) => {
-                let usual = |offer: &Offer| match own()[..] {
-                    [1] => usual_nodes(&scenario.offered(offer, 1).ok()?, shape, base, bounds),
-                    _ => None,
+                let open = own() == [1] && offers.len() > 1 && offers.iter().all(|it| it.nodes.is_none());
+                let usual = |offer: &Offer| {
+                    let one = scenario.offered(offer, 1).ok().filter(|_| open)?;
+                    usual_nodes(&one, shape, base, bounds)
                 };
                 let nodes = |offer: &Offer| {
                     let given = offer.nodes.clone().or(bounds.nodes.clone());
@@ -324,10 +325,11 @@ mod tests {
     fn offers_without_numbers_are_tried_where_they_fit() {
         let numbers = |changes: &[&str]| {
             let cluster = "cluster={ machine = \"dgx-h100\", machines = 1 }";
-            let offers = "plan.offers=[{ machine = \"dgx-h100\" }]";
+            let offers = "plan.offers=[{ machine = \"dgx-h100\" }, { machine = \"p5.48xlarge\" }]";
             let asked = scenario(&[&["model.zoo=llama3-70b", cluster, offers], changes].concat());
             let question = PlanQuestion::of(&asked, Aim::Time).unwrap();
-            question.setups.iter().map(|setup| setup.nodes).collect::<Vec<_>>()
+            let first = question.setups.iter().filter(|setup| setup.offer == Some(0));
+            first.map(|setup| setup.nodes).collect::<Vec<_>>()
         };
         assert_eq!(numbers(&[]), [4, 8, 16]);
         assert_eq!(numbers(&["plan.tokens=1e12", "plan.deadline=30d"]), [64, 128, 256]);
