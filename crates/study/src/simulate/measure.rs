@@ -40,7 +40,7 @@ pub(crate) fn is_affordable(scenario: &Scenario) -> bool {
 /// Shares of the budget after which there is an estimate.
 const ROUNDS: [f64; 5] = [FIRST_LOOK, 0.125, 0.25, 0.5, 1.0];
 
-/// The share whose estimate is only shown: it is too early to end runs.
+/// The first estimate is only reported: it is too early to stop runs.
 const FIRST_LOOK: f64 = 0.05;
 
 /// Observes a run and keeps its steps.

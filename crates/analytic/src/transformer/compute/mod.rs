@@ -460,7 +460,7 @@ impl Parts {
         let mut products =
             self.matrices(&[logits], trained).times(chunks).slower_by_pass(self.misaligned(vocabulary));
         if chunked && trained[1] {
-            // Every chunk reads the sum of the gradients of the weights before it.
+            // Every chunk adds to the weight gradients of the chunks before it.
             products.weight.device += self.streaming(pointwise::HALF * chunks * vocabulary * shard.hidden);
         }
         let further = shard.shape.multi_token as f64;

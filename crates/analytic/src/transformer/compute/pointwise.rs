@@ -67,8 +67,8 @@ const ROTARY: [f64; 2] = [10.0, 2.0];
 const ROTARY_KERNELS: [[f64; 2]; 2] = [[6.0, 10.0], [2.0, 2.0]];
 const ROTARY_SEPARATE: [f64; 2] = [10.0, 14.0];
 
-/// Time of the host for a call of Liger, which is a Python function with its own gradient that starts a kernel of Triton, against
-/// that for a kernel of PyTorch. From a small Llama on an H200, whose steps take 13 % less with Liger's kernels.
+/// Host time of a Liger operation, a Python autograd function that launches a Triton kernel, in units of that of a PyTorch kernel.
+/// From a small Llama on an H200, whose steps take 13 % less time with Liger's kernels.
 const LIGER_CALL: f64 = 5.0;
 
 /// Passes of the activation for each number of the MLP's width, in units of w, forward and backward.
@@ -120,7 +120,7 @@ impl Parts {
         Work { device: self.starting(count * (1.0 - SMALL)), kernels: count * SMALL }
     }
 
-    /// So many calls of Liger beside their bytes, as kernels of which PyTorch's own counted one each.
+    /// The additional host time of Liger operations that are already counted as one kernel each; the device does nothing more.
     fn called(&self, calls: f64) -> Work {
         let beside = calls * (LIGER_CALL - 1.0);
         Work { device: self.starting(-beside), kernels: beside }
@@ -133,7 +133,7 @@ impl Parts {
             let [forward, backward] = if width > HALF { SEPARATE_NORM_WIDE } else { SEPARATE_NORM };
             return [forward, backward - if trained { 0.0 } else { SEPARATE_WEIGHTS }];
         }
-        // Liger sums the gradients of weights in the kernel of the others.
+        // Liger's backward kernel also sums the gradients of the weights.
         let own_weights = trained && !shard.liger;
         [NORM[0] * width, if own_weights { NORM[1] } else { NORM_FROZEN } * width]
     }
@@ -220,7 +220,7 @@ impl Parts {
         let biases = if shard.shape.qkv_bias && trained { w * (query + keys) } else { 0.0 };
         let own = shard.own_tokens * shard.hidden;
         if shard.liger {
-            // Norms, and queries and keys together.
+            // One operation for each norm, and one that rotates queries and keys.
             let calls = norms + if rotated > 0.0 { 1.0 } else { 0.0 };
             small = [calls; 2];
         }

@@ -40,13 +40,13 @@ impl StageLayers {
 pub(in crate::transformer) struct ChunkLayers {
     /// Those of all chunks.
     pub(super) all: StageLayers,
-    /// Those through which gradients go, to which recomputation applies and to which it does not, and how many chunks in a row
-    /// have them.
+    /// Layers with a backward pass: those to which recomputation applies, the others, and the number of consecutive chunks with
+    /// the same layers.
     pub(super) backward: Vec<([StageLayers; 2], u64)>,
 }
 
 impl ChunkLayers {
-    /// The layers of chunks, each of which has these to which recomputation applies and these to which it does not.
+    /// Counts the layers of chunks. Recomputation applies to the first range of each chunk.
     pub(in crate::transformer) fn new(
         shape: &Transformer,
         chunks: impl Iterator<Item = [Range<u64>; 2]>,

@@ -171,8 +171,8 @@ impl<'a> MemoryInputs<'a> {
         self.rank_with(stage, self.load(stage), self.states_of(stage))
     }
 
-    /// The same of a rank of these layers without sharding, but for its weights, gradients and optimiser states, where what it
-    /// holds is a sum.
+    /// What a rank with these layers holds without sharding, except weights, gradients and optimiser states. Only for
+    /// implementations whose memory is a sum of parts.
     pub(super) fn beside_states(&self, stage: u64, layers: &ChunkLayers) -> RankMemory {
         let states = RankMemory { in_flight: self.in_flight(stage), ..RankMemory::default() };
         let expert_load = self.load(stage);
@@ -306,7 +306,7 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// What moments of low rank and their projections, which have the gradients' format, need less than whole moments.
+    /// What low-rank moments and their projections save compared with full moments. Projections have the format of gradients.
     fn narrowed(&self, stage: u64) -> Bytes {
         let Some(rank) = self.optimiser_rank else { return Bytes::ZERO };
         let [_, gradient, _] = self.states.bytes();

@@ -1,4 +1,4 @@
-//! The matrices of a layer, one by one: what adapters stand beside, and what optimisers of low rank project.
+//! The matrices of a layer, one by one: adapters are added to them, and low-rank optimisers project their gradients.
 
 use super::{Block, Mlp, Parameters, Target, Transformer};
 
@@ -11,14 +11,14 @@ pub(super) struct Matrix {
     pub(super) count: u64,
 }
 
-/// Numbers that an optimiser of low rank keeps for the matrices of a layer.
+/// Elements that a low-rank optimiser keeps for the matrices of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LowRank {
-    /// Weights of the matrices.
+    /// Elements of the matrices.
     pub weights: u64,
-    /// Numbers of one moment of theirs.
+    /// Elements of one of their two moments.
     pub moment: u64,
-    /// Numbers of their projections.
+    /// Elements of their projections.
     pub projections: u64,
 }
 
@@ -30,7 +30,7 @@ impl Transformer {
         Parameters { every: all.every.saturating_sub(small), ..all }
     }
 
-    /// What an optimiser keeps that projects the shorter side of every matrix to `rank` (Zhao 2024, GaLore, section 4).
+    /// What an optimiser keeps that projects the shorter side of every matrix to `rank` (GaLore: Zhao 2024, Table 1).
     pub fn low_rank(&self, block: Block, rank: u64) -> LowRank {
         let mut sum = LowRank::default();
         for (_, Matrix { input, output, count, .. }) in self.matrices(block) {

@@ -113,7 +113,7 @@ impl Families {
         }
     }
 
-    /// Counts plans of one family, which is probably the last one.
+    /// Counts plans of one family; `last` is where the family of the previous plans is.
     fn add(list: &mut Vec<Family>, last: &mut usize, code: u64, setup: &Setup, plans: &[PlanMemory]) {
         if list.get(*last).is_none_or(|family| family.code != code) {
             *last = Self::place(list, code, || (f64::INFINITY, *setup, plans[0].choice));

@@ -54,7 +54,7 @@ struct Candidate {
     bound: f64,
 }
 
-/// Leaves out the plans with the largest bounds if they are too many; returns a bound that none of these is below.
+/// Removes the plans with the largest lower bounds if there are too many; returns the smallest bound among those removed.
 fn shorten(candidates: &mut [Vec<Candidate>]) -> Option<f64> {
     if candidates.iter().map(Vec::len).sum::<usize>() <= MOST_FITTING {
         return None;

@@ -36,12 +36,13 @@ fn lists(bounds: &Planning) -> impl Iterator<Item = Option<Vec<u64>>> {
     Planning::LISTS.iter().filter_map(|list| list.codes).map(|codes| codes(bounds))
 }
 
-/// Share of the peak rate, and share of memory that states of training leave beside them, by which numbers of machines are guessed.
+/// Assumptions behind a guessed number of machines: the share of the peak rate that training reaches, and the share of memory
+/// that weights, gradients and optimiser states may take.
 const GUESSED_RATE: f64 = 0.4;
 const GUESSED_MEMORY: f64 = 0.5;
 
-/// Numbers of machines to try where nobody gives any: the fewest that hold the states of training and, with tokens and a deadline,
-/// compute fast enough, then twice and four times as many; powers of two.
+/// Numbers of machines to try if none are given: the fewest, as a power of two, that hold weights, gradients and optimiser states
+/// and, with tokens and a deadline, compute fast enough; then twice and four times as many.
 fn usual_nodes(one: &Scenario, shape: &Transformer, base: &Plan, bounds: &Planning) -> Option<Vec<u64>> {
     let workers = one.cluster.workers() as f64;
     let [weight, gradient, optimiser] = base.states.bytes();
