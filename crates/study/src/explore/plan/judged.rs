@@ -112,3 +112,13 @@ fn stages_of_llama_405b_are_tried_and_fit() {
     assert_eq!(predicted.transformer.unwrap().memory.verdict, Verdict::Fits);
     assert!(predicted.iteration.get() < 8.0, "{}", predicted.iteration);
 }
+
+/// Moments of low rank leave replicas and pipelines of whole matrices.
+#[test]
+fn plans_with_moments_of_low_rank_can_be_resolved() {
+    let asked = scenario(&["strategy.plan.optimiser-rank=128", "plan.context=[1]"]);
+    let report = plan(&asked, Aim::Time, &mut go).unwrap();
+    let best = applied(&asked, &report.best).unwrap();
+    let chosen = best.strategy.plan.unwrap();
+    assert_eq!((chosen.tensor, chosen.sharding, chosen.optimiser_rank), (1, Sharding::None, Some(128)));
+}

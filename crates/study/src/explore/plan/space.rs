@@ -77,6 +77,7 @@ impl PlanSpace<'_> {
         let fits = |t: &u64| {
             self.workers.is_multiple_of(*t)
                 && self.shape.divides_heads(*t)
+                && (*t == 1 || self.base.optimiser_rank.is_none())
                 && (self.bounds.tensor_across_nodes || self.node.is_multiple_of(*t))
                 && listed(self.bounds.tensor.as_ref(), t)
         };
@@ -129,7 +130,8 @@ impl PlanSpace<'_> {
             match sharding {
                 Sharding::None if replicas > 1 && self.base.offloaded().optimiser => {}
                 Sharding::None => all.push((sharding, None)),
-                _ if replicas == 1 => {}
+                // Moments of low rank are those of whole matrices.
+                _ if replicas == 1 || self.base.optimiser_rank.is_some() => {}
                 Sharding::Hsdp => {
                     let groups = divisors(replicas).into_iter().filter(|group| {
                         (2..replicas).contains(group) && listed(self.bounds.sharding_group.as_ref(), group)
@@ -176,7 +178,8 @@ impl PlanSpace<'_> {
 
     fn experts(&self, ranks: u64) -> Vec<u64> {
         let count = self.shape.experts.map_or(1, |experts| experts.count);
-        let fits = |x: &u64| ranks.is_multiple_of(*x) && listed(self.bounds.expert.as_ref(), x);
+        let divides = |x: &u64| *x == 1 || self.base.optimiser_rank.is_none();
+        let fits = |x: &u64| ranks.is_multiple_of(*x) && divides(x) && listed(self.bounds.expert.as_ref(), x);
         divisors(count).into_iter().filter(fits).collect()
     }
 
