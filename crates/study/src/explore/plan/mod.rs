@@ -188,6 +188,24 @@ pub fn join(scenario: &Scenario, aim: Aim, parts: Vec<Part>) -> Result<PlanRepor
     PlanQuestion::of(scenario, aim)?.joined(parts)
 }
 
+/// A step of `batch` sequences in which all devices compute at their peak rates.
+fn least_step(scenario: &Scenario, shape: &Transformer, base: &Plan, batch: u64) -> f64 {
+    let work = Work { sequence: shape.sequence, batch, mask: Mask::Causal };
+    let flops = flops::step(shape, work, (Recompute::None.into(), []), base.attention_kind());
+    let groups = scenario.cluster.groups.iter();
+    let peaks = groups.map(|group| {
+        let device = &group.device;
+        let peak = device.peak(scenario.strategy.precision).unwrap_or_else(|| device.fp32_peak());
+        let peak = device
+            .float4
+            .or(device.float8)
+            .filter(|_| base.recipe != Recipe::None)
+            .map_or(peak, |fast| fast.max(peak));
+        peak.get() * f64::from(group.count) * group.speed.max(1.0)
+    });
+    flops.model as f64 / peaks.sum::<f64>()
+}
+
 impl<'a> PlanQuestion<'a> {
     fn of(scenario: &'a Scenario, aim: Aim) -> Result<Self, Fault> {
         let shape = scenario.transformer_of_plan()?;
@@ -282,7 +300,7 @@ impl<'a> PlanQuestion<'a> {
             aim: self.aim,
             pruning,
             budget: self.budget / self.setups.len() as u64,
-            least_step: self.least_step(&scenario, &base),
+            least_step: least_step(&scenario, &self.shape, &base, self.global_batch),
         };
         let mut found = PartResult::default();
         let interrupted = search.search(&mut found, watch)?.is_break();
@@ -295,30 +313,13 @@ impl<'a> PlanQuestion<'a> {
         Ok(part.found.families.best())
     }
 
-    /// A step in which all devices compute at their peak rates.
-    fn least_step(&self, scenario: &Scenario, base: &Plan) -> f64 {
-        let work = Work { sequence: self.shape.sequence, batch: self.global_batch, mask: Mask::Causal };
-        let flops = flops::step(&self.shape, work, (Recompute::None.into(), []), base.attention_kind());
-        let groups = scenario.cluster.groups.iter();
-        let peaks = groups.map(|group| {
-            let device = &group.device;
-            let peak = device.peak(scenario.strategy.precision).unwrap_or_else(|| device.fp32_peak());
-            let peak = device
-                .float4
-                .or(device.float8)
-                .filter(|_| base.recipe != Recipe::None)
-                .map_or(peak, |fast| fast.max(peak));
-            peak.get() * f64::from(group.count) * group.speed.max(1.0)
-        });
-        flops.model as f64 / peaks.sum::<f64>()
-    }
-
     /// No plan is better than this on any of the machines.
     fn least_value(&self) -> Result<f64, Fault> {
         let mut least = f64::INFINITY;
         for setup in &self.setups {
             let scenario = self.on(setup)?;
-            let (time, cost) = self.rates(&scenario)?.training(self.least_step(&scenario, &self.base(setup)));
+            let step = least_step(&scenario, &self.shape, &self.base(setup), self.global_batch);
+            let (time, cost) = self.rates(&scenario)?.training(step);
             least = least.min(self.aim.value(time, cost));
         }
         Ok(least)

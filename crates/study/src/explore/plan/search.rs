@@ -54,14 +54,14 @@ struct Candidate {
     bound: f64,
 }
 
-/// Removes the plans with the largest lower bounds if there are too many; returns the smallest bound among those removed.
+/// Removes the plans with the largest lower bounds if there are too many; returns what the bounds of those removed exceed.
 fn shorten(candidates: &mut [Vec<Candidate>]) -> Option<f64> {
     if candidates.iter().map(Vec::len).sum::<usize>() <= MOST_FITTING {
         return None;
     }
     let mut bounds: Vec<f64> = candidates.iter().flatten().map(|it| it.bound).collect();
     let (_, limit, _) = bounds.select_nth_unstable_by(MOST_FITTING / 2, f64::total_cmp);
-    candidates.iter_mut().for_each(|list| list.retain(|it| it.bound < *limit));
+    candidates.iter_mut().for_each(|list| list.retain(|it| it.bound <= *limit));
     Some(*limit)
 }
 

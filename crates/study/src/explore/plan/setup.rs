@@ -1,7 +1,7 @@
 //! What a part of the search holds fixed: machines, how many there are, and dimensions that `[plan]` lists.
 
-use super::PlanQuestion;
 use super::families::listed;
+use super::{PlanQuestion, least_step};
 use crate::request::launch::{adopted, adopted_precision};
 use serde::{Deserialize, Serialize};
 use stepcast_core::fault::{Fault, KeyPath};
@@ -45,19 +45,17 @@ const GUESSED_MEMORY: f64 = 0.5;
 /// and, with tokens and a deadline, compute fast enough; then twice and four times as many.
 fn usual_nodes(one: &Scenario, shape: &Transformer, base: &Plan, bounds: &Planning) -> Option<Vec<u64>> {
     let workers = one.cluster.workers() as f64;
-    let [weight, gradient, optimiser] = base.states.bytes();
-    let trained = shape.trained_parameters();
-    let frozen = shape.parameters().saturating_sub(trained);
-    let states = (trained * (weight + gradient + optimiser) + frozen * 2) as f64;
+    let (trained, all) = (shape.trained_parameters() as f64, shape.parameters() as f64);
+    let states = trained * base.states.bytes().iter().sum::<u64>() as f64 + (all - trained).max(0.0) * 2.0;
     let by_memory = states / (workers * one.cluster.smallest_memory().get() * GUESSED_MEMORY);
-    let device = &one.cluster.groups.first()?.device;
-    let peak = device.peak(one.strategy.precision).unwrap_or_else(|| device.fp32_peak());
     let by_time = bounds.tokens.zip(bounds.deadline).map_or(0.0, |(tokens, deadline)| {
-        let flops = 6.0 * shape.active_parameters() as f64 * tokens;
-        flops / (workers * peak.get() * GUESSED_RATE * deadline.get())
+        let sequences = tokens / shape.sequence as f64;
+        sequences * least_step(one, shape, base, 1) / (GUESSED_RATE * deadline.get())
     });
-    let fewest = (by_memory.max(by_time).ceil().max(1.0) as u64).checked_next_power_of_two()?;
-    Some([1, 2, 4].map(|times| times * fewest).to_vec())
+    let fewest = by_memory.max(by_time).log2().ceil().max(0.0).exp2();
+    let numbers = [1.0, 2.0, 4.0].map(|times| times * fewest);
+    let possible = numbers.into_iter().filter(|number| number * workers <= MAX_WORKERS as f64);
+    Some(possible.map(|number| number as u64).collect::<Vec<_>>()).filter(|numbers| !numbers.is_empty())
 }
 
 impl Setup {
