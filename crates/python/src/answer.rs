@@ -95,7 +95,7 @@ impl Answer {
             Content::Plan { report, .. } => {
                 let training = report.training.iter().map(|training| plan::training(training, report));
                 let mut tables = vec![plan::best(report)];
-                tables.extend(plan::stages(report));
+                tables.extend(plan::settings(report).into_iter().chain(plan::stages(report)));
                 tables.extend(training);
                 tables.extend(plan::endless(report).into_iter().chain(plan::close(report)));
                 tables.extend([plan::front(report), plan::families(report)]);
@@ -165,9 +165,7 @@ impl Answer {
         let Content::Plan { report, scenario, .. } = &self.content else {
             return Err(Problem::internal("only plans are emitted").into());
         };
-        let wrong = |reason: String| {
-            Problem::input(reason, "use megatron, torchtitan, deepspeed or fsdp").at_key("framework")
-        };
+        let wrong = |reason: String| Problem::input(reason, "give one of these names").at_key("framework");
         let framework: Framework = framework.parse().map_err(wrong)?;
         Ok(emit(scenario, report, framework).map_err(Problem::from)?)
     }

@@ -32,7 +32,8 @@ pub(crate) struct Plan {
     #[arg(long, alias = "minimise", value_name = "WHAT", default_value = "time")]
     minimize: Aim,
 
-    /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp
+    /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp; or as settings of a fine-tuning recipe: axolotl,
+    /// llama-factory, torchtune or trl
     #[arg(long, value_name = "FRAMEWORK")]
     emit: Option<Framework>,
 }
@@ -67,8 +68,8 @@ pub(super) struct PlanFlags {
     #[arg(long)]
     may_fit: bool,
 
-    /// Only plans that a framework runs, with its kernels, states and overlap: megatron, nemo, torchtitan, deepspeed, fsdp or
-    /// any
+    /// Only plans that a framework runs, with its kernels, states and overlap: megatron, nemo, torchtitan, deepspeed, fsdp,
+    /// any of these, axolotl, llama-factory, torchtune or trl
     #[arg(long = "for", value_name = "FRAMEWORK", value_parser = frameworks)]
     launched_by: Option<Frameworks>,
 

@@ -321,6 +321,7 @@ pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
     let stages = stages.map(|stages| titled("Plan, stage by stage", &written(&stages.toml), screen));
     Sections::new(first, screen)
         .tables([&tables::best(report)])
+        .tables(&tables::settings(report))
         .tables(&tables::stages(report))
         .tables(&report.training.as_ref().map(|training| tables::training(training, report)))
         .tables(&tables::endless(report))

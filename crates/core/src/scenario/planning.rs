@@ -56,7 +56,7 @@ macro_rules! declare_planning {
                 offers: Vec<OfferSection> => Vec<Offer>, optional("the cluster's"), Check::Any, Resolved;
                 /// Numbers of machines to try.
                 nodes: Vec<u64> => Vec<u64>, optional("that of the cluster; for several `offers` without numbers beside one machine, a number that fits and keeps the deadline, about, twice and four times as many"), Check::Any, Resolved;
-                /// Frameworks to choose from: only plans that they run, with their kernels, states and overlap; `[]` for all.
+                /// Frameworks to choose from: only plans that they run, with their kernels, states and overlap; `[]` for all of pre-training.
                 frameworks: Vec<Framework> => Vec<Framework>, optional("any plan, as `strategy.plan` says"), Check::Any, Resolved;
                 /// Sequences of a step.
                 global_batch: u64 => u64, optional("`strategy.plan`'s"), Check::Between(1, 1_000_000_000, "a number such as 1536"), Resolved;

@@ -6,12 +6,13 @@ use crate::format::{
     percent_with_decimal, rough_duration, rough_money, several, times,
 };
 use crate::plots::rank_grid::role_name;
-use crate::table::Table;
+use crate::table::{Column, Table};
 use crate::words::Hint;
+use serde_json::Value;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::scenario::AssumedPrice;
 use stepcast_study::explore::plan::{
-    Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
+    Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, RecipeSetting, Training,
 };
 use stepcast_study::predict::layout::{Layout, Role};
 
@@ -112,6 +113,29 @@ fn launched(report: &PlanReport, row: &mut impl FnMut(&str, String, String)) {
         (None, None) if titles.is_empty() => row("framework", "none runs it".to_owned(), String::new()),
         (None, None) => row("framework", titles, "each in its own way".to_owned()),
     }
+}
+
+/// Settings of a recipe, with those of the scenario's plan that change.
+pub fn settings(report: &PlanReport) -> Option<Table> {
+    let framework = report.framework.filter(|_| !report.settings.is_empty())?;
+    let columns = [Column::names("setting"), Column::words("scenario"), Column::words("best plan")];
+    let mut table = Table::new(format!("Settings of {}", framework.title()), columns);
+    for RecipeSetting { name, scenario, best } in &report.settings {
+        let shown = |value: &Option<Value>, none: &str| match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Object(all)) => {
+                all.iter().map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>().join(", ")
+            }
+            Some(value) => value.to_string(),
+            None => none.to_owned(),
+        };
+        let mark = (scenario != best).then_some("changes");
+        table.marked_row([name.clone(), shown(scenario, "—"), shown(best, "remove it")], mark);
+    }
+    if report.settings.iter().all(|setting| setting.scenario == setting.best) {
+        table.note = "The scenario has them already.".to_owned();
+    }
+    Some(table)
 }
 
 /// What the event engine says of a step.

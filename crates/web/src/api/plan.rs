@@ -101,8 +101,8 @@ impl PlanRequest {
             shown.plot("front", Pareto::from_plans(report, &rows).svg());
         }
         shown.table(&tables::best(report));
-        if let Some(stages) = tables::stages(report) {
-            shown.table(&stages);
+        for table in [tables::settings(report), tables::stages(report)].iter().flatten() {
+            shown.table(table);
         }
         if let Some(training) = &report.training {
             shown.table(&tables::training(training, report));

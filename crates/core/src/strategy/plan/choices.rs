@@ -400,10 +400,26 @@ choice! {
         Deepspeed = "deepspeed",
         /// PyTorch's FSDP by Hugging Face Accelerate: a YAML file.
         Fsdp = "fsdp",
+        /// Axolotl: settings of a YAML recipe.
+        Axolotl = "axolotl",
+        /// LLaMA-Factory: settings of a YAML recipe.
+        LlamaFactory = "llama-factory",
+        /// torchtune: settings of a YAML recipe.
+        Torchtune = "torchtune",
+        /// TRL: settings of a YAML recipe.
+        Trl = "trl",
     }
 }
 
 impl Framework {
+    /// Those that train any transformer, from the beginning. The others fine-tune models of the Hugging Face hub.
+    pub const PRETRAINING: [Self; 4] = [Self::Megatron, Self::Torchtitan, Self::Deepspeed, Self::Fsdp];
+
+    /// Whether it fine-tunes by a recipe.
+    pub fn has_recipes(self) -> bool {
+        !Self::PRETRAINING.contains(&self)
+    }
+
     /// Its name and the version whose options are written.
     pub const fn title(self) -> &'static str {
         match self {
@@ -411,6 +427,10 @@ impl Framework {
             Self::Torchtitan => "torchtitan 0.3",
             Self::Deepspeed => "DeepSpeed 0.19",
             Self::Fsdp => "FSDP (Accelerate 1.15)",
+            Self::Axolotl => "Axolotl 0.19",
+            Self::LlamaFactory => "LLaMA-Factory 0.9",
+            Self::Torchtune => "torchtune 0.6",
+            Self::Trl => "TRL 1.16",
         }
     }
 }
@@ -419,8 +439,10 @@ impl FromStr for Framework {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::named(text)
-            .ok_or_else(|| format!("\"{text}\" is no framework; use megatron, torchtitan, deepspeed or fsdp"))
+        Self::named(text).ok_or_else(|| {
+            let all: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+            format!("\"{text}\" is no framework; use {}", all.join(", "))
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::setup::{Setup, machines, section, words};
 use super::stagewise::Stages;
 use super::{Confirmation, Entry, FamilyReport, Method, PlanQuestion, PlanReport, StagesReport};
 use crate::predict::interval::Intervals;
-use crate::request::launch::{Proposal, adopted};
+use crate::request::launch::{Proposal, adopted, recipe_settings};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method as _;
 use stepcast_core::prediction::Verdict;
@@ -65,8 +65,10 @@ impl PlanQuestion<'_> {
         let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
         let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
         let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
-        let launches: Vec<Framework> =
-            Framework::ALL.iter().copied().filter(|own| self.runs_on(*own, best, &chosen)).collect();
+        let asked = best.setup.framework.filter(|own| own.has_recipes());
+        let launchers = Framework::PRETRAINING.into_iter().chain(asked);
+        let launches: Vec<Framework> = launchers.filter(|own| self.runs_on(*own, best, &chosen)).collect();
+        let settings = best.setup.framework.map(|own| recipe_settings(self.scenario, &entry, own));
         let launchable = launchable.filter(|own| launches.is_empty() && own.choice != best.choice);
         let launchable = launchable.map(|own| self.launchable(&own)).transpose()?;
         let families = families.by_value();
@@ -89,6 +91,7 @@ impl PlanQuestion<'_> {
             forgone: (1.0 - fastest / best.value).max(0.0),
             front,
             families: families.collect::<Result<_, _>>()?,
+            settings: settings.transpose()?.unwrap_or_default(),
             toml: self.section(&best.setup, &plan)?,
             currency: self.scenario.currency().to_owned(),
             assumed_prices: self.assumed_prices(),

@@ -110,6 +110,19 @@ impl PlanQuestion<'_> {
                 return Ok(Fault::in_key(format!("plan.{key}").as_str(), reason, remedy));
             }
         }
+        if let Some(framework) = first.framework {
+            let any = self.space(&scenario, &base, None);
+            let mut refused = None;
+            for ranks in any.ranks() {
+                any.each(ranks, |alike| {
+                    let fault = alike.first().and_then(|own| any.proposal(own).refused(framework));
+                    refused = refused.take().or(fault);
+                });
+            }
+            if let Some(refused) = refused {
+                return Ok(refused);
+            }
+        }
         let reason =
             format!("the lists of `[plan]` contradict each other: no plan divides {workers} workers");
         Ok(Fault::in_key("plan", reason, "leave some of them out"))

@@ -24,7 +24,7 @@ mod usual;
 
 pub use report::{
     CONFIRMED, Checkpoints, ClosePlans, Confirmation, Counts, EndlessTraining, Energy, Entry, FamilyReport,
-    PlanReport, Restriction, StagesReport, Training,
+    PlanReport, RecipeSetting, Restriction, StagesReport, Training,
 };
 pub(crate) use training::{TrainingRates, energy};
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
@@ -291,7 +291,7 @@ impl<'a> PlanQuestion<'a> {
             space,
             launchers: match setup.framework {
                 Some(_) => Vec::new(),
-                None => Framework::ALL.iter().copied().filter(as_predicted).collect(),
+                None => Framework::PRETRAINING.into_iter().filter(as_predicted).collect(),
             },
             setup: *setup,
             run,

@@ -48,6 +48,10 @@ pub struct PlanReport {
     pub front: Vec<Entry>,
     /// What every property costs.
     pub families: Vec<FamilyReport>,
+    /// What it decides in the recipe of the framework for which it was searched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub settings: Vec<RecipeSetting>,
     /// The plan as a section of a scenario.
     pub toml: String,
     /// The currency of all costs.
@@ -62,6 +66,18 @@ pub struct PlanReport {
     pub interrupted: bool,
     /// What to measure before one of the offers is taken, where they are compared by cost.
     pub advice: Option<MeasurementAdvice>,
+}
+
+/// A setting of a fine-tuning recipe.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RecipeSetting {
+    /// Its name in the framework.
+    pub name: String,
+    /// Its value in the plan of the scenario.
+    pub scenario: Option<serde_json::Value>,
+    /// Its value in the best plan; none if it is to be removed.
+    pub best: Option<serde_json::Value>,
 }
 
 /// A plan whose stages differ.

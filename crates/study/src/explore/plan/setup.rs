@@ -86,7 +86,7 @@ impl Setup {
         let mut all: Vec<Self> = Vec::new();
         let frameworks = match bounds.frameworks.as_deref() {
             None => vec![None],
-            Some([]) => Framework::ALL.iter().copied().map(Some).collect(),
+            Some([]) => Framework::PRETRAINING.map(Some).to_vec(),
             Some(list) => list.iter().copied().map(Some).collect(),
         };
         for (offer, nodes) in machines {

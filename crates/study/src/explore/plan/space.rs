@@ -120,8 +120,8 @@ impl PlanSpace<'_> {
 
     /// What `replicas` ranks with the same weights may hold only a part of. A single one holds everything.
     fn shardings(&self, replicas: u64) -> Vec<(Sharding, Option<u64>)> {
-        // What torchtitan does by itself with a pipeline, and FSDP by Accelerate without resharding.
-        let keeps = matches!(self.framework, Some(Framework::Torchtitan | Framework::Fsdp));
+        // What torchtitan does by itself with a pipeline, and FSDP by Accelerate and in recipes without resharding.
+        let keeps = !matches!(self.framework, None | Some(Framework::Megatron | Framework::Deepspeed));
         let keep = [Sharding::Keep].into_iter().filter(|_| keeps);
         let usual = || SHARDINGS.into_iter().chain(keep).collect();
         let given = self.bounds.sharding.clone().unwrap_or_else(usual);
@@ -235,10 +235,15 @@ impl PlanSpace<'_> {
         }
     }
 
+    /// A plan to run.
+    pub(super) fn proposal<'a>(&'a self, choice: &'a PlanChoice) -> Proposal<'a> {
+        let Self { shape, base, machine: node, .. } = *self;
+        Proposal { shape, base, choice, node }
+    }
+
     /// Whether a framework runs a plan.
     pub(super) fn runs_on(&self, framework: Framework, choice: &PlanChoice) -> bool {
-        let Self { shape, base, machine: node, .. } = *self;
-        Proposal { shape, base, choice, node }.runs_on(framework)
+        self.proposal(choice).runs_on(framework)
     }
 
     /// How many plans there are, up to `most`.

@@ -188,7 +188,8 @@ fn plan_changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Scenario
     if plan.tensor > 1 && !plan.sequence_parallel {
         change("sequence parallelism", Plan { sequence_parallel: true, ..plan.clone() });
     }
-    if plan.recomputation().what == Recompute::Layer {
+    let scores = plan.attention_kind().keeps_scores() && !plan.implemented_by().is_hugging_face();
+    if scores && plan.recomputation().what == Recompute::Layer {
         change("recompute attention only", plan.recomputing(Recompute::Attention));
     }
     if plan.recomputation().what != Recompute::None {

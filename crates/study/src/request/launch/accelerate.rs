@@ -172,18 +172,26 @@ fn deepspeed(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
 
 /// What FSDP by Accelerate does not run.
 pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
-    let Proposal { base, choice, node, .. } = *asked;
-    let recompute = choice.recompute.what;
+    let Proposal { choice, node, .. } = *asked;
     let groups = choice.sharding == Sharding::Hsdp && choice.sharding_group != Some(node);
     let sharding = "plan.sharding=[\"none\", \"fsdp-keep\", \"zero-3\"]";
+    let shards = first([
+        (groups, ("groups that are not machines", sharding)),
+        (choice.sharding == Sharding::Zero1, ("`zero-1`", sharding)),
+        (choice.sharding == Sharding::Zero2, ("`zero-2`", sharding)),
+    ]);
+    undivided(asked).or(shards)
+}
+
+/// What modules of Hugging Face do not run, whoever shards them.
+pub(super) fn undivided(asked: &Proposal<'_>) -> Option<Refusal> {
+    let Proposal { base, choice, .. } = *asked;
+    let recompute = choice.recompute.what;
     first([
         (choice.tensor > 1, ("tensor parallelism", "plan.tensor=[1]")),
         (choice.context > 1, ("context parallelism", "plan.context=[1]")),
         (choice.pipeline > 1, ("a pipeline", "plan.pipeline=[1]")),
         (choice.expert > 1, ("expert parallelism", "plan.expert=[1]")),
-        (groups, ("groups that are not machines", sharding)),
-        (choice.sharding == Sharding::Zero1, ("`zero-1`", sharding)),
-        (choice.sharding == Sharding::Zero2, ("`zero-2`", sharding)),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
         (
             recompute.is_within(base.attention_kind().keeps_scores()),

@@ -4,8 +4,9 @@
 
 use super::runs::Proposal;
 use super::settings::{Settings, cannot};
-use super::{accelerate, deepspeed, megatron, torchtitan};
-use crate::explore::plan::{Entry, PlanReport, applied, plan};
+use super::{accelerate, deepspeed, megatron, recipes, torchtitan};
+use crate::explore::plan::{Entry, PlanReport, RecipeSetting, applied, plan};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -63,7 +64,40 @@ fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<Str
         data: entry.data,
         micro_batches: entry.micro_batches,
     };
-    launch.emit(framework)
+    let text = launch.emit(framework)?;
+    let settings = recipe_settings(scenario, entry, framework)?;
+    let removed = settings.iter().filter(|setting| setting.best.is_none());
+    Ok(text + &removed.map(|setting| format!("{}: null\n", setting.name)).collect::<String>())
+}
+
+/// The settings that the plan of an entry decides in a recipe of a framework, beside those of the scenario's own plan.
+pub(crate) fn recipe_settings(
+    scenario: &Scenario,
+    entry: &Entry,
+    framework: Framework,
+) -> Result<Vec<RecipeSetting>, Fault> {
+    if !framework.has_recipes() {
+        return Ok(Vec::new());
+    }
+    let shape = scenario.transformer_of_plan()?;
+    let best = entry.plan.clone().resolve(&NoFiles)?;
+    let best = recipes::settings(framework, &best, entry.micro_batches);
+    let own = scenario.strategy.plan.as_ref().and_then(|plan| {
+        let division = plan.divide(&shape, scenario.cluster.workers()).ok()?;
+        Some(recipes::settings(framework, plan, division.micro_batches))
+    });
+    let own = own.unwrap_or_default();
+    let mut names: Vec<&str> = best.iter().map(|(name, _)| *name).collect();
+    names.extend(own.iter().map(|(name, _)| *name).filter(|name| best.iter().all(|(own, _)| own != name)));
+    let value = |all: &[(&str, Value)], name: &str| {
+        all.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone())
+    };
+    let setting = |name: &str| RecipeSetting {
+        name: name.to_owned(),
+        scenario: value(&own, name),
+        best: value(&best, name),
+    };
+    Ok(names.into_iter().map(setting).collect())
 }
 
 /// A plan on machines, with what it leaves open.
@@ -99,8 +133,8 @@ impl Launch<'_> {
         let global_batch = data * micro_batches * plan.micro_batch;
         let choice = plan.choice(&Division { data, micro_batches, global_batch });
         let asked = Proposal { shape: self.shape, base: &plan, choice: &choice, node: self.workers_per_node };
-        if let Some((what, change)) = asked.refusal(framework) {
-            return Err(cannot(framework, what, change));
+        if let Some(refused) = asked.refused(framework) {
+            return Err(refused);
         }
         let settings = Settings::new(&plan, framework)?;
         Ok(match framework {
@@ -114,6 +148,10 @@ impl Launch<'_> {
             }
             Framework::Deepspeed => deepspeed::write(self, settings)?,
             Framework::Fsdp => accelerate::write(self),
+            _ => {
+                let settings = recipes::settings(framework, &plan, micro_batches);
+                settings.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+            }
         })
     }
 

@@ -101,7 +101,7 @@ impl Keys {
         }
     }
 
-    /// The words of a list, or of a text that commas separate.
+    /// The words of a list, or of a text that commas separate; `true` is one.
     pub(super) fn words(&mut self, key: &str) -> Vec<String> {
         match self.take(key) {
             Some(Value::Array(entries)) => {
@@ -110,6 +110,7 @@ impl Keys {
             Some(Value::String(text)) => {
                 text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
             }
+            Some(Value::Bool(true)) => vec!["true".to_owned()],
             _ => Vec::new(),
         }
     }

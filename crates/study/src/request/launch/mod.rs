@@ -24,13 +24,13 @@ mod tests;
 mod torchtitan;
 mod yaml;
 
+pub(crate) use emit::recipe_settings;
 pub use emit::{Launch, emit};
 pub(crate) use runs::{Proposal, adopted, adopted_precision};
 pub use stepcast_core::strategy::Framework;
 
 use super::{Folder, Request};
 use keys::Keys;
-use recipes::Recipe;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
@@ -39,7 +39,9 @@ use stepcast_core::model::transformer::{AdaptersSection, Packing, TransformerSec
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Amount;
-use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
+use stepcast_core::scenario::{
+    ClusterSection, DataSection, Document, Edit, ModelSection, PlanningSection, ScenarioFile,
+};
 use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
 
@@ -60,6 +62,8 @@ const WITH_EFFECT: &str = include_str!("launch_with_effect.txt");
 #[derive(Debug, Default)]
 struct Launched {
     framework: &'static str,
+    /// The framework whose settings a search writes, if the file is a recipe.
+    recipe: Option<Framework>,
     /// A model of the zoo.
     zoo: Option<String>,
     /// A model that the zoo does not have.
@@ -130,7 +134,7 @@ enum LaunchKind {
     Deepspeed(Value),
     Accelerate,
     Nemo,
-    Recipe(Recipe),
+    Recipe(Framework),
     Adapters(Value),
 }
 
@@ -148,8 +152,8 @@ fn kind(content: &str) -> Option<LaunchKind> {
     if python::recognises(content) {
         return Some(LaunchKind::Python);
     }
-    if let Some(recipe) = recipes::recognises(content) {
-        return Some(LaunchKind::Recipe(recipe));
+    if let Some(framework) = recipes::recognises(content) {
+        return Some(LaunchKind::Recipe(framework));
     }
     if accelerate::recognises(content) {
         return Some(LaunchKind::Accelerate);
@@ -217,7 +221,7 @@ fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched,
         LaunchKind::Megatron => megatron::read(shell::flags(content)),
         LaunchKind::Nemo => megatron::read(nemo::keys(content)?),
         LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
-        LaunchKind::Recipe(recipe) => recipes::read(recipe, yaml::keys(content)?),
+        LaunchKind::Recipe(framework) => recipes::read(framework, yaml::keys(content)?),
         LaunchKind::Adapters(tree) => recipes::adapters(Keys::of_tree(tree)),
         LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
         LaunchKind::Python => torchtitan::read(python::keys(content), layers(overrides)),
@@ -250,7 +254,7 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
         let device = Remedy::option(RequestOption::Device, "a100");
         return Err(Fault::new(reason, [Remedy::option(RequestOption::Machine, "dgx-h100"), device]));
     }
-    let workers = workers(overrides).or(launched.workers).ok_or_else(|| {
+    let workers = workers(overrides, launched.recipe.is_some()).or(launched.workers).ok_or_else(|| {
         let reason = "it does not say how many workers there are";
         let remedy = Remedy::GiveOption {
             option: RequestOption::Workers,
@@ -259,7 +263,10 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
         };
         Fault::new(reason, remedy)
     })?;
+    let planning =
+        launched.recipe.map(|own| PlanningSection { frameworks: Some(vec![own]), ..Default::default() });
     let file = ScenarioFile {
+        plan: planning,
         model: model(&launched, overrides)?,
         cluster: cluster(&launched, workers, overrides),
         data: data(&launched, workers, given("data.")),
@@ -276,13 +283,14 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
     Ok(Document::from_file(name, file))
 }
 
-/// Workers that overrides give.
-fn workers(overrides: &[Edit]) -> Option<u64> {
+/// Workers that overrides give: of one machine, where the file leaves their number open and overrides name none.
+fn workers(overrides: &[Edit], open: bool) -> Option<u64> {
     let value = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value();
     let number = |key: &str| u64::try_from(value(key)?.as_integer()?).ok();
     number("cluster.workers.count").or_else(|| {
         let machine = catalog::machine(value("cluster.machine")?.as_str()?).ok()?;
-        Some(number("cluster.machines")?.saturating_mul(machine.gpus.into()))
+        let machines = number("cluster.machines").or(open.then_some(1))?;
+        Some(machines.saturating_mul(machine.gpus.into()))
     })
 }
 
@@ -331,6 +339,10 @@ fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSect
 fn plan(launched: Launched, workers: u64) -> PlanSection {
     let (replicas, [_, context, _]) = (launched.replicas(workers), launched.ranks());
     let mut plan = launched.plan;
+    // Its recipes for one device do not shard.
+    if launched.recipe == Some(Framework::Torchtune) && replicas == 1 {
+        plan.sharding = None;
+    }
     plan.sharding_group = launched.group.map(|group| match group {
         Group::Of(ranks) => ranks,
         Group::Count(groups) => replicas.saturating_mul(context) / groups.max(1),

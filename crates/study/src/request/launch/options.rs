@@ -35,7 +35,7 @@ fn options(text: &str, framework: Framework) -> BTreeMap<String, String> {
             keys
         }
         Framework::Deepspeed => Keys::of_tree(serde_json::from_str(text).unwrap()),
-        Framework::Fsdp => yaml::keys(text).unwrap(),
+        _ => yaml::keys(text).unwrap(),
     };
     let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     keys.all().map(|(key, value)| (key, text(value))).collect()

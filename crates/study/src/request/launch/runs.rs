@@ -1,6 +1,8 @@
 //! Which plans a framework runs, and how: its kernels, states and overlap.
 
-use super::{accelerate, deepspeed, megatron, torchtitan};
+use super::settings::cannot;
+use super::{accelerate, deepspeed, megatron, recipes, torchtitan};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{
@@ -26,12 +28,21 @@ pub(super) type Refusal = (&'static str, &'static str);
 impl Proposal<'_> {
     /// What of the plan a framework does not run; nothing if it runs all.
     pub(super) fn refusal(&self, framework: Framework) -> Option<Refusal> {
+        let adapters = self.shape.tuning.adapters.is_some();
+        let frozen = ("adapters", "plan.frameworks=[\"fsdp\"]");
         match framework {
+            Framework::Megatron | Framework::Torchtitan if adapters => Some(frozen),
             Framework::Megatron => megatron::refusal(self),
             Framework::Torchtitan => torchtitan::refusal(self),
             Framework::Deepspeed => deepspeed::refusal(self),
             Framework::Fsdp => accelerate::refusal(self),
+            _ => recipes::refusal(framework, self),
         }
+    }
+
+    /// The refusal as an error.
+    pub(crate) fn refused(&self, framework: Framework) -> Option<Fault> {
+        self.refusal(framework).map(|(what, change)| cannot(framework, what, change))
     }
 
     /// Whether a framework runs it.
@@ -45,12 +56,17 @@ pub(super) fn first<const N: usize>(cases: [(bool, Refusal); N]) -> Option<Refus
     cases.into_iter().find_map(|(found, refusal)| found.then_some(refusal))
 }
 
-/// The number format in which a framework runs a model: Accelerate's mixed precision is autocast, and no other has autocast.
+/// The number format in which a framework runs a model: Accelerate's mixed precision is autocast, as in recipes that it runs, and
+/// no other has autocast.
 pub(crate) fn adopted_precision(framework: Framework, precision: Precision) -> Precision {
-    match (framework, precision.of_products()) {
-        (Framework::Fsdp, Precision::Bf16) => Precision::AmpBf16,
-        (Framework::Fsdp, Precision::Fp16) => Precision::AmpFp16,
-        (_, own) => own,
+    let autocast = match framework {
+        Framework::Megatron | Framework::Torchtitan | Framework::Deepspeed | Framework::Torchtune => false,
+        Framework::Fsdp | Framework::Axolotl | Framework::LlamaFactory | Framework::Trl => true,
+    };
+    match precision.of_products() {
+        Precision::Bf16 if autocast => Precision::AmpBf16,
+        Precision::Fp16 if autocast => Precision::AmpFp16,
+        own => own,
     }
 }
 
@@ -118,5 +134,6 @@ pub(crate) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -
             loss: None,
             ..own
         },
+        _ => recipes::adopted(framework, &Plan { implementation: plan.implementation, ..own }, precision),
     }
 }

@@ -18,8 +18,23 @@ fn figures(scenario: &Scenario) -> [f64; 2] {
     [prediction.iteration.get(), prediction.transformer.unwrap().memory.most.get()]
 }
 
+/// What a recipe says of the model, before settings that a plan decides.
+fn recipe(framework: Framework, sequence: u64) -> String {
+    match framework {
+        Framework::Axolotl => format!("base_model: own\nsequence_len: {sequence}\n"),
+        Framework::LlamaFactory => {
+            format!("model_name_or_path: own\nfinetuning_type: full\ncutoff_len: {sequence}\n")
+        }
+        Framework::Torchtune => {
+            format!("model:\n  _component_: torchtune.models.own\ntokenizer:\n  max_seq_len: {sequence}\n")
+        }
+        Framework::Trl => format!("model_name_or_path: own\nmax_length: {sequence}\n"),
+        _ => String::new(),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 18, ..ProptestConfig::default() })]
     #[test]
     fn plans_that_are_found_for_a_framework_are_read_back(
         model in prop::sample::select(vec!["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "deepseek-v2-lite", "llama3-70b"]),
@@ -44,7 +59,8 @@ proptest! {
         };
         prop_assert_eq!(report.framework, Some(framework));
         prop_assert!(report.launches.contains(&framework));
-        let emitted = emit(&scenario, &report, framework).unwrap();
+        let sequence = scenario.transformer_of_plan().unwrap().sequence;
+        let emitted = recipe(framework, sequence) + &emit(&scenario, &report, framework).unwrap();
         let best = report.stages.as_ref().map_or(&report.best, |stages| &stages.entry);
         let named = if framework == Framework::Megatron { &cluster[..2] } else { &cluster[..] };
         let request = Request::from_launch("launch", &emitted, &edits(named)).unwrap().expect("a launch file");

@@ -49,7 +49,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
         Framework::Megatron => (OverlapPreset::Megatron, States::MegatronBf16, ContextExchange::Ring),
         Framework::Torchtitan => (OverlapPreset::Torchtitan, States::Fp32, ContextExchange::AllGather),
         Framework::Deepspeed => (OverlapPreset::Deepspeed, States::MixedFp16, ContextExchange::AllToAll),
-        Framework::Fsdp => (OverlapPreset::Fsdp2, States::Fp32, ContextExchange::Ring),
+        _ => (OverlapPreset::Fsdp2, States::Fp32, ContextExchange::Ring),
     };
     let loss = Some(Loss::Chunked).filter(|_| framework == Framework::Torchtitan);
     let accelerate = framework == Framework::Fsdp;

@@ -1,10 +1,10 @@
 //! torchtune: recipes that name components of its library.
 
-use super::{Keys, Launched, named_targets, usual};
+use super::{Keys, Launched, named_targets, reduce_bits, usual};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{AdaptersSection, BaseFormat, Packing};
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{Implementation, Loss, Offload, States};
+use stepcast_core::strategy::{Implementation, Loss, Offload, Sharding, States};
 
 pub(super) fn read(keys: &mut Keys) -> Result<Launched, Fault> {
     let mut launched = usual("torchtune");
@@ -30,6 +30,10 @@ pub(super) fn read(keys: &mut Keys) -> Result<Launched, Fault> {
     if keys.truth("enable_activation_offloading")? == Some(true) {
         launched.plan.offload = Some(vec![Offload::Activations]);
     }
+    // Its recipes for several devices shard by FSDP 2.
+    let reshards = keys.truth("fsdp_reshard_after_forward")?.unwrap_or(true);
+    launched.plan.sharding = Some(if reshards { Sharding::Zero3 } else { Sharding::Keep });
+    launched.plan.reduce_bits = launched.precision.and_then(reduce_bits);
     launched.optimiser(keys, "optimizer._component_")?;
     let packed = keys.truth("dataset.packed")? == Some(true);
     launched.packs(keys, packed.then_some(Packing::Within))?;
