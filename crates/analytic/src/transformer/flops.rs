@@ -36,6 +36,7 @@ pub struct LayerFlops {
 impl LayerFlops {
     /// A layer of `shape` over `batch` sequences.
     pub fn new(shape: &Transformer, block: Block, window: Option<u64>, work: Work) -> Self {
+        let work = work.of(shape, block);
         let tokens = u128::from(work.sequence) * u128::from(work.batch);
         let wide = u128::from;
         let hidden = wide(shape.hidden);
@@ -46,7 +47,8 @@ impl LayerFlops {
             ..Self::default()
         };
         let (mut flops, keys) = match block.mixer {
-            Mixer::Attention => Self::attention(shape, window, work),
+            Mixer::Attention | Mixer::Encoder => Self::attention(shape, window, work),
+            Mixer::Cross => Self::cross_attention(shape, work),
             Mixer::Linear => {
                 let own = shape.delta.map(|own| [own.projected(), own.inner(), own.operations()]);
                 (own.map_or_else(Self::default, mixer), 0)
@@ -109,6 +111,23 @@ impl LayerFlops {
             ..Self::default()
         };
         let keys = flops.qkv / (heads / wide(shape.kv_heads).max(1) + 2).max(1);
+        (flops, keys)
+    }
+
+    /// Attention of a target to its input, and what its keys take: every query sees every key.
+    fn cross_attention(shape: &Transformer, work: Work) -> (Self, u128) {
+        let wide = u128::from;
+        let own = Self::attention(shape, None, Work { mask: Mask::None, ..work }).0;
+        let [tokens, read] = [work.sequence, shape.sequence].map(|tokens| wide(tokens) * wide(work.batch));
+        let [query, keys] = [shape.heads, shape.kv_heads].map(|heads| wide(heads * shape.head_width));
+        let pairs = 2 * wide(work.batch) * wide(shape.heads) * wide(work.sequence) * wide(shape.sequence);
+        let keys = 2 * read * wide(shape.hidden) * keys;
+        let flops = Self {
+            qkv: 2 * tokens * wide(shape.hidden) * query + 2 * keys,
+            scores: pairs * wide(shape.head_width),
+            values: pairs * wide(shape.head_width),
+            ..own
+        };
         (flops, keys)
     }
 
@@ -183,6 +202,17 @@ pub struct Work {
     pub mask: Mask,
 }
 
+impl Work {
+    /// The same in a layer of this kind: that of an encoder has tokens of its own, and no mask.
+    fn of(self, shape: &Transformer, block: Block) -> Self {
+        match block.mixer {
+            _ if shape.target == 0 => self,
+            Mixer::Encoder => Self { sequence: shape.sequence, mask: Mask::None, ..self },
+            _ => Self { sequence: shape.target, ..self },
+        }
+    }
+}
+
 /// Twice the pairs of query and key of one sequence: 2s² without a mask; s² by the usual convention; s(s+1) exactly
 /// causal; 2sw − w(w−1) with a causal window of w keys.
 fn twice_pairs(sequence: u64, mask: Mask, window: Option<u64>) -> u128 {
@@ -212,7 +242,7 @@ pub fn adapters(shape: &Transformer, block: Block, work: Work) -> u128 {
     if shape.trains_matrices() {
         return 0;
     }
-    let own = shape.trained_layer_parameters(block);
+    let (own, work) = (shape.trained_layer_parameters(block), work.of(shape, block));
     let routed = shape.experts.map_or(0, |experts| own.expert / experts.count * experts.active);
     let used = own.total() - own.expert + routed;
     2 * u128::from(work.sequence * work.batch) * u128::from(used)
@@ -220,7 +250,8 @@ pub fn adapters(shape: &Transformer, block: Block, work: Work) -> u128 {
 
 /// Logits of one pass, of all tokens that a position predicts, with the dense layers before them.
 pub fn logits(shape: &Transformer, work: Work) -> u128 {
-    let tokens = u128::from(work.sequence) * u128::from(work.batch);
+    let sequence = if shape.target > 0 { shape.target } else { work.sequence };
+    let tokens = u128::from(sequence) * u128::from(work.batch);
     let dense = if shape.head_transform { shape.hidden } else { 0 };
     let width = (1 + shape.multi_token) * shape.vocabulary + dense + 2 * shape.multi_token * shape.hidden;
     2 * tokens * u128::from(shape.hidden) * u128::from(width)

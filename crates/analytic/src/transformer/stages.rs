@@ -447,7 +447,14 @@ impl Run<'_> {
             Compute::OneRate { .. } => Pass::default(),
             Compute::Parts(parts) => {
                 let parts = self.with_weights(parts);
-                self.pass_of(&parts.embedding(&self.shard(LayerKind::default()), self.vocabulary_rows()))
+                let shard = self.shard(LayerKind::default());
+                // Tokens of the encoder are looked up beside those of the decoder.
+                let own_tokens = match self.shape.target {
+                    0 => shard.own_tokens,
+                    target => shard.own_tokens * (1.0 + self.shape.sequence as f64 / target as f64),
+                };
+                let shard = Shard { own_tokens, ..shard };
+                self.pass_of(&parts.embedding(&shard, self.vocabulary_rows()))
             }
         };
         if let Some(vocabulary) = self.vocabulary() {
@@ -494,7 +501,7 @@ impl Run<'_> {
 
     fn vocabulary(&self) -> Option<traffic::Vocabulary> {
         let split = self.split();
-        let tokens = self.shape.sequence * self.plan.micro_batch / split.context;
+        let tokens = self.shape.predicted() * self.plan.micro_batch / split.context;
         traffic::vocabulary(self.shape, &split, tokens)
     }
 }

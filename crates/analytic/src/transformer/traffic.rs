@@ -93,7 +93,7 @@ pub fn tensor_layer(
             (FeedForward::Experts, Some(experts)) => u64::from(experts.shared_width > 0),
             (feed, _) => u64::from(feed != FeedForward::None),
         };
-    let bytes = hidden_states(shape, split, micro_batch);
+    let bytes = shape.tokens_of(block) * micro_batch / split.context * shape.hidden * ELEMENT;
     let again = match recompute {
         _ if recompute.has(Recompute::Layer) => halves,
         // All but the mixer.

@@ -137,7 +137,7 @@ impl ZooModel {
                 let reason = "it has neither layers nor the shape of a transformer";
                 ShapeError::in_field("layers", reason, "describe it in its file").at(&self.name)
             })?;
-            return Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape }.layout(builder);
+            return shape.with_sequence(sequence.unwrap_or(shape.sequence)).layout(builder);
         }
         let mut values = network.with.clone();
         values.extend(base.into_iter().flat_map(|base| base.with.clone()));

@@ -105,7 +105,8 @@ impl ModelSource {
         match self {
             Self::Zoo { name, sequence, tuning } => {
                 let shape = zoo::transformer(name)?;
-                Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), tuning: *tuning, ..shape })
+                let shape = shape.with_sequence(sequence.unwrap_or(shape.sequence));
+                Some(Transformer { tuning: *tuning, ..shape })
             }
             Self::Transformer { shape, .. } | Self::Config { shape, .. } => Some(*shape),
             Self::Custom(_) | Self::Profile { .. } | Self::Onnx { .. } => None,

@@ -23,6 +23,9 @@ use stepcast_core::scenario::{Document, Scenario};
 /// What families of peaks are called in front of what was run.
 const MEMORY: &str = "memory, ";
 
+/// Steps of T5, whose rows name a model of the zoo.
+const ENCODER_DECODER: &str = "encoder-decoder";
+
 /// Workspaces that cuBLAS keeps for every graph that a process has captured: of the two threads that go forward and backward.
 const WORKSPACES: f64 = 64.0 * 1024.0 * 1024.0;
 
@@ -172,8 +175,16 @@ impl Files for Config<'_> {
 /// The scenario of names.
 fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
     let mut text = String::new();
+    let (kind, precision, micro_batch) = (row.text("kind"), row.text("precision"), row.count("micro_batch"));
     let config = row.text("config");
-    if config.is_empty() {
+    if kind == ENCODER_DECODER {
+        // transformers 5.17 ties the output layer whatever its configuration says.
+        let (model, sequence, target) = (row.text("model"), row.count("sequence"), row.count("target"));
+        let _ = write!(
+            text,
+            "[model.transformer]\nbase = \"{model}\"\nsequence = {sequence}\ntarget = {target}\ntied = true\n"
+        );
+    } else if config.is_empty() {
         text.push_str("[model.transformer]\n");
         for (key, column) in [
             ("layers", "layers"),
@@ -189,7 +200,6 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
     } else {
         let _ = write!(text, "[model]\nconfig = \"config.json\"\nsequence = {}\n", row.count("sequence"));
     }
-    let (kind, precision, micro_batch) = (row.text("kind"), row.text("precision"), row.count("micro_batch"));
     match kind {
         "adapters" => {
             let targets = row.text("targets").replace(' ', "\", \"");
@@ -215,6 +225,9 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
     );
     if kind.starts_with("liger") {
         text.push_str("implementation = \"liger\"\n");
+    }
+    if kind == ENCODER_DECODER {
+        text.push_str("implementation = \"hugging-face\"\n");
     }
     if kind == "liger, eager loss" {
         text.push_str("loss = \"eager\"\n");

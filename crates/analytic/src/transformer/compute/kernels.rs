@@ -3,6 +3,7 @@
 use super::shard::ExpertShard;
 use super::{Compute, Computed, Input, Parts, Shard, Software, Work};
 use stepcast_core::machine::Device;
+use stepcast_core::model::transformer::Mixer;
 use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Recipe, Recompute};
 
@@ -212,10 +213,18 @@ const SCORES_DROPOUT: [f64; 2] = [2.5, 2.5];
 /// Kernels of unfused attention: products, softmax and copies of heads.
 const UNFUSED_KERNELS: [f64; 2] = [5.0, 10.0];
 
+/// Attention with biases in 32 bits (`_scaled_dot_product_attention_math` of PyTorch 2.11): bytes that pass for every score, forward and
+/// backward, by kernel: products, bias, softmax, rows without keys, dropout; and the gradients of each, with the sum of those of
+/// biases. Its kernels. And the rate of its products against single ones in 32 bits (T5 with heads of 64 on an H200).
+const BIASED: [f64; 2] = [45.0, 49.0];
+const BIASED_KERNELS: [f64; 2] = [16.0, 22.0];
+const BIASED_PRODUCTS: f64 = 0.8;
+
 impl Parts {
     /// Core attention.
     pub(super) fn attention(&self, shard: &Shard<'_>) -> Computed {
         let core = match shard.attention {
+            _ if shard.biased => self.biased(shard),
             Attention::Flash | Attention::Cudnn => self.flash(shard),
             Attention::Unfused => self.unfused(shard),
         };
@@ -235,13 +244,18 @@ impl Parts {
         let lost = head * self.pace;
         let narrow = (1.0 + lost / width as f64) / (1.0 + lost / HEAD);
         let operations = diagonal.map(|keys| {
-            let blocks = if shard.shape.causal { 1.0 + keys / shard.keys.max(1.0) } else { 1.0 };
+            let causal = shard.shape.causal && shard.block.mixer == Mixer::Attention;
+            let blocks = if causal { 1.0 + keys / shard.keys.max(1.0) } else { 1.0 };
             shard.core * blocks * narrow
         });
         let [query, keys, values] = shard.widths;
         let each = self.width() * shard.tokens;
         let (moved, repeated) = match shard.repeats {
             true => (each * 4.0 * query, REPEATED * each * query),
+            false if shard.block.mixer == Mixer::Cross => {
+                let of_keys = self.width() * shard.key_tokens;
+                (each * 2.0 * query + of_keys * (keys + values), 0.0)
+            }
             false => (each * (2.0 * query + keys + values), 0.0),
         };
         let added = [query, query + keys + values].map(|width| shard.ring * each * width);
@@ -258,18 +272,34 @@ impl Parts {
 
     /// Unfused attention: a product for every head, and passes over the scores, whatever is masked.
     fn unfused(&self, shard: &Shard<'_>) -> [Work; 2] {
-        let sequence = shard.shape.sequence as f64;
+        let [rows, keys] = [shard.shape.tokens_of(shard.block), shard.shape.keys_of(shard.block)]
+            .map(|tokens| tokens as f64);
         let (key, value) = shard.shape.widths();
         // Every rank has a part of the queries and all keys.
-        let count = shard.heads * shard.tokens / sequence;
-        let product = |columns, depth| Product { rows: sequence, columns, depth, count };
-        let products =
-            self.product(&product(sequence, key as f64)) + self.product(&product(value as f64, sequence));
-        let scores = count * sequence * sequence * self.width();
+        let count = shard.heads * shard.tokens / rows;
+        let product = |columns, depth| Product { rows, columns, depth, count };
+        let products = self.product(&product(keys, key as f64)) + self.product(&product(value as f64, keys));
+        let scores = count * rows * keys * self.width();
         let passes = |index: usize| SCORES[index] + if shard.dropout { SCORES_DROPOUT[index] } else { 0.0 };
         let work = |index: usize, times: f64| Work {
             device: products * times + self.passing(passes(index) * scores),
             kernels: UNFUSED_KERNELS[index],
+        };
+        [work(0, 1.0), work(1, 2.0)]
+    }
+}
+
+impl Parts {
+    /// Attention whose scores get biases: products and passes in 32 bits, whatever is masked.
+    fn biased(&self, shard: &Shard<'_>) -> [Work; 2] {
+        let keys = shard.shape.keys_of(shard.block) as f64;
+        let scores = shard.heads * shard.tokens * keys;
+        let (key, value) = shard.shape.widths();
+        let operations = Flops::new(2.0 * scores * (key + value) as f64);
+        let products: Seconds = operations / (self.single * BIASED_PRODUCTS);
+        let work = |index: usize, times: f64| Work {
+            device: products * times + self.passing(BIASED[index] * scores),
+            kernels: BIASED_KERNELS[index],
         };
         [work(0, 1.0), work(1, 2.0)]
     }

@@ -48,7 +48,7 @@ impl Parts {
             |columns: u64, depth: f64| Product::new(shard.tokens, columns as f64 / shard.tensor, depth);
         let back = |inner: u64| Product::new(shard.tokens, shard.hidden, inner as f64 / shard.tensor);
         match (shard.block.mixer, shard.shape.delta, shard.shape.mamba) {
-            (Mixer::Attention, ..) => {
+            (Mixer::Attention | Mixer::Encoder | Mixer::Cross, ..) => {
                 let (to, [from]) = shard.products_around_attention();
                 around(&to, from).and(self.attention(shard))
             }

@@ -176,7 +176,7 @@ impl Parts {
             backward += halves * w;
             kernels[1] += 2.0 * halves;
         }
-        let rotated = if shard.shape.positions == 0 { query + keys } else { 0.0 };
+        let rotated = if shard.shape.rotates() { query + keys } else { 0.0 };
         let separate = SEPARATE_KERNELS[usize::from(shard.shape.sandwich)];
         if shard.separate_norms() {
             small = separate.map(|count| norms * count);
@@ -206,7 +206,7 @@ impl Parts {
         if shard.separate && shard.joined {
             // Gradients of parts of one product are put together; rotated parts are joined to the others.
             of_heads_back += 2.0 * w * (query + 2.0 * keys);
-            let put = if shard.shape.positions == 0 { 4.0 * w * (query + keys) } else { 0.0 };
+            let put = if shard.shape.rotates() { 4.0 * w * (query + keys) } else { 0.0 };
             (of_heads, of_heads_back) = (of_heads + put, of_heads_back + put);
         }
         let rotary = usize::from(self.fused() || shard.liger);
@@ -258,6 +258,11 @@ impl Parts {
         let small = if shard.separate_activation() { GELU_SEPARATE_KERNELS } else { [0.0; 2] };
         let (passes, kernels) = match shard.shape.mlp {
             Mlp::Gelu if shard.separate_activation() => (GELU_SEPARATE[usize::from(mixed)], [0.0; 2]),
+            // The product with the factor beside it.
+            Mlp::Swiglu if shard.separate_activation() => {
+                let [forward, backward] = GELU_SEPARATE[usize::from(mixed)];
+                ([forward + GATED_FUSED[0], backward + GATED_FUSED[1]], [1.0, 2.0])
+            }
             Mlp::Gelu => (GELU, [1.0, 1.0]),
             Mlp::Swiglu if self.fused() || shard.liger => (GATED_FUSED, [1.0, 1.0]),
             Mlp::Swiglu => (GATED, [2.0, 3.0]),
@@ -266,14 +271,18 @@ impl Parts {
         // Gradients of gate and factor of one matrix are put together.
         let put = if shard.separate && shard.shape.modules == Modules::Phi3 { 4.0 } else { 0.0 };
         let w = self.width() * numbers;
+        let dropped = if shard.drops_inner() { self.work(DROPOUT * numbers, 1.0) } else { Work::default() };
         let moved = |bytes: f64, kernels: f64| match shard.separate_activation() {
             true => Work { device: self.streaming(bytes), kernels },
             false => self.work(bytes, kernels),
         };
         let called = self.called(if shard.liger && shard.shape.mlp == Mlp::Swiglu { 1.0 } else { 0.0 });
         Computed {
-            forward: moved(w * passes[0], kernels[0]).and(self.small(small[0])).and(called),
-            input: moved(w * (passes[1] + bias + put), kernels[1]).and(self.small(small[1])).and(called),
+            forward: moved(w * passes[0], kernels[0]).and(self.small(small[0])).and(called).and(dropped),
+            input: moved(w * (passes[1] + bias + put), kernels[1])
+                .and(self.small(small[1]))
+                .and(called)
+                .and(dropped),
             ..Computed::default()
         }
     }
@@ -285,7 +294,7 @@ impl Parts {
         let bounded = shard.separate && shard.shape.sandwich && !shard.shape.qk_norm;
         let bytes = match shard.loss.unwrap_or(usual) {
             Loss::Eager if bounded => [LOSS[0] + BOUNDED[0], LOSS[1] + BOUNDED[1]],
-            Loss::Eager if shard.separate && !shard.shape.causal => LOSS_FUSED,
+            Loss::Eager if shard.separate && !shard.shape.widens_logits() => LOSS_FUSED,
             Loss::Eager => LOSS,
             Loss::Compiled => LOSS_FUSED,
             Loss::Chunked => LOSS_CHUNKED,

@@ -36,6 +36,8 @@ pub struct Shard<'a> {
     pub block: Block,
     /// Tokens that products see.
     pub tokens: f64,
+    /// Tokens whose keys and values attention sees: those of the encoder for cross-attention.
+    pub key_tokens: f64,
     /// Tokens that norms and sums see: fewer with sequence parallelism.
     pub own_tokens: f64,
     /// Width between layers.
@@ -56,6 +58,8 @@ pub struct Shard<'a> {
     pub keys: f64,
     /// How attention is computed.
     pub attention: Attention,
+    /// Whether scores get biases, for which PyTorch has no fused kernel with gradients: it computes in 32 bits.
+    pub biased: bool,
     /// Steps of keys and values around a ring of context-parallel ranks, a kernel each; none without a ring.
     pub ring: f64,
     /// How the loss is computed, if the plan says it.
@@ -90,7 +94,10 @@ impl<'a> Shard<'a> {
         let LayerKind { block, window, backward } = kind;
         let hugging_face = plan.implemented_by().is_hugging_face();
         let flops = LayerFlops::new(shape, block, window, work);
-        let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
+        let sequence = if shape.target > 0 { shape.tokens_of(block) } else { work.sequence };
+        let of_batch = |sequence: u64| (sequence * work.batch) as f64 / split.context as f64;
+        let tokens = of_batch(sequence);
+        let key_tokens = if block.mixer == Mixer::Cross { of_batch(shape.sequence) } else { tokens };
         let tensor = split.tensor as f64;
         let heads = shape.heads as f64 / tensor;
         let (key, value) = shape.widths();
@@ -100,7 +107,7 @@ impl<'a> Shard<'a> {
         };
         let own_tokens = tokens / split.token_ranks() as f64;
         let inner = (split.tensor * split.context) as f64;
-        let pairs = flops.scores as f64 / (2 * key * shape.heads * work.sequence * work.batch).max(1) as f64;
+        let pairs = flops.scores as f64 / (2 * key * shape.heads * sequence * work.batch).max(1) as f64;
         let loads = ExpertLoads::of_plan(shape, plan).filter(|_| block.has_experts());
         let fullest = loads.map_or(1.0, |loads| loads.expected());
         let experts = shape.experts.filter(|_| block.has_experts()).map(|experts| {
@@ -114,12 +121,13 @@ impl<'a> Shard<'a> {
                 shared: experts.shared_width as f64 / tensor,
             }
         });
-        let has_heads = if block.mixer == Mixer::Attention { 1.0 } else { 0.0 };
+        let has_heads = if block.mixer.attends() { 1.0 } else { 0.0 };
         let widths = [heads * key as f64, groups * key as f64, groups * value as f64];
         Self {
             shape,
             block,
             tokens,
+            key_tokens,
             own_tokens,
             hidden: shape.hidden as f64,
             heads,
@@ -130,6 +138,7 @@ impl<'a> Shard<'a> {
             alternate: flops.alternate as f64 / flops.linear().max(1) as f64,
             keys: pairs,
             attention: plan.attention_kind(),
+            biased: hugging_face && shape.biases_scores(block),
             ring: match plan.context_exchange {
                 ContextExchange::Ring if split.context > 1 => split.context as f64,
                 _ => 0.0,
@@ -143,6 +152,7 @@ impl<'a> Shard<'a> {
             separate: hugging_face && !fused,
             liger: plan.implemented_by() == Implementation::Liger && !fused,
             joined: match hugging_face {
+                _ if block.mixer == Mixer::Cross => false,
                 true => fused || shape.modules.joins_heads(),
                 false => fused || shape.mlp == Mlp::Gelu,
             },
@@ -170,8 +180,8 @@ impl<'a> Shard<'a> {
             }
             None if self.joined => [product(query + keys + values, self.hidden), out, none, none, none, none],
             None => {
-                let each = [query, keys, values].map(|width| product(width, self.hidden));
-                [each[0], each[1], each[2], out, none, none]
+                let of_keys = |columns| Product::new(self.key_tokens, columns, self.hidden);
+                [product(query, self.hidden), of_keys(keys), of_keys(values), out, none, none]
             }
         }
     }
@@ -196,7 +206,13 @@ impl<'a> Shard<'a> {
 
     /// Whether its GELU is made of separate operations.
     pub(super) fn separate_activation(&self) -> bool {
-        self.separate && self.shape.modules == Modules::Gpt2
+        let gated = self.shape.modules == Modules::T5 && self.shape.mlp == Mlp::Swiglu;
+        self.separate && (self.shape.modules == Modules::Gpt2 || gated)
+    }
+
+    /// Whether dropout follows the activation of its MLP.
+    pub(super) fn drops_inner(&self) -> bool {
+        self.separate && self.shape.modules == Modules::T5
     }
 
     /// Whether its norms are separate operations: fused kernels of PyTorch compute layer norms.
@@ -247,8 +263,8 @@ impl<'a> Shard<'a> {
             }
             None => {
                 add(Target::Q, self.tokens, [hidden, query], 1.0);
-                add(Target::K, self.tokens, [hidden, keys], 1.0);
-                add(Target::V, self.tokens, [hidden, values], 1.0);
+                add(Target::K, self.key_tokens, [hidden, keys], 1.0);
+                add(Target::V, self.key_tokens, [hidden, values], 1.0);
             }
         }
         add(Target::O, self.tokens, [self.heads * value as f64, hidden], 1.0);

@@ -77,6 +77,8 @@ pub(super) struct Layer {
     /// Keys and values repeated for all heads, beside themselves once.
     repeated: f64,
     attended: f64,
+    /// What the backward pass of attention needs for a while.
+    sums: f64,
     /// Of the softmax: logarithms of sums, or scores.
     core: f64,
     inner: f64,
@@ -128,7 +130,11 @@ pub(super) fn stream_width(held: &MemoryInputs<'_>) -> f64 {
 /// Bytes that a norm keeps for a number of its input.
 pub(super) fn norm_width(held: &MemoryInputs<'_>) -> f64 {
     match (held.implementation, held.shape.norm) {
-        (Implementation::HuggingFace, NormKind::Rms) if held.shape.sandwich || is_autocast(held) => 8.0,
+        (Implementation::HuggingFace, NormKind::Rms)
+            if held.shape.sandwich || is_autocast(held) || held.shape.modules == Modules::T5 =>
+        {
+            8.0
+        }
         (Implementation::HuggingFace, NormKind::Rms) => 6.0,
         _ => stream_width(held),
     }
@@ -150,35 +156,44 @@ impl Layer {
         let with_experts = block.has_experts();
         let (shape, split) = (held.shape, held.split);
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
-        let (tokens, own) = (held.tokens(), held.tokens() / split.token_ranks() as f64);
+        let tokens = held.tokens_of(block);
+        let own = tokens / split.token_ranks() as f64;
+        let key_tokens = match block.mixer {
+            Mixer::Cross => held.tokens(),
+            _ => tokens,
+        };
         let autocast = is_autocast(held);
         let (key, value) = shape.widths();
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let kv_heads = kv_heads.max(split.tensor) as f64 / t;
         let heads = shape.heads as f64 / t;
+        let keys_seen = if shape.target > 0 { shape.keys_of(block) } else { held.sequence() } as f64;
+        let hugging_face = held.implementation.is_hugging_face();
+        let modules = if hugging_face { shape.modules } else { Modules::Plain };
+        let drops_out = held.dropout || modules.drops_out() || (hugging_face && !shape.causal);
+        let biased = hugging_face && shape.biases_scores(block);
         let core = match held.attention {
+            // Softmax and, with their mask, the scores that dropout leaves, in 32 bits.
+            _ if biased => (if drops_out { 9.0 } else { 4.0 }) * heads * keys_seen,
             Attention::Flash | Attention::Cudnn => 4.0 * heads,
             Attention::Unfused if recompute.has(Recompute::Attention) => 0.0,
             Attention::Unfused => {
                 let scores = if held.dropout { 5.0 } else { 2.0 };
-                scores * heads * held.sequence() as f64
+                scores * heads * keys_seen
             }
         };
         let statistics = match shape.norm {
             NormKind::Layer | NormKind::LayerNoBias => 16.0,
             NormKind::Rms => 8.0,
         };
-        let hugging_face = held.implementation.is_hugging_face();
         let liger = held.implementation == Implementation::Liger;
-        let modules = if hugging_face { shape.modules } else { Modules::Plain };
         let norms = match modules {
             // Both halves have one input.
             Modules::Neox => 0.5,
             _ if hugging_face && shape.sandwich => 2.0,
             _ => 1.0,
         };
-        let drops_out = held.dropout || modules.drops_out() || (hugging_face && !shape.causal);
-        let masks = if drops_out { 2.0 * h } else { 0.0 };
+        let masks = if drops_out { block.halves() as f64 * h } else { 0.0 };
         let (q, k) = (heads * key as f64, kv_heads * key as f64);
         let of_heads = match hugging_face && shape.qk_norm && block.mixer == Mixer::Attention {
             true if liger => (q + k) * 2.0,
@@ -186,9 +201,8 @@ impl Layer {
             false => 0.0,
         };
         let gated = shape.mlp == Mlp::Swiglu;
-        let by_heads = shape.positions == 0
-            && block.mixer == Mixer::Attention
-            && (!hugging_face || modules.joins_heads());
+        let by_heads =
+            shape.rotates() && block.mixer == Mixer::Attention && (!hugging_face || modules.joins_heads());
         let routed_wide = hugging_face && autocast && with_experts;
         let parameters = shape.trained_layer_parameters(block);
         let dense = parameters.dense_shard(split.tensor, shape.kv_heads) as f64;
@@ -214,14 +228,15 @@ impl Layer {
                 (tokens * width, 0.0, h * width)
             }
         };
-        let has_heads = block.mixer == Mixer::Attention;
+        let has_heads = block.mixer.attends();
+        let projected = if biased { 4.0 } else { 2.0 };
         // Widths of what a mixer computes from the hidden states and of its result, and bytes of a token that it keeps beside both.
         let mixer = |widths: Option<[u64; 3]>| {
             let [projected, inner, kept] = widths.unwrap_or_default().map(|width| width as f64 / t);
             [projected, inner, kept - 2.0 * (projected + inner)]
         };
         let [input, inner_mixer, beside_mixer] = match block.mixer {
-            Mixer::Attention => {
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross => {
                 let gate = if shape.attention_gate { heads * value as f64 } else { 0.0 };
                 // The gate, and its product with the output.
                 [q + kv_heads * (key + value) as f64 + gate, heads * value as f64, 4.0 * gate + core]
@@ -243,6 +258,9 @@ impl Layer {
                 Modules::Gpt2 if autocast => 7.0,
                 Modules::Gpt2 => 4.0,
                 Modules::Opt => 0.0,
+                // Behind ReLU, or beside the operations of the gate, a mask.
+                Modules::T5 if gated => 6.5,
+                Modules::T5 => 1.5,
                 // A compiler and Liger compute the non-linearity of the gate again.
                 _ if gated && (held.compiled || liger) => 2.0,
                 _ if gated => 3.0,
@@ -263,9 +281,14 @@ impl Layer {
             },
             stream: own * h * stream_width(held),
             hidden: own * h * 2.0,
-            queries: 2.0 * tokens * if has_heads { q } else { input },
-            keys: if has_heads { 2.0 * tokens * k } else { 0.0 },
-            values: if has_heads { 2.0 * tokens * kv_heads * value as f64 } else { 0.0 },
+            queries: projected * tokens * if has_heads { q } else { input },
+            keys: if has_heads { projected * key_tokens * k } else { 0.0 },
+            values: if has_heads { projected * key_tokens * kv_heads * value as f64 } else { 0.0 },
+            // Flash attention sums the gradient of queries in 32 bits; with biases, gradients of scores before and behind the softmax.
+            sums: match biased {
+                true => 8.0 * tokens * heads * keys_seen,
+                false => 4.0 * tokens * if has_heads { q } else { input },
+            },
             repeated: match shape.documents {
                 Some(own) if own.packing == Packing::Within && has_heads => {
                     2.0 * tokens * (heads - kv_heads).max(0.0) * (key + value) as f64
@@ -457,10 +480,8 @@ impl Layer {
         let copy = if self.by_heads { self.attended } else { 0.0 };
         let cast = self.cast(memory);
         self.matrix(memory, (self.matrices[1], 1), [self.attended, cast, copy], gradients);
-        // Flash attention sums the gradient of queries in 32 bits.
-        let sums = 2.0 * self.queries;
-        memory.take(projected + sums);
-        memory.free(sums + 2.0 * self.attended + self.core + rotated);
+        memory.take(projected + self.sums);
+        memory.free(self.sums + 2.0 * self.attended + self.core + rotated);
         memory.take(rotated);
         memory.free(rotated);
         memory.take(projected);

@@ -385,6 +385,24 @@ impl<'a> MemoryInputs<'a> {
         (self.sequence() * self.micro_batch) as f64 / self.split.context as f64
     }
 
+    /// The same that reach the output layer.
+    fn predicted(&self) -> f64 {
+        self.tokens_of(Block::DENSE)
+    }
+
+    /// The same that pass through a layer of this kind.
+    fn tokens_of(&self, block: Block) -> f64 {
+        match self.shape.target {
+            0 => self.tokens(),
+            _ => (self.shape.tokens_of(block) * self.micro_batch) as f64 / self.split.context as f64,
+        }
+    }
+
+    /// The same of the longer of two sequences.
+    fn most_tokens(&self) -> f64 {
+        self.tokens().max(self.predicted())
+    }
+
     /// Tokens of the longest sequence: memory has to do for it.
     fn sequence(&self) -> u64 {
         self.shape.documents.map_or(self.shape.sequence, |own| own.longest(self.shape.sequence))

@@ -92,7 +92,7 @@ impl MemoryInputs<'_> {
         let inputs = if shape.mlp == Mlp::Swiglu { 2 } else { 1 };
         let of = |tokens: f64, width: u64| tokens * (2 * (1 + inputs) * width) as f64;
         let t = self.split.tensor as f64;
-        let dense = of(self.tokens() / t, shape.mlp_width);
+        let dense = of(self.most_tokens() / t, shape.mlp_width);
         let expert = shape.experts.map_or(0.0, |experts| {
             of(self.tokens() / self.split.token_ranks() as f64, experts.active * experts.width)
                 + of(self.tokens() / t, experts.shared_width)
@@ -109,16 +109,17 @@ impl MemoryInputs<'_> {
     pub(super) fn logits_meanwhile(&self, last: bool) -> f64 {
         let [_, meanwhile] = self.logit;
         let bytes = meanwhile * self.shape.vocabulary as f64 / self.split.tensor as f64;
-        if last { self.tokens() * bytes } else { 0.0 }
+        if last { self.predicted() * bytes } else { 0.0 }
     }
 
     /// Activations that one layer keeps for one micro-batch.
     pub fn layer_activations(&self, block: Block, recompute: Recomputed) -> Bytes {
         let shape = self.shape;
+        let tokens = self.tokens_of(block);
         let (t, repeated) = (self.split.tensor as f64, self.split.token_ranks() as f64);
         let h = shape.hidden;
         if recompute == Recompute::Layer {
-            return Bytes::new(self.tokens() * (2 * h) as f64 / repeated);
+            return Bytes::new(tokens * (2 * h) as f64 / repeated);
         }
         // Inputs of norms, of the mixer, and of the MLP, as far as gradients of weights need them; masks.
         let input = |targets: &[Target]| if shape.needs_input(targets) { self.input * h as f64 } else { 0.0 };
@@ -136,7 +137,7 @@ impl MemoryInputs<'_> {
         };
         let half = if self.dropout { 3 * h } else { 2 * h };
         let every = (block.halves() * half) as f64 + to_mixer + to_mlp;
-        let attended = self.mixer_activations(block.mixer, recompute);
+        let attended = self.mixer_activations(block, recompute);
         if recompute == Recompute::Operators {
             // Inputs of the layer and of its last norm; queries, values, attention and one matrix of the MLP.
             let width = match (block.feed, shape.experts) {
@@ -145,7 +146,7 @@ impl MemoryInputs<'_> {
                 _ => shape.mlp_width,
             };
             let divided = attended + (2 * width) as f64;
-            return Bytes::new(self.tokens() * ((2 * block.halves() * h) as f64 / repeated + divided / t));
+            return Bytes::new(tokens * ((2 * block.halves() * h) as f64 / repeated + divided / t));
         }
         let back = if shape.needs_input(&[Target::Down, Target::Experts]) { self.input } else { 0.0 };
         let before = if shape.mlp == Mlp::Swiglu { 4.0 } else { 2.0 };
@@ -162,16 +163,16 @@ impl MemoryInputs<'_> {
             }
             _ => (attended + mlp(shape.mlp_width), 0.0),
         };
-        Bytes::new(self.tokens() * ((every + routed * self.expert_load) / repeated + divided / t))
+        Bytes::new(tokens * ((every + routed * self.expert_load) / repeated + divided / t))
     }
 
     /// Bytes of a token that attention or another mixer keeps beside its input, divided by tensor parallelism.
-    fn mixer_activations(&self, mixer: Mixer, recompute: Recomputed) -> f64 {
+    fn mixer_activations(&self, block: Block, recompute: Recomputed) -> f64 {
         let shape = self.shape;
         let again = if self.input < 2.0 && recompute != Recompute::Operators { self.input } else { 0.0 };
         let narrower = |inner: u64| again * inner as f64;
-        match mixer {
-            Mixer::Attention => {}
+        match block.mixer {
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross => {}
             Mixer::Linear => {
                 return shape.delta.map_or(0.0, |own| own.kept() as f64 + narrower(own.inner()));
             }
@@ -182,6 +183,8 @@ impl MemoryInputs<'_> {
         }
         let (key, value) = shape.widths();
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads }.max(self.split.tensor);
+        // Those of another sequence, for each token of this one.
+        let kv_heads = kv_heads * shape.keys_of(block) / shape.tokens_of(block);
         // Keys are computed again with every other operator, all three from their narrow projections.
         let heads = match recompute {
             _ if recompute.has(Recompute::Projections) => 2 * shape.heads * value,
@@ -195,7 +198,8 @@ impl MemoryInputs<'_> {
             Attention::Unfused if recompute.has(Recompute::Attention) => 0,
             Attention::Unfused => {
                 let scores = if self.dropout { 5 } else { 2 };
-                scores * shape.heads * self.sequence()
+                let keys = if shape.target > 0 { shape.keys_of(block) } else { self.sequence() };
+                scores * shape.heads * keys
             }
         };
         // The output in 16 bits, and in fewer as the input of the product behind it.
@@ -236,7 +240,7 @@ impl MemoryInputs<'_> {
             // The last virtual stage goes backward at once, gradients of weights included.
             ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::Zbv => 1,
         };
-        Bytes::new(count as f64 * passes * self.tokens() * (inputs + logits))
+        Bytes::new(count as f64 * passes * self.predicted() * (inputs + logits))
     }
 
     /// Sharded weights: 16-bit weights of the unit in use and of the one fetched ahead, a unit being a layer; in the

@@ -1,6 +1,7 @@
 //! Transformers against golden cases that were worked out independently, published tables, and slow references.
 
 mod compute;
+mod encoder;
 mod flops;
 mod loads;
 mod loss;

@@ -5,7 +5,8 @@
 
 mod hybrid;
 
-use super::{Experts, Mla, Mlp, Modules, NormKind, Transformer};
+use super::section::most;
+use super::{Experts, Mla, Mlp, Modules, NormKind, Pattern, Transformer};
 use crate::fault::Fault;
 use serde_json::Value;
 
@@ -42,6 +43,8 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("deepseek_v2", deepseek),
     ("deepseek_v3", deepseek_v3),
     ("bert", bert),
+    ("t5", t5),
+    ("mt5", t5),
     ("qwen3_next", hybrid::qwen3_next),
     ("nemotron_h", hybrid::nemotron_h),
     ("jamba", hybrid::jamba),
@@ -232,6 +235,38 @@ fn bert(config: &Config<'_>) -> Result<Transformer, Fault> {
         head_transform: true,
         causal: false,
         ..gpt(config, USUAL_KEYS, ("max_position_embeddings", 512), "intermediate_size")?
+    })
+}
+
+/// An encoder and a decoder; pre-training makes 114 tokens of target from 512 of input (Raffel 2020, section 3.1.4).
+fn t5(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (encoder, sequence) = (config.number("num_layers")?, config.or("n_positions", 512)?);
+    let decoder = config.or("num_decoder_layers", encoder)?;
+    let layers = usize::try_from(encoder.saturating_add(decoder)).unwrap_or(usize::MAX);
+    if layers > most::LAYERS as usize {
+        return Err(Fault::new(format!("it has {layers} layers"), "check the file"));
+    }
+    let letters = "E".repeat(encoder as usize) + &"aC".repeat(decoder as usize);
+    let heads = config.number("num_heads")?;
+    let gated =
+        config.0.get("feed_forward_proj").and_then(Value::as_str).is_some_and(|own| own.starts_with("gated"));
+    let shape = Transformer::llama(
+        encoder + 2 * decoder,
+        config.number("d_model")?,
+        [heads; 2],
+        config.number("d_ff")?,
+        config.number("vocab_size")?,
+        sequence,
+    );
+    Ok(Transformer {
+        head_width: config.number("d_kv")?,
+        mlp: if gated { Mlp::Swiglu } else { Mlp::Gelu },
+        modules: Modules::T5,
+        target: (sequence.saturating_mul(114)).div_ceil(512),
+        relative_positions: config.or("relative_attention_num_buckets", 32)?,
+        tied: config.truth("tie_word_embeddings", true),
+        pattern: Some(Pattern::parse(&letters)?),
+        ..shape
     })
 }
 

@@ -14,9 +14,36 @@ impl Transformer {
     /// The layers, one sample being a sequence.
     pub fn layout(&self, mut builder: Builder) -> Result<Model, ShapeError> {
         let b = &mut builder;
-        let embedded = self.embed(b)?;
+        let encoder =
+            (0..self.layers).take_while(|index| self.block(*index).mixer == Mixer::Encoder).count() as u64;
+        let encoded = match encoder {
+            0 => None,
+            _ => Some(Self { causal: false, ..*self }.encode(b, encoder)?),
+        };
+        // The decoder has samples of its own length, and attends to the encoder.
+        Self { sequence: self.predicted(), ..*self }.decode(b, encoder, encoded)?;
+        builder.finish()
+    }
+
+    fn encode(&self, b: &mut Builder, layers: u64) -> Added {
+        let mut x = self.embed(b)?;
+        for index in 0..layers {
+            x = self.layer(b, index, x, None)?;
+        }
+        if self.final_norm { self.normalise(b, "encoder.norm", self.hidden, x) } else { Ok(x) }
+    }
+
+    /// The layers from `first` on, and the output layer.
+    fn decode(&self, b: &mut Builder, first: u64, encoded: Option<LayerId>) -> Added {
+        let embedded = match encoded {
+            None => self.embed(b)?,
+            Some(_) => {
+                let tokens = b.input("target", &[self.sequence])?;
+                b.counted("target.embedding", &[tokens], &[self.sequence, self.hidden], Cost::default())?
+            }
+        };
         let mut x = embedded;
-        for index in 0..self.layers {
+        for index in first..self.layers {
             let predicts = index + self.multi_token >= self.layers;
             if predicts {
                 let name = format!("layers.{index}.join");
@@ -28,7 +55,7 @@ impl Transformer {
                 let halves = [join(b, "states", x)?, join(b, "token", embedded)?];
                 x = b.add(format!("{name}.add"), Op::Add, &halves)?;
             }
-            x = self.layer(b, index, x)?;
+            x = self.layer(b, index, x, encoded)?;
             if predicts {
                 let states = self.normalise(b, &format!("layers.{index}.output.norm"), self.hidden, x)?;
                 let output = Op::Linear { out: self.vocabulary, bias: false, tied: true };
@@ -44,8 +71,7 @@ impl Transformer {
             x = self.normalise(b, "head.norm", self.hidden, x)?;
         }
         let output = Op::Linear { out: self.vocabulary, bias: self.head_transform, tied: self.tied };
-        b.add("output", output, &[x])?;
-        builder.finish()
+        b.add("output", output, &[x])
     }
 
     fn embed(&self, b: &mut Builder) -> Added {
@@ -53,6 +79,11 @@ impl Transformer {
         let tokens = b.input("input", &[self.sequence])?;
         let mut x =
             b.add("embedding", Op::Embedding { count: self.vocabulary, width, sparse: false }, &[tokens])?;
+        if self.relative_positions > 0 {
+            let dims = [self.sequence, width];
+            let weights = self.stacks() * self.relative_positions * self.heads;
+            x = b.counted("relative_positions", &[x], &dims, Cost { weights, ..Cost::default() })?;
+        }
         if self.token_types > 0 {
             let types = b.input("token_types", &[self.sequence])?;
             let types = b.add(
@@ -71,18 +102,21 @@ impl Transformer {
         }
     }
 
-    fn layer(&self, b: &mut Builder, index: u64, from: LayerId) -> Added {
+    fn layer(&self, b: &mut Builder, index: u64, from: LayerId, encoded: Option<LayerId>) -> Added {
         let name = format!("layers.{index}");
         let block = self.block(index);
         let mut middle = from;
         let half = match block.mixer {
-            Mixer::Attention => "attention",
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross => "attention",
             Mixer::Linear | Mixer::Mamba | Mixer::None => "mixer",
         };
         if block.mixer != Mixer::None {
             let x = self.normalise(b, &format!("{name}.{half}.norm"), self.hidden, from)?;
             let x = match block.mixer {
-                Mixer::Attention | Mixer::None => self.attention(b, &name, index, x)?,
+                Mixer::Cross => self.attention(b, &name, index, x, encoded)?,
+                Mixer::Attention | Mixer::Encoder | Mixer::None => {
+                    self.attention(b, &name, index, x, None)?
+                }
                 Mixer::Linear | Mixer::Mamba => self.mixer(b, &format!("{name}.{half}"), block.mixer, x)?,
             };
             let x = self.after(b, &format!("{name}.{half}.after"), x)?;
@@ -126,8 +160,17 @@ impl Transformer {
         b.add(format!("{name}.output"), plain(self.hidden), &[x])
     }
 
-    fn attention(&self, b: &mut Builder, layer: &str, index: u64, from: LayerId) -> Added {
+    /// Attention to itself, or to what an encoder makes of its input.
+    fn attention(
+        &self,
+        b: &mut Builder,
+        layer: &str,
+        index: u64,
+        from: LayerId,
+        encoded: Option<LayerId>,
+    ) -> Added {
         let name = format!("{layer}.attention");
+        let keys_from = encoded.unwrap_or(from);
         let (key_width, value_width) = self.widths();
         let mut gate = None;
         let [query, key, value] = match self.mla {
@@ -139,8 +182,9 @@ impl Transformer {
                     true => Some(b.add(format!("{name}.gate"), part(self.heads * value_width), &[from])?),
                     false => None,
                 };
-                let key = b.add(format!("{name}.key"), part(self.kv_heads * key_width), &[from])?;
-                let value = b.add(format!("{name}.value"), part(self.kv_heads * value_width), &[from])?;
+                let key = b.add(format!("{name}.key"), part(self.kv_heads * key_width), &[keys_from])?;
+                let value =
+                    b.add(format!("{name}.value"), part(self.kv_heads * value_width), &[keys_from])?;
                 [query, key, value]
             }
         };
@@ -149,7 +193,7 @@ impl Transformer {
         let grouped = self.kv_heads != self.heads || self.mla.is_some();
         let x = match (grouped, self.window_of(index)) {
             (false, None) => {
-                let attention = Op::Attention { heads: self.heads, causal: self.causal };
+                let attention = Op::Attention { heads: self.heads, causal: self.causal && encoded.is_none() };
                 b.add(format!("{name}.core"), attention, &[query, key, value])?
             }
             (_, window) => {

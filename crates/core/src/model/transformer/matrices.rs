@@ -1,6 +1,6 @@
 //! The matrices of a layer, one by one: adapters are added to them, and low-rank optimisers project their gradients.
 
-use super::{Block, Mlp, Parameters, Target, Transformer};
+use super::{Block, FeedForward, Mlp, Parameters, Target, Transformer};
 
 /// A matrix: widths of its input and output, and which of them tensor parallelism divides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +42,12 @@ impl Transformer {
         sum
     }
 
-    /// The matrices of a layer with attention, but for the narrow ones of latent attention.
+    /// The matrices of attention, but for the narrow ones of latent attention, and of the feed-forward of a layer.
     pub(super) fn matrices(&self, block: Block) -> Vec<(Target, Matrix)> {
         let (key, value) = self.widths();
         let plain = |input, output, divides_input| Matrix { input, output, divides_input, count: 1 };
         let mut all = match self.mla {
+            _ if !block.mixer.attends() => Vec::new(),
             None => vec![
                 (Target::Q, plain(self.hidden, self.heads * key, false)),
                 (Target::K, plain(self.hidden, self.kv_heads * key, false)),
@@ -61,7 +62,9 @@ impl Transformer {
                 vec![(Target::Q, query), (Target::K, wide)]
             }
         };
-        all.push((Target::O, plain(self.heads * value, self.hidden, true)));
+        if block.mixer.attends() {
+            all.push((Target::O, plain(self.heads * value, self.hidden, true)));
+        }
         let mut mlp = |width: u64, count: u64, routed: bool| {
             let each = |target: Target| if routed { Target::Experts } else { target };
             let matrix = |input, output, divides_input| Matrix { input, output, divides_input, count };
@@ -78,6 +81,7 @@ impl Transformer {
                     mlp(experts.shared_width, 1, false);
                 }
             }
+            None if block.feed == FeedForward::None => {}
             None => mlp(self.mlp_width, 1, false),
         }
         all

@@ -5,7 +5,7 @@
 //! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
 //! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
 //!
-//! Encoders with cross-attention (T5) and patches of images (ViT) have no words here; the layered zoo has both.
+//! Patches of images (ViT, DiT) and frames of speech (Whisper) have no words here; the layered zoo has both.
 
 mod documents;
 pub mod hugging_face;
@@ -48,8 +48,10 @@ pub struct Transformer {
     pub modules: Modules,
     /// Rows of the embedding and of the output layer.
     pub vocabulary: u64,
-    /// Tokens of one sample.
+    /// Tokens of one sample: those of the encoder, where there is one.
     pub sequence: u64,
+    /// Tokens of the decoder behind an encoder (T5); 0 without an encoder.
+    pub target: u64,
     pub norm: NormKind,
     /// Whether each half of a layer also normalises its output (Gemma 2).
     pub sandwich: bool,
@@ -65,6 +67,8 @@ pub struct Transformer {
     pub qk_norm_joint: bool,
     /// Learned positions; 0 for rotary positions and for biases of attention.
     pub positions: u64,
+    /// Rows of a table of biases that scores get by distance, for every head; each stack has one, and no other positions (T5).
+    pub relative_positions: u64,
     /// Rows of a table of token types (BERT).
     pub token_types: u64,
     /// Whether the embedding is normalised (BERT, BLOOM).
@@ -135,6 +139,8 @@ pub enum Modules {
     Neox,
     /// One matrix for queries, keys and values, and one for gate and factor.
     Phi3,
+    /// ReLU, or a gate of separate operations; norms that keep their input twice; attention with biases in 32 bits; dropout.
+    T5,
 }
 
 impl Modules {
@@ -145,7 +151,7 @@ impl Modules {
 
     /// Whether configurations usually have dropout.
     pub const fn drops_out(self) -> bool {
-        matches!(self, Self::Gpt2 | Self::Opt)
+        matches!(self, Self::Gpt2 | Self::Opt | Self::T5)
     }
 }
 
@@ -242,6 +248,7 @@ impl Transformer {
             modules: Modules::Plain,
             vocabulary,
             sequence,
+            target: 0,
             norm: NormKind::Layer,
             sandwich: false,
             final_norm: true,
@@ -250,6 +257,7 @@ impl Transformer {
             qk_norm: false,
             qk_norm_joint: false,
             positions: sequence,
+            relative_positions: 0,
             token_types: 0,
             embedding_norm: false,
             tied: true,
@@ -298,6 +306,29 @@ impl Transformer {
             Some(mla) => (mla.nope + mla.rope, mla.value),
             None => (self.head_width, self.head_width),
         }
+    }
+
+    /// The same with samples of another length; the target keeps its share.
+    #[must_use]
+    pub fn with_sequence(self, sequence: u64) -> Self {
+        let target =
+            (u128::from(self.target) * u128::from(sequence)).div_ceil(u128::from(self.sequence.max(1)));
+        Self { sequence, target: u64::try_from(target).unwrap_or(u64::MAX), ..self }
+    }
+
+    /// Tokens that reach the output layer.
+    pub const fn predicted(&self) -> u64 {
+        if self.target > 0 { self.target } else { self.sequence }
+    }
+
+    /// Whether modules of Hugging Face copy logits to 32 bits: those of BERT and T5 do not.
+    pub const fn widens_logits(&self) -> bool {
+        self.causal && !matches!(self.modules, Modules::T5)
+    }
+
+    /// Whether positions rotate queries and keys.
+    pub const fn rotates(&self) -> bool {
+        self.positions == 0 && self.relative_positions == 0
     }
 
     pub fn window_of(&self, index: u64) -> Option<u64> {

@@ -147,16 +147,23 @@ impl Transformer {
     /// Tokens, positions, token types, and their normalisation.
     pub fn embedding_parameters(&self) -> Parameters {
         let norm = if self.embedding_norm { self.norm_parameters() } else { 0 };
+        let biases = self.stacks() * self.relative_positions * self.heads;
         Parameters {
             tensor: self.vocabulary * self.hidden,
-            every: (self.positions + self.token_types) * self.hidden + norm,
+            every: (self.positions + self.token_types) * self.hidden + norm + biases,
             ..Parameters::NONE
         }
     }
 
-    /// The normalisation after the last layer.
+    /// The normalisation after the last layer of each stack.
     pub fn final_norm_parameters(&self) -> Parameters {
-        Parameters { every: if self.final_norm { self.norm_parameters() } else { 0 }, ..Parameters::NONE }
+        let norms = if self.final_norm { self.stacks() } else { 0 };
+        Parameters { every: norms * self.norm_parameters(), ..Parameters::NONE }
+    }
+
+    /// An encoder and a decoder, or one of them.
+    pub(super) const fn stacks(&self) -> u64 {
+        if self.target > 0 { 2 } else { 1 }
     }
 
     /// The output layer; without the matrix if it is the embedding's.
@@ -180,7 +187,7 @@ impl Transformer {
         let norms = Parameters { every: self.norms_of(block) * self.norm_parameters(), ..Parameters::NONE };
         let mut parts = vec![Part { name: "norms", parameters: norms }];
         match block.mixer {
-            Mixer::Attention => parts.extend(self.attention_parts()),
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross => parts.extend(self.attention_parts()),
             Mixer::Linear => parts.extend(self.delta.into_iter().flat_map(|own| own.parts(self.hidden))),
             Mixer::Mamba => parts.extend(self.mamba.into_iter().flat_map(|own| own.parts(self.hidden))),
             Mixer::None => {}

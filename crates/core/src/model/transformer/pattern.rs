@@ -11,11 +11,22 @@ use std::ops::Range;
 pub enum Mixer {
     #[default]
     Attention,
+    /// Attention of an encoder: every query sees every key.
+    Encoder,
+    /// Attention of a decoder to what its encoder makes of the input.
+    Cross,
     /// A gated delta net.
     Linear,
     Mamba,
     /// The layer is a feed-forward alone.
     None,
+}
+
+impl Mixer {
+    /// Whether it has queries, keys and values.
+    pub const fn attends(self) -> bool {
+        matches!(self, Self::Attention | Self::Encoder | Self::Cross)
+    }
 }
 
 /// What follows the mixer of a layer.
@@ -56,6 +67,8 @@ impl Display for Block {
         let mixer = match (self.mixer, self.feed) {
             (Mixer::Attention, FeedForward::None) => "attention",
             (Mixer::Attention | Mixer::None, _) => "",
+            (Mixer::Encoder, _) => "encoder",
+            (Mixer::Cross, _) => "cross-attention",
             (Mixer::Linear, _) => "linear",
             (Mixer::Mamba, _) => "Mamba",
         };
@@ -86,13 +99,14 @@ impl Pattern {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let wrong = |reason: String| {
             let remedy = "use `A`, `L` and `M` for attention, delta nets and Mamba with a feed-forward, `a`, `l` and `m` for \
-                          them alone, `f` for a feed-forward alone, as in \"LLLA\"";
+                          them alone, `f` for a feed-forward alone, as in \"LLLA\"; `E` for layers of an encoder, `C` for \
+                          cross-attention with a feed-forward";
             Err(Fault::in_key("pattern", reason, remedy))
         };
         if text.is_empty() || text.len() > MOST_LETTERS {
             return wrong(format!("must have 1 to {MOST_LETTERS} letters, but has {}", text.chars().count()));
         }
-        if let Some(letter) = text.chars().find(|letter| !"ALMalmf".contains(*letter)) {
+        if let Some(letter) = text.chars().find(|letter| !"ALMECalmf".contains(*letter)) {
             return wrong(format!("\"{letter}\" is no kind of layer"));
         }
         // The shortest that says the same.
@@ -135,6 +149,8 @@ impl Transformer {
         let mixer = match letter.to_ascii_uppercase() {
             b'L' => Mixer::Linear,
             b'M' => Mixer::Mamba,
+            b'E' => Mixer::Encoder,
+            b'C' => Mixer::Cross,
             b'F' => Mixer::None,
             _ => Mixer::Attention,
         };
@@ -180,6 +196,27 @@ impl Transformer {
         counts
     }
 
+    /// Tokens of a sample that pass through such a layer.
+    pub const fn tokens_of(&self, block: Block) -> u64 {
+        match block.mixer {
+            Mixer::Encoder => self.sequence,
+            _ => self.predicted(),
+        }
+    }
+
+    /// Tokens whose keys and values it attends to.
+    pub const fn keys_of(&self, block: Block) -> u64 {
+        match block.mixer {
+            Mixer::Cross => self.sequence,
+            _ => self.tokens_of(block),
+        }
+    }
+
+    /// Whether its scores get biases by distance: not those of cross-attention.
+    pub const fn biases_scores(&self, block: Block) -> bool {
+        self.relative_positions > 0 && matches!(block.mixer, Mixer::Attention | Mixer::Encoder)
+    }
+
     /// Whether a layer has this mixer.
     pub fn has_mixer(&self, mixer: Mixer) -> bool {
         self.blocks().iter().flatten().any(|block| block.mixer == mixer)
@@ -218,7 +255,12 @@ impl Transformer {
 
     /// That the pattern has the widths of its mixers, and no more kinds of layers than are told apart.
     pub(super) fn check_pattern(&self) -> Result<(), Fault> {
-        let Some(pattern) = self.pattern else { return Ok(()) };
+        let Some(pattern) = self.pattern else {
+            return match self.target {
+                0 => Ok(()),
+                _ => Err(Fault::in_key("target", "there is no encoder", "begin `pattern` with `E`")),
+            };
+        };
         let wrong = |reason: &str, remedy: &str| Err(Fault::in_key("pattern", reason, remedy));
         let used =
             |letter| (0..self.layers.min(pattern.length as u64)).any(|index| pattern.letter(index) == letter);
@@ -233,6 +275,22 @@ impl Transformer {
                 "windows beside a pattern of layers are not modelled",
                 "remove `window` or `pattern`",
             );
+        }
+        let encoder = (0..self.layers).take_while(|index| pattern.letter(*index) == b'E').count() as u64;
+        if (encoder > 0) != (self.target > 0)
+            || (encoder..self.layers).any(|index| pattern.letter(index) == b'E')
+        {
+            return wrong(
+                "an encoder needs the first layers and a target",
+                "put all `E` before other letters, and add `target`, the tokens of the decoder",
+            );
+        }
+        if used(b'C') && encoder == 0 {
+            return wrong("cross-attention needs an encoder", "begin it with `E`");
+        }
+        if self.target > 0 && (self.mla.is_some() || self.multi_token > 0 || self.experts.is_some()) {
+            let reason = "an encoder beside latent attention, experts or further tokens is not modelled";
+            return wrong(reason, "remove one of them");
         }
         let known = self.blocks();
         if self.blocks_in(&(0..self.layers)).any(|block| !known.contains(&Some(block))) {

@@ -30,12 +30,14 @@ document_keys! {
         mlp_width: u64, "integer", "4 × `hidden`";
         /// Kind of the MLP: `"gelu"` (two matrices) or `"swiglu"` (three).
         mlp: Mlp, "string", "`\"swiglu\"`";
-        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"` or `"phi3"`.
+        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"`, `"phi3"` or `"t5"`.
         modules: Modules, "string", "`\"plain\"`";
         /// Rows of the embedding and of the output layer, with padding if the framework pads.
         vocabulary: u64, "integer", "required";
-        /// Tokens of one sample.
+        /// Tokens of one sample: those of the encoder, where there is one.
         sequence: u64, "integer", "required";
+        /// Tokens of the decoder behind an encoder; `--sequence` changes them with those of the encoder.
+        target: u64, "integer", "`0`";
         /// Normalisation: `"rms"`, `"layer"`, or `"layer-no-bias"`.
         norm: NormKind, "string", "`\"rms\"`";
         /// Whether each half of a layer also normalises its output (Gemma 2).
@@ -52,6 +54,8 @@ document_keys! {
         qk_norm_joint: bool, "boolean", "`false`";
         /// Learned positions; 0 for rotary ones.
         positions: u64, "integer", "`0`";
+        /// Rows of a table of biases that scores get by distance, in place of other positions (T5: 32).
+        relative_positions: u64, "integer", "`0`";
         /// Rows of a table of token types (BERT).
         token_types: u64, "integer", "`0`";
         /// Whether the embedding is normalised (BERT, BLOOM).
@@ -74,7 +78,8 @@ document_keys! {
         /// Whether attention is multiplied by a gate of its width (Qwen3-Next).
         attention_gate: bool, "boolean", "`false`";
         /// Kinds of layers, a letter each and from the first on again: `A` attention, `L` a gated delta net, `M` Mamba, each with a
-        /// feed-forward; `a`, `l`, `m` the same without; `f` a feed-forward alone (Qwen3-Next: `"LLLA"`).
+        /// feed-forward; `a`, `l`, `m` the same without; `f` a feed-forward alone (Qwen3-Next: `"LLLA"`). `E` is a layer of an encoder, `C`
+        /// cross-attention with a feed-forward: a layer of T5's decoder is `aC`.
         pattern: String, "string", "`\"A\"`";
         /// Gated delta nets of the pattern, see below.
         delta: DeltaSection, "table", "none";
@@ -140,8 +145,8 @@ pub(super) mod most {
 macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(
-            layers hidden heads vocabulary sequence mlp modules norm sandwich final_norm bias qk_norm qk_norm_joint positions token_types
-            embedding_norm tied head_transform causal window_every global_every multi_token attention_gate
+            layers hidden heads vocabulary sequence target mlp modules norm sandwich final_norm bias qk_norm qk_norm_joint positions
+            relative_positions token_types embedding_norm tied head_transform causal window_every global_every multi_token attention_gate
         )
     };
 }
@@ -253,7 +258,9 @@ impl Transformer {
             ("mlp-width", self.mlp_width, least_mlp, most::INNER),
             ("vocabulary", self.vocabulary, 1, most::ROWS),
             ("sequence", self.sequence, 1, most::TOKENS),
+            ("target", self.target, 0, most::TOKENS),
             ("positions", self.positions, 0, most::TOKENS),
+            ("relative-positions", self.relative_positions, 0, most::HEADS),
             ("token-types", self.token_types, 0, most::HEADS),
             ("window", self.window.unwrap_or(1), 1, u64::MAX),
             ("window-every", self.window_every, 1, u64::MAX),

@@ -127,6 +127,19 @@ fn both_layouts_of_gpt2_agree() {
     assert_eq!((ours.activation, ours.normalisation), (theirs.activation, theirs.normalisation));
 }
 
+/// T5 laid out by its shape has the products of the layout of its implementation, whatever the lengths.
+#[test]
+fn both_layouts_of_t5_agree() {
+    for name in ["t5-base", "t5-v1.1-small"] {
+        for sequence in [512, 1024] {
+            let shape = zoo::transformer(name).unwrap().with_sequence(sequence);
+            let ours = shape.layout(Builder::new(name, "test")).unwrap().cost();
+            let theirs = zoo::build_for(name, Some(sequence)).unwrap().cost();
+            assert_eq!(ours.multiply_add, theirs.multiply_add, "{name}");
+        }
+    }
+}
+
 #[test]
 fn shards_hold_whole_key_value_heads() {
     let shape = zoo::transformer("llama3-70b").unwrap();
@@ -182,6 +195,8 @@ fn sections_refuse_what_is_no_shape() {
         ["", "1 to 128 letters"],
         ["LA", "delta nets of unknown widths"],
         ["AM", "Mamba layers of unknown widths"],
+        ["EA", "an encoder needs the first layers and a target"],
+        ["aC", "cross-attention needs an encoder"],
     ] {
         let fault = wrong(&format!("{small}pattern = \"{pattern}\""));
         assert!(fault.key == "pattern" && fault.reason.contains(reason), "{pattern}: {fault}");

@@ -1,7 +1,7 @@
 //! What of a transformer is trained: everything, adapters beside frozen matrices (Hu 2021, LoRA; Liu 2024, DoRA), or its last
 //! layers; and how frozen matrices are stored (Dettmers 2023, QLoRA).
 
-use super::{Block, Parameters, Transformer};
+use super::{Block, Mixer, Parameters, Transformer};
 use crate::fault::Fault;
 use crate::keys::document_keys;
 use schemars::JsonSchema;
@@ -182,7 +182,8 @@ document_keys! {
 
 impl AdaptersSection {
     fn resolve(&self, shape: &Transformer) -> Result<Tuning, Fault> {
-        if shape.pattern.is_some() || shape.attention_gate {
+        let mixes = |block: &Block| !block.mixer.attends() && block.mixer != Mixer::None;
+        if shape.blocks().iter().flatten().any(mixes) || shape.attention_gate {
             let reason = "adapters beside gates or mixers other than attention are not modelled";
             return Err(Fault::new(reason, "train the model in full, or freeze its first layers"));
         }

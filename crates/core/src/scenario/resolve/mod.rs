@@ -83,6 +83,8 @@ impl ScenarioFile {
             let hugging_face = matches!(source, ModelSource::Config { .. })
                 && matches!(plan.overlap, Some(OverlapPreset::Fsdp2 | OverlapPreset::Deepspeed));
             plan.implementation = plan.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
+            let usual = source.transformer().as_ref().and_then(Implementation::usual);
+            plan.implementation = plan.implementation.or(usual);
             let xla = cluster.groups.iter().all(|group| group.device.generation == Some(Generation::Tpu));
             plan.implementation = plan.implementation.or(xla.then_some(Implementation::Xla));
             let liger = plan.implementation == Some(Implementation::Liger);

@@ -86,7 +86,7 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
         let text = files.text(&path).map_err(|fault| Fault { remedy: remedy.into(), ..fault });
         let text = text.map_err(below("config"))?;
         let (name, shape) = hugging_face::read(&text).map_err(below("config"))?;
-        let shape = Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape };
+        let shape = shape.with_sequence(sequence.unwrap_or(shape.sequence));
         shape.check()?;
         let shape = tuned(shape)?;
         let name = name.unwrap_or_else(|| path.clone());

@@ -170,6 +170,10 @@ impl Scenario {
             }
         }
         let shape = self.transformer_of_plan()?;
+        if shape.documents.is_some() && shape.target > 0 {
+            let reason = "documents of several lengths beside an encoder are not modelled";
+            return Err(Fault::in_key("data.lengths", reason, "remove `lengths`"));
+        }
         plan.divide(&shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
         Ok(())
     }

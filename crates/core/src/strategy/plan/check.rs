@@ -59,6 +59,10 @@ impl Plan {
     pub(super) fn check_stages(&self, shape: &Transformer) -> Result<(), Fault> {
         let (p, v, layers) = (self.pipeline, self.virtual_stages, shape.layers);
         let kind = self.schedule_kind();
+        if p > 1 && shape.target > 0 {
+            let reason = "stages that hold an encoder and a decoder are not modelled";
+            return Err(Fault::in_key("pipeline", reason, "use `pipeline = 1`"));
+        }
         let has_chunks = matches!(
             kind,
             ScheduleKind::Interleaved

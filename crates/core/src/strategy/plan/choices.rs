@@ -256,8 +256,8 @@ impl Loss {
         let [kept, meanwhile] = implementation.logit();
         let hugging_face = implementation.is_hugging_face();
         match self {
-            // Encoders leave logits in their format; Gemma 2 keeps the hyperbolic tangent of its own.
-            Self::Eager if hugging_face && !shape.causal => [2.0, 4.0],
+            // Some leave logits in their format; Gemma 2 keeps the hyperbolic tangent of its own.
+            Self::Eager if hugging_face && !shape.widens_logits() => [2.0, 4.0],
             Self::Eager if hugging_face && shape.sandwich && !shape.qk_norm => [kept + 2.0, meanwhile],
             Self::Eager => [kept, meanwhile],
             Self::Compiled => [2.0, 2.0],
@@ -364,6 +364,11 @@ impl Implementation {
 
     pub const fn is_eager(self) -> bool {
         matches!(self, Self::Pytorch | Self::HuggingFace | Self::Liger)
+    }
+
+    /// Whose modules compute a transformer where its plan does not say it: an encoder with its decoder runs as Hugging Face has it.
+    pub fn usual(shape: &Transformer) -> Option<Self> {
+        (shape.target > 0).then_some(Self::HuggingFace)
     }
 
     /// Whether its models are those of Hugging Face.

@@ -104,7 +104,13 @@ macro_rules! plan_dimensions {
             /// and memory has to do for the one that is exceeded in one of 20 runs. About 1.65 with a model's own routing; 0 if balance is forced.
             expert_imbalance: f64 => f64, default(0.0), Check::NotNegative("a share such as 1.65");
             /// Places of an expert against its mean load, beyond which tokens are dropped.
-            expert_capacity: f64 => f64, optional("nothing is dropped"), Check::Positive("a factor such as 1.25");
+            expert_capacity: f64 => f64, optional("nothing is dropped"), Check::Positive("a factor such as 1.25"),
+                launch {
+                    real(Megatron, "--moe-expert-capacity-factor"),
+                    refused(Torchtitan, "experts that drop tokens"),
+                    refused(Deepspeed, "experts that drop tokens by its file"),
+                    refused(Fsdp, "experts that drop tokens")
+                };
             /// How tokens reach their experts: `"allgather"`, `"alltoall"` (a copy for each expert) or `"flex"` (a copy for each
             /// machine, as DeepEP and HybridEP send it).
             dispatcher: Dispatcher => Dispatcher, optional("`\"alltoall\"` with `implementation = \"pytorch\"`, else `\"flex\"`"), Check::Any,
@@ -378,7 +384,9 @@ pub struct Setting {
 /// How a framework writes a value.
 #[derive(Debug, Clone, Copy)]
 pub enum SettingForm {
+    /// A whole number.
     Number,
+    Real,
     /// A flag without a value: our names with it and without it.
     Switch([&'static str; 2]),
     /// Names: theirs and ours. An empty name of theirs is not written, and an empty one of ours says nothing.
@@ -414,6 +422,10 @@ const fn setting(framework: Framework, name: &'static str, form: SettingForm) ->
 
 pub(super) const fn number(framework: Framework, name: &'static str) -> Setting {
     setting(framework, name, SettingForm::Number)
+}
+
+pub(super) const fn real(framework: Framework, name: &'static str) -> Setting {
+    setting(framework, name, SettingForm::Real)
 }
 
 pub(super) const fn switch(framework: Framework, name: &'static str, ours: [&'static str; 2]) -> Setting {

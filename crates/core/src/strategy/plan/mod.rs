@@ -29,7 +29,7 @@ use crate::model::transformer::Transformer;
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use Framework::{Deepspeed, Fsdp, Megatron, Torchtitan};
 use coded::Decoded;
-use dimensions::{item, names, number, refused, switch};
+use dimensions::{item, names, number, real, refused, switch};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

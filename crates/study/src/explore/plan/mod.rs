@@ -46,7 +46,9 @@ use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::{Division, Framework, Mask, Plan, PlanSection, Recipe, Recompute};
+use stepcast_core::strategy::{
+    Division, Framework, Implementation, Mask, Plan, PlanSection, Recipe, Recompute,
+};
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
 pub const SHARED: u64 = 100_000_000;
@@ -211,7 +213,10 @@ impl<'a> PlanQuestion<'a> {
         let shape = scenario.transformer_of_plan()?;
         let base = match &scenario.strategy.plan {
             Some(plan) => plan.clone(),
-            None => PlanSection::default().resolve(&NoFiles)?,
+            None => {
+                let implementation = Implementation::usual(&shape);
+                PlanSection { implementation, ..PlanSection::default() }.resolve(&NoFiles)?
+            }
         };
         let bounds = match &scenario.planning {
             Some(bounds) => bounds.clone(),

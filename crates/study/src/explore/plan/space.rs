@@ -60,7 +60,8 @@ impl PlanSpace<'_> {
         for tensor in self.tensor() {
             for context in self.context(tensor) {
                 for pipeline in divisors(self.workers / tensor / context) {
-                    let divides = has_layers(self.shape.layers, [pipeline, 1], ScheduleKind::OneFOneB);
+                    let divides = has_layers(self.shape.layers, [pipeline, 1], ScheduleKind::OneFOneB)
+                        && (pipeline == 1 || self.shape.target == 0);
                     let data = self.workers / tensor / context / pipeline;
                     let whole = self.global_batch.is_multiple_of(data);
                     if divides && whole && listed(self.bounds.pipeline.as_ref(), &pipeline) {
@@ -188,7 +189,9 @@ impl PlanSpace<'_> {
         let data = self.workers / tensor / context / pipeline;
         let shardings = self.shardings(data * context);
         let recompute = self.recompute();
-        let both: &[bool] = if tensor > 1 { &[true, false] } else { &[false] };
+        // Modules of Hugging Face do not divide tokens among tensor-parallel ranks.
+        let divides = tensor > 1 && !self.base.implemented_by().is_hugging_face();
+        let both: &[bool] = if divides { &[true, false] } else { &[false] };
         let sequence_parallel: Vec<bool> =
             both.iter().copied().filter(|on| listed(self.bounds.sequence_parallel.as_ref(), on)).collect();
         let micro_batch: Vec<u64> = divisors(self.global_batch / data)

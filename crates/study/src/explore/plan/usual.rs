@@ -57,7 +57,8 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     let global_batch = given.global_batch.unwrap_or_else(|| usual_global_batch(&shape, workers));
     let micro_batch = given.micro_batch.map(|batch| vec![batch]);
     let hugging_face = matches!(scenario.source, ModelSource::Config { .. });
-    let kernels = given.implementation.or(hugging_face.then_some(Implementation::HuggingFace));
+    let own = given.implementation.or(Implementation::usual(&shape));
+    let kernels = own.or(hugging_face.then_some(Implementation::HuggingFace));
     let fsdp = PlanSection {
         overlap: given.overlap.or(Some(OverlapPreset::Fsdp2)),
         implementation: kernels,
@@ -67,7 +68,7 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     };
     let megatron = PlanSection {
         overlap: given.overlap.or(Some(OverlapPreset::Megatron)),
-        implementation: given.implementation,
+        implementation: own,
         ..fsdp.clone()
     };
     let bounds = PlanningSection {

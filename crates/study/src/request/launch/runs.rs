@@ -28,10 +28,14 @@ pub(super) type Refusal = (&'static str, &'static str);
 impl Proposal<'_> {
     /// What of the plan a framework does not run; nothing if it runs all.
     pub(super) fn refusal(&self, framework: Framework) -> Option<Refusal> {
-        let adapters = self.shape.tuning.adapters.is_some();
-        let frozen = ("adapters", "plan.frameworks=[\"fsdp\"]");
+        let decoders = [
+            (self.shape.tuning.adapters.is_some(), ("adapters", "plan.frameworks=[\"fsdp\"]")),
+            (self.shape.target > 0, ("an encoder with its decoder here", "plan.frameworks=[\"fsdp\"]")),
+        ];
         match framework {
-            Framework::Megatron | Framework::Torchtitan if adapters => Some(frozen),
+            Framework::Megatron | Framework::Torchtitan if decoders.iter().any(|(found, _)| *found) => {
+                first(decoders)
+            }
             Framework::Megatron => megatron::refusal(self),
             Framework::Torchtitan => torchtitan::refusal(self),
             Framework::Deepspeed => deepspeed::refusal(self),

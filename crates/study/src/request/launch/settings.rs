@@ -42,6 +42,7 @@ pub(super) fn read(
         };
         let value = match form {
             SettingForm::Number => keys.number(name)?.map(Value::from),
+            SettingForm::Real => keys.real(name)?.map(Value::from),
             SettingForm::Switch([with, _]) => keys.switch(name).then(|| named(with)),
             SettingForm::Names(names) => {
                 keys.word(name).and_then(|word| find(names, word.clone(), format!("{name} {word}")))
@@ -105,7 +106,7 @@ impl Settings {
                 names.iter().find(|(_, ours)| *ours == text).map(|(theirs, _)| Value::from(*theirs))
             };
             let value = match setting.form {
-                SettingForm::Number => Some(own.clone()),
+                SettingForm::Number | SettingForm::Real => Some(own.clone()),
                 SettingForm::Switch([with, _]) if text == with => Some(Value::Bool(true)),
                 SettingForm::Switch([_, without]) => (text == without).then(|| Value::from("")),
                 SettingForm::Names(names) | SettingForm::Item(names) => theirs(names),

@@ -65,6 +65,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     };
     let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
     let recipe = if framework == Framework::Megatron { Recipe::Fp8Delayed } else { Recipe::Fp8 };
+    let drops = framework == Framework::Megatron && shape.experts.is_some();
     let with_buckets = matches!(framework, Framework::Megatron | Framework::Deepspeed);
     let mut all = Vec::new();
     for (tensor, context, pipeline) in [1, 2, 4]
@@ -113,6 +114,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             micro_batch,
                             recompute: recompute.to_vec(),
                             recipe: if with_float8 && micro_batch == 2 { recipe } else { Recipe::None },
+                            expert_capacity: (drops && micro_batch == 2).then_some(1.25),
                             bucket: with_buckets.then_some(40_000_000 * micro_batch),
                             loss: Some(Loss::Compiled)
                                 .filter(|_| with_float8 && micro_batch == 2)
