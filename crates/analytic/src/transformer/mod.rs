@@ -8,7 +8,7 @@
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
 //! - [`units`]: sharded weights, gradients and optimiser states, unit after unit, and what shows of equal ones;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
-//! - [`spent`], [`stages`], [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
+//! - [`spent`], [`stages`], `vocabulary`, [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
 //! - [`outer`]: replicas that exchange outer gradients after some steps;
 //! - `unequal`: workers of two kinds in one plan;
@@ -38,6 +38,7 @@ pub mod tail;
 pub mod traffic;
 mod unequal;
 pub mod units;
+mod vocabulary;
 mod warnings;
 
 pub use kinds::LayerKind;

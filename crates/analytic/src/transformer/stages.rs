@@ -11,7 +11,7 @@ use super::{LayerKind, Split, compute, schedules};
 use stepcast_core::model::transformer::{Backward, Target, Transformer};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{
-    ContextExchange, Dispatcher, Division, Loss, Mask, Overlaps, Plan, Recompute, Recomputed,
+    ContextExchange, Dispatcher, Division, Mask, Overlaps, Plan, Recompute, Recomputed,
 };
 
 /// A plan on machines: all that times depend on.
@@ -124,7 +124,7 @@ impl Run<'_> {
     }
 
     /// Tokens of a micro-batch, with the pairs that are really computed: flash attention skips what is masked.
-    fn work(&self) -> Work {
+    pub(super) fn work(&self) -> Work {
         let mask = match self.shape.causal && !self.plan.attention_kind().keeps_scores() {
             true => Mask::Causal,
             false => Mask::None,
@@ -299,7 +299,7 @@ impl Run<'_> {
         Shard::new(self.shape, self.plan, &self.split(), kind, self.fused, self.work())
     }
 
-    fn pass_of(&self, computed: &Computed) -> Pass {
+    pub(super) fn pass_of(&self, computed: &Computed) -> Pass {
         let spent = |work: compute::Work| Spent {
             compute: work.device,
             host: self.compute.issuing(work),
@@ -428,80 +428,12 @@ impl Run<'_> {
     }
 
     /// Without a split backward, the gradients of weights belong to the backward pass.
-    fn joined(&self, pass: Pass) -> Pass {
+    pub(super) fn joined(&self, pass: Pass) -> Pass {
         match schedules::is_split(self.plan.schedule_kind()) {
             true => pass,
             false => {
                 Pass { backward: pass.backward.plus(&pass.weight, 1.0), weight: Spent::default(), ..pass }
             }
         }
-    }
-
-    fn vocabulary_rows(&self) -> f64 {
-        self.shape.vocabulary as f64 / self.plan.tensor as f64
-    }
-
-    /// The embedding and its sum, on the first virtual stage.
-    pub fn embedding(&self) -> Pass {
-        let mut pass = match &self.compute {
-            Compute::OneRate { .. } => Pass::default(),
-            Compute::Parts(parts) => {
-                let parts = self.with_weights(parts);
-                let shard = self.shard(LayerKind::default());
-                // Tokens of the encoder are looked up beside those of the decoder.
-                let own_tokens = match self.shape.target {
-                    0 => shard.own_tokens,
-                    target => shard.own_tokens * (1.0 + self.shape.sequence as f64 / target as f64),
-                };
-                let shard = Shard { own_tokens, ..shard };
-                self.pass_of(&parts.embedding(&shard, self.vocabulary_rows()))
-            }
-        };
-        if let Some(vocabulary) = self.vocabulary() {
-            pass.forward.tensor = self.time(&vocabulary.embedding, self.seats(Group::Tensor));
-        }
-        self.joined(self.waiting_for_tensors(pass))
-    }
-
-    /// The output layer and the loss, on the last virtual stage.
-    pub fn head(&self) -> Pass {
-        let split = self.split();
-        let computed = match &self.compute {
-            Compute::OneRate { rate, .. } => {
-                let logits = flops::logits(self.shape, self.work()) as f64;
-                let time = Flops::new(logits / (split.tensor * split.context) as f64) / *rate;
-                let work = compute::Work { device: time, kernels: 0.0 };
-                let weight = if self.shape.tuning.frozen_output { compute::Work::default() } else { work };
-                Computed { forward: work, input: work, weight, ..Computed::default() }
-            }
-            Compute::Parts(parts) => {
-                self.with_weights(parts).head(&self.shard(LayerKind::default()), self.vocabulary_rows())
-            }
-        };
-        let chunked = self.plan.loss == Some(Loss::Chunked);
-        let computed = if chunked { computed.in_forward() } else { computed };
-        let mut pass = self.pass_of(&computed);
-        if let Some(vocabulary) = self.vocabulary() {
-            let (seats, passes) = (self.seats(Group::Tensor), (1 + self.shape.multi_token) as f64);
-            let gather = self.time(&vocabulary.gathers, seats) * (0.5 * passes);
-            pass.forward.tensor = gather + self.time(&vocabulary.loss, seats) * passes;
-            pass.backward.tensor = self.time(&vocabulary.logits, seats) * passes;
-            pass.weight.tensor = gather;
-        }
-        self.joined(self.waiting_for_tensors(pass))
-    }
-
-    /// The same with links that are busy with all tensor-parallel traffic.
-    fn waiting_for_tensors(&self, mut pass: Pass) -> Pass {
-        for spent in pass.each_mut() {
-            spent.busy[self.seats(Group::Tensor).level()] = spent.tensor;
-        }
-        pass
-    }
-
-    fn vocabulary(&self) -> Option<traffic::Vocabulary> {
-        let split = self.split();
-        let tokens = self.shape.predicted() * self.plan.micro_batch / split.context;
-        traffic::vocabulary(self.shape, &split, tokens)
     }
 }

@@ -12,11 +12,12 @@
 //! attention lies token by token, unless one matrix computes queries, keys and values. With Liger's kernels, norms keep their input
 //! as it is, and gated MLPs gate and factor alone.
 
+use super::widths::{is_autocast, norm_width, stream_width};
 use super::{LayerKind, MemoryInputs};
 use stepcast_core::model::transformer::{
     Backward, FeedForward, Mixer, Mlp, Modules, NormKind, Packing, Target,
 };
-use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed, States};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed};
 
 /// Memory in use while operations come and go, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,40 +115,6 @@ struct AdapterMemory {
     gradient: f64,
     /// Masks and results of dropout, for each adapter of the hidden width.
     dropped: f64,
-}
-
-/// Whether weights are held in 32 bits and cast for every step; sharded ones are gathered in 16 bits instead, and frozen ones
-/// beside adapters are held in 16.
-pub(super) fn is_autocast(held: &MemoryInputs<'_>) -> bool {
-    held.states == States::Fp32 && held.sharding.stage() < 3 && held.shape.trains_matrices()
-}
-
-/// Bytes of a number between layers.
-pub(super) fn stream_width(held: &MemoryInputs<'_>) -> f64 {
-    if is_autocast(held) { 4.0 } else { 2.0 }
-}
-
-/// Bytes that a norm keeps for a number of its input.
-pub(super) fn norm_width(held: &MemoryInputs<'_>) -> f64 {
-    match (held.implementation, held.shape.norm) {
-        (Implementation::HuggingFace, NormKind::Rms)
-            if held.shape.sandwich || is_autocast(held) || held.shape.modules == Modules::T5 =>
-        {
-            8.0
-        }
-        (Implementation::HuggingFace, NormKind::Rms) => 6.0,
-        _ => stream_width(held),
-    }
-}
-
-/// Elements of the embedding or of the output layer on one rank.
-pub(super) fn vocabulary_matrix(held: &MemoryInputs<'_>) -> f64 {
-    (held.shape.vocabulary * held.shape.hidden) as f64 / held.split.tensor as f64
-}
-
-/// The 16-bit copy of the output layer under autocast.
-pub(super) fn output_copy(held: &MemoryInputs<'_>) -> f64 {
-    if is_autocast(held) { 2.0 * vocabulary_matrix(held) } else { 0.0 }
 }
 
 impl Layer {

@@ -10,6 +10,7 @@ mod eager;
 mod layers;
 mod phases;
 mod textbook;
+mod widths;
 
 use super::loads::{self, ExpertLoads, Over};
 use super::schedules::in_flight;
@@ -259,7 +260,7 @@ impl<'a> MemoryInputs<'a> {
         let copies = match self.implementation {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => 0.0,
             Implementation::Pytorch | Implementation::HuggingFace | Implementation::Liger => {
-                eager::output_copy(self)
+                widths::output_copy(self)
             }
         };
         let input = if self.shape.tuning.frozen_output { 0 } else { 2 * self.shape.hidden };

@@ -1,7 +1,8 @@
 //! A step of PyTorch in phases: the end of the forward pass, the loss, the backward pass of every layer, the gradient of
 //! the embedding, the update. A rank needs the most of them.
 
-use super::eager::{Gradients, Layer, is_autocast, norm_width, stream_width, vocabulary_matrix};
+use super::eager::{Gradients, Layer};
+use super::widths::{is_autocast, norm_width, stream_width, vocabulary_matrix};
 use super::{LayerKind, MemoryInputs, RankMemory, WORKSPACES};
 use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;

@@ -28,6 +28,11 @@ impl Scenario {
                 "join groups of equal workers: `count = 8`",
             ));
         }
+        let documents = self.data.is_some_and(|data| data.lengths.is_some());
+        if documents && self.source.transformer().is_some_and(|shape| shape.target > 0) {
+            let reason = "documents that are shorter than samples are not modelled beside an encoder";
+            return Err(Fault::in_key("data.lengths", reason, "remove `lengths`"));
+        }
         let layers = self.workload.layers.len();
         if layers.saturating_mul(cluster.groups.len()) > MAX_GROUP_LAYERS {
             let reason = format!(
@@ -170,10 +175,6 @@ impl Scenario {
             }
         }
         let shape = self.transformer_of_plan()?;
-        if shape.documents.is_some() && shape.target > 0 {
-            let reason = "documents of several lengths beside an encoder are not modelled";
-            return Err(Fault::in_key("data.lengths", reason, "remove `lengths`"));
-        }
         plan.divide(&shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
         Ok(())
     }

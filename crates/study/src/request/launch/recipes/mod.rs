@@ -215,7 +215,9 @@ fn zoo_name(name: &str) -> Option<String> {
     // Llama 3.1 has the shapes of Llama 3, but for its longest sequence.
     let older = joined.replace("llama31", "llama3");
     let mut known = zoo::transformers();
-    known.find(|known| [&joined, &older].contains(&&plain(known))).map(|known| known.to_string())
+    let found = known.find(|known| [&joined, &older].contains(&&plain(known))).map(str::to_owned);
+    // Aliases have no list.
+    found.or_else(|| Some(words.join("-")).filter(|name| zoo::transformer(name).is_some()))
 }
 
 fn named_targets(words: &[String], unknown: &mut Vec<String>) -> Option<Vec<String>> {

@@ -74,6 +74,8 @@ fn recipes_are_read_as_they_are_written() {
     );
     assert_eq!((grouped.zoo.as_deref(), grouped.packing), (Some("qwen3-4b"), Some(Packing::Bucketed)));
     assert_eq!((grouped.epochs, grouped.plan.sharding), (Some(3.0), None));
+    let encoder = recipe("model_name_or_path: google/flan-t5-large\ndataset_name: stanfordnlp/imdb\n");
+    assert_eq!(encoder.zoo.as_deref(), Some("flan-t5-large"));
     let least = recipe("model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: stanfordnlp/imdb\n");
     assert_eq!((least.framework, least.plan.micro_batch), ("TRL", Some(8)));
 }
