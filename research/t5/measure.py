@@ -1,13 +1,16 @@
 """Steps of T5 as Hugging Face's library runs it on the GPU at hand, one JSON object a line.
 
-    python3 measure.py >> steps.jsonl
+    python3 measure.py bf16 >> steps.jsonl
+    python3 measure.py amp >> steps.jsonl
+    python3 measure.py adapters >> steps.jsonl
 
-Weights, gradients and moments in bfloat16, fused AdamW, dropout of 0.1 as configured; the median of ten steps after four, and the peak
+Weights, gradients and moments in bfloat16, or in 32 bits under autocast, or frozen beside PEFT's adapters; fused AdamW, dropout of 0.1 as configured; the median of ten steps after four, and the peak
 of allocated memory.
 """
 import gc
 import json
 import statistics
+import sys
 
 import torch
 import transformers
@@ -20,24 +23,41 @@ MODELS = {
     "flan-t5-xl": ([2048, 64, 5120, 24, 32, 32128], "gated-gelu", False,
                    [(8, 512, 114, False), (4, 1024, 256, False), (16, 512, 512, True)]),
 }
+ADAPTERS = {
+    "t5-base": [(16, "q v", (32, 512, 114, False))],
+    "t5-large": [(16, "q k v o wi wo", (16, 512, 114, False))],
+    "flan-t5-xl": [(8, "q v", (8, 512, 114, False)), (16, "q k v o wi_0 wi_1 wo", (8, 512, 128, True))],
+}
 
 
-def measure(figures, feed, tied, batch, source, target, recompute):
+def measure(precision, figures, feed, tied, shape, rank=0, targets=""):
+    batch, source, target, recompute = shape
     config = transformers.T5Config(
         **dict(zip(KEYS, figures)), feed_forward_proj=feed, tie_word_embeddings=tied, use_cache=False, decoder_start_token_id=0)
-    torch.set_default_dtype(torch.bfloat16)
+    mixed = precision == "amp"
+    torch.set_default_dtype(torch.float32 if mixed else torch.bfloat16)
     with torch.device("cuda"):
         model = transformers.T5ForConditionalGeneration(config)
     torch.set_default_dtype(torch.float32)
     model.train()
     if recompute:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    if rank:
+        import peft
+
+        if recompute:
+            model.enable_input_require_grads()
+        config_of_adapters = peft.LoraConfig(r=rank, target_modules=targets.split())
+        model = peft.get_peft_model(model, config_of_adapters, autocast_adapter_dtype=False).cuda()
+    trained = [own for own in model.parameters() if own.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=1e-5, fused=True)
     tokens = torch.randint(0, config.vocab_size, (batch, source), device="cuda")
     labels = torch.randint(0, config.vocab_size, (batch, target), device="cuda")
 
     def step():
-        model(input_ids=tokens, labels=labels).loss.backward()
+        with torch.autocast("cuda", torch.bfloat16, enabled=mixed):
+            loss = model(input_ids=tokens, labels=labels).loss
+        loss.backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
 
@@ -52,17 +72,17 @@ def measure(figures, feed, tied, batch, source, target, recompute):
     events[-1].record()
     torch.cuda.synchronize()
     times = [begin.elapsed_time(end) for begin, end in zip(events, events[1:])]
-    parameters = sum(own.numel() for own in model.parameters())
-    attention = model.config._attn_implementation
-    return {"step_ms": statistics.median(times), "bytes": torch.cuda.max_memory_allocated(), "parameters": parameters,
-            "attention": attention}
+    parameters = sum(own.numel() for own in trained)
+    return {"step_ms": statistics.median(times), "bytes": torch.cuda.max_memory_allocated(), "trained": parameters}
 
 
 def main():
+    precision = sys.argv[1]
     for name, (figures, feed, tied, shapes) in MODELS.items():
-        for batch, source, target, recompute in shapes:
-            row = {"model": name, "micro_batch": batch, "sequence": source, "target": target, "recompute": recompute}
-            print(json.dumps(row | measure(figures, feed, tied, batch, source, target, recompute)), flush=True)
+        runs = ADAPTERS.get(name, []) if precision == "adapters" else [(0, "", shape) for shape in shapes]
+        for rank, targets, shape in runs:
+            row = {"precision": precision, "model": name, "rank": rank, "targets": targets, "shape": shape}
+            print(json.dumps(row | measure(precision, figures, feed, tied, shape, rank, targets)), flush=True)
             gc.collect()
             torch.cuda.empty_cache()
 

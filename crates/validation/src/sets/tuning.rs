@@ -177,7 +177,7 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
     let mut text = String::new();
     let (kind, precision, micro_batch) = (row.text("kind"), row.text("precision"), row.count("micro_batch"));
     let config = row.text("config");
-    if kind == ENCODER_DECODER {
+    if kind.starts_with(ENCODER_DECODER) {
         // transformers 5.17 ties the output layer whatever its configuration says.
         let (model, sequence, target) = (row.text("model"), row.count("sequence"), row.count("target"));
         let _ = write!(
@@ -201,7 +201,7 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
         let _ = write!(text, "[model]\nconfig = \"config.json\"\nsequence = {}\n", row.count("sequence"));
     }
     match kind {
-        "adapters" => {
+        _ if row.count("rank") > 0 => {
             let targets = row.text("targets").replace(' ', "\", \"");
             let _ =
                 write!(text, "[model.adapters]\nrank = {}\ntargets = [\"{targets}\"]\n", row.count("rank"));
@@ -226,7 +226,7 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
     if kind.starts_with("liger") {
         text.push_str("implementation = \"liger\"\n");
     }
-    if kind == ENCODER_DECODER {
+    if kind.starts_with(ENCODER_DECODER) {
         text.push_str("implementation = \"hugging-face\"\n");
     }
     if kind == "liger, eager loss" {

@@ -226,6 +226,7 @@ impl Layer {
                 Modules::Gpt2 => 4.0,
                 Modules::Opt => 0.0,
                 // Behind ReLU, or beside the operations of the gate, a mask.
+                Modules::T5 if gated && autocast => 10.5,
                 Modules::T5 if gated => 6.5,
                 Modules::T5 => 1.5,
                 // A compiler and Liger compute the non-linearity of the gate again.

@@ -85,6 +85,24 @@ fn parameters_are_those_of_other_checkpoints() {
     }
 }
 
+/// Adapters of T5, as PEFT 0.21 counts them.
+#[test]
+fn adapters_of_t5_are_those_of_peft() {
+    for (name, rank, targets, trained) in [
+        ("t5-base", 16, "q v", 1_769_472),
+        ("t5-large", 16, "q k v o up down", 17_301_504),
+        ("t5-v1.1-xl", 8, "q v", 4_718_592),
+        ("t5-v1.1-xl", 16, "q k v o gate up down", 35_389_440),
+    ] {
+        let shape = zoo::transformer(name).unwrap();
+        let targets = targets.split(' ').map(str::to_owned).collect();
+        let section =
+            AdaptersSection { rank: Some(rank), targets: Some(targets), ..AdaptersSection::default() };
+        let tuning = Tuning::resolve(Some(&section), None, &shape).unwrap();
+        assert_eq!(Transformer { tuning, ..shape }.trained_parameters(), trained, "{name}");
+    }
+}
+
 /// Tensors of whole models of transformers 5.17, without those of embedding, positions and last norm.
 #[test]
 fn layers_have_the_tensors_of_their_modules() {
