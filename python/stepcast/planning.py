@@ -213,12 +213,18 @@ class Plan(Result):
         return Advice(**{**found, "candidates": tuple(found["candidates"]), "experiments": experiments})
 
     @property
+    def settings(self) -> list[dict[str, object]]:
+        """Settings of the recipe that was planned: `name`, and its value in the `scenario` and in the `best` plan."""
+        return list(self._data.get("settings", []))
+
+    @property
     def toml(self) -> str:
         """The best plan as a section of a scenario."""
         return str(self._data["toml"])
 
     def emit(self, framework: str) -> str:
-        """The best plan for megatron, torchtitan, deepspeed or fsdp: `stepcast plan --emit`."""
+        """The best plan for megatron, torchtitan, deepspeed or fsdp, or as settings of a recipe for axolotl, llama-factory, torchtune
+        or trl: `stepcast plan --emit`."""
         return self._answer.emit(framework)
 
     def scenario(self, *, set: Changes = None, **keywords: Unpack[ScenarioKeywords]) -> Scenario:

@@ -88,6 +88,14 @@ def test_launch_files_are_scenarios(tmp_path: Path, cli: Cli) -> None:
         stepcast.Scenario(file)
 
 
+def test_recipes_are_planned_as_they_can_ask_for(cli: Cli) -> None:
+    recipe = ROOT / "examples/launch/axolotl.yaml"
+    found = stepcast.plan(recipe, device="rtx-4090")
+    assert found.to_json() == cli("plan", recipe, "--device", "rtx-4090", "--json")
+    assert found.settings[0] == {"name": "micro_batch_size", "scenario": 1, "best": 4}
+    assert found.emit("axolotl") == cli("plan", recipe, "--device", "rtx-4090", "--emit", "axolotl")
+
+
 def test_a_watched_loop() -> None:
     job = stepcast.Scenario(zoo="alexnet", cluster={"workers": [{"count": 1, "device": "a100"}]},
                             strategy={"architecture": "stand-alone", "batch": 1}, data={"samples": 10_000})
