@@ -3,6 +3,7 @@
 use super::{ModelSource, Scenario, ScenarioFile};
 use crate::fault::Fault;
 use crate::files::Files;
+use crate::model::transformer::Transformer;
 use crate::model::zoo;
 use crate::profile::Profile;
 
@@ -55,6 +56,25 @@ fn a_sequence_changes_the_work_but_not_the_parameters() {
     assert_eq!(scenario("zoo = \"gpt2\"\nsequence = 512").unwrap().workload.sample.get() as u64, 4 * 512);
     let table = scenario("sequence = 64\ntransformer = { base = \"gpt2\" }").unwrap();
     assert_eq!(table.source.transformer().unwrap().sequence, 64);
+}
+
+/// Lengths of both stacks: the target keeps its share of the input unless it is given.
+#[test]
+fn a_table_beside_a_name_says_what_differs() {
+    let shape = |text: &str| scenario(text).unwrap().source.transformer().unwrap();
+    let cut = shape("zoo = \"llama3-8b\"\ntransformer = { layers = 4 }");
+    assert_eq!(cut, Transformer { layers: 4, ..zoo::transformer("llama3-8b").unwrap() });
+    let lengths = |text: &str| (shape(text).sequence, shape(text).target);
+    assert_eq!(lengths("zoo = \"t5-base\"\nsequence = 1024"), (1024, 228));
+    assert_eq!(
+        lengths("zoo = \"t5-base\"\nsequence = 1024\ntransformer = { modules = \"t5\" }"),
+        (1024, 228)
+    );
+    assert_eq!(lengths("zoo = \"t5-base\"\nsequence = 1024\ntransformer = { target = 128 }"), (1024, 128));
+    assert_eq!(
+        scenario("zoo = \"resnet50\"\ntransformer = { layers = 4 }").unwrap_err().key.to_string(),
+        "model.transformer"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ document_keys! {
         /// What it is called in the output.
         name: String, "string", "`base`, or `\"transformer\"`";
         /// Transformer of the zoo to start from.
-        base: String, "string", "–";
+        base: String, "string", "`zoo` of `[model]`, if given";
         /// Layers.
         layers: u64, "integer", "required";
         /// Width between layers.
@@ -154,6 +154,7 @@ macro_rules! plain_keys {
 impl TransformerSection {
     pub fn resolve(self) -> Result<(String, Transformer), Fault> {
         let base = self.base.as_deref().map(based).transpose()?;
+        let base = base.map(|base| base.with_sequence(self.sequence.unwrap_or(base.sequence)));
         let name = self.name.clone().or_else(|| self.base.clone());
         let shape = self.filled(base)?;
         shape.check()?;

@@ -17,7 +17,12 @@ pub(super) struct Trained {
     pub(super) workload: Workload,
 }
 
-pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained, Fault> {
+pub(super) fn model(mut section: ModelSection, files: &dyn Files) -> Result<Trained, Fault> {
+    // `[model.transformer]` beside a transformer of the zoo says what differs from it.
+    let named = section.zoo.as_deref().is_some_and(|name| zoo::transformer(name).is_some());
+    if let Some(table) = section.transformer.as_mut().filter(|table| named && table.base.is_none()) {
+        table.base = section.zoo.take();
+    }
     let counting = counting(section.count.unwrap_or_default())?;
     let trained = |source, workload| Ok(Trained { source, counting, workload });
     if let (None, Some(_)) = (&section.onnx, &section.sizes) {
