@@ -105,7 +105,11 @@ fn the_examples_of_the_manual_run() {
 fn folder_of_a_reader() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("docs/plots")).unwrap();
-    fs::create_dir(folder.path().join("examples")).unwrap();
+    fs::create_dir_all(folder.path().join("examples/launch")).unwrap();
+    for entry in fs::read_dir(root().join("examples/launch")).unwrap() {
+        let (from, name) = (entry.as_ref().unwrap().path(), entry.as_ref().unwrap().file_name());
+        fs::copy(from, folder.path().join("examples/launch").join(name)).unwrap();
+    }
     for path in fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_file() {
             let name = path.file_name().unwrap();
