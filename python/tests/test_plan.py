@@ -90,7 +90,7 @@ def test_launch_files_are_scenarios(tmp_path: Path, cli: Cli) -> None:
 
 def test_recipes_are_planned_as_they_can_ask_for(cli: Cli) -> None:
     recipe = ROOT / "examples/launch/axolotl.yaml"
-    found = stepcast.plan(recipe, device="rtx-4090")
+    found = stepcast.plan(recipe, set={"cluster.workers.device": "rtx-4090"})
     assert found.to_json() == cli("plan", recipe, "--device", "rtx-4090", "--json")
     assert found.settings[0] == {"name": "micro_batch_size", "scenario": 1, "best": 4}
     assert found.emit("axolotl") == cli("plan", recipe, "--device", "rtx-4090", "--emit", "axolotl")
