@@ -45,6 +45,7 @@ pub const MODELS: &[&str] = &[
     include_str!("models/bert.toml"),
     include_str!("models/gpt2.toml"),
     include_str!("models/transformer-xl.toml"),
+    include_str!("models/stable-diffusion.toml"),
     include_str!("models/t5.toml"),
     include_str!("models/cifar-alexnet.toml"),
     include_str!("models/cifar-resnet.toml"),

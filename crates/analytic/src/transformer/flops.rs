@@ -31,6 +31,8 @@ pub struct LayerFlops {
     pub alternate: u128,
     /// Queries, keys and values of latent attention from its narrow projections, which count in `qkv`, too.
     pub widened: u128,
+    /// Vectors that modulate it, from the condition of each sample.
+    pub modulation: u128,
 }
 
 impl LayerFlops {
@@ -47,7 +49,9 @@ impl LayerFlops {
             ..Self::default()
         };
         let (mut flops, keys) = match block.mixer {
-            Mixer::Attention | Mixer::Encoder => Self::attention(shape, window, work),
+            Mixer::Attention | Mixer::Encoder | Mixer::Joint | Mixer::JointLast => {
+                Self::attention(shape, window, work)
+            }
             Mixer::Cross => Self::cross_attention(shape, work),
             Mixer::Linear => {
                 let own = shape.delta.map(|own| [own.projected(), own.inner(), own.operations()]);
@@ -59,6 +63,13 @@ impl LayerFlops {
             }
             Mixer::None => (Self::default(), 0),
         };
+        flops.modulation = 2 * wide(work.batch) * hidden * hidden * wide(shape.modulation_of(block.mixer));
+        // Where the tokens of a text end, those of the image go on alone.
+        let text = wide(shape.text_tokens()) * wide(work.batch);
+        let tokens = if block.mixer == Mixer::JointLast { tokens - text } else { tokens };
+        if block.mixer == Mixer::JointLast {
+            flops.output -= 2 * text * wide(shape.heads) * wide(shape.widths().1) * hidden;
+        }
         let mlp = |width: u64| 2 * tokens * wide(shape.mlp.matrices()) * hidden * wide(width);
         match (block.feed, shape.experts) {
             (FeedForward::Experts, Some(experts)) => {
@@ -133,7 +144,7 @@ impl LayerFlops {
 
     /// Matrices with weights.
     pub fn linear(&self) -> u128 {
-        self.qkv + self.output + self.mlp + self.router + self.experts + self.shared
+        self.qkv + self.output + self.mlp + self.router + self.experts + self.shared + self.modulation
     }
 
     pub fn core(&self) -> u128 {
@@ -250,11 +261,24 @@ pub fn adapters(shape: &Transformer, block: Block, work: Work) -> u128 {
 
 /// Logits of one pass, of all tokens that a position predicts, with the dense layers before them.
 pub fn logits(shape: &Transformer, work: Work) -> u128 {
-    let sequence = if shape.target > 0 { shape.target } else { work.sequence };
+    let whole = shape.target == 0 && shape.signal.is_none();
+    let sequence = if whole { work.sequence } else { shape.predicted() };
     let tokens = u128::from(sequence) * u128::from(work.batch);
+    let hidden = u128::from(shape.hidden);
+    let modulation = 2 * u128::from(work.batch) * hidden * hidden * u128::from(shape.last_modulation());
     let dense = if shape.head_transform { shape.hidden } else { 0 };
     let width = (1 + shape.multi_token) * shape.vocabulary + dense + 2 * shape.multi_token * shape.hidden;
-    2 * tokens * u128::from(shape.hidden) * u128::from(width)
+    2 * tokens * hidden * u128::from(width) + modulation
+}
+
+/// Forward operations of what turns a signal into tokens and of conditions before the first layer, and the part of it whose inputs have
+/// no gradients.
+pub fn signal(shape: &Transformer, work: Work) -> [u128; 2] {
+    let each = shape.signal_matrices();
+    let count = |(rows, input): (u64, u64)| {
+        2 * u128::from(rows * work.batch) * u128::from(input) * u128::from(shape.hidden)
+    };
+    [each.map(count).iter().sum(), each.iter().step_by(2).copied().map(count).sum()]
 }
 
 /// Forward operations of some layers, by kind.
@@ -280,6 +304,7 @@ impl LayerFlops {
             shared: add(|it| it.shared),
             alternate: add(|it| it.alternate),
             widened: add(|it| it.widened),
+            modulation: add(|it| it.modulation),
         }
     }
 }
@@ -308,7 +333,10 @@ pub fn step(
     });
     let counted = needed.iter().zip(kinds::count(shape, &(0..shape.layers)));
     let layers_needed: u128 = counted.map(|(needed, count)| needed * u128::from(count)).sum();
-    let model = layers_needed + logits(shape, work) * if shape.tuning.frozen_output { 2 } else { 3 };
+    let [signal, first] = signal(shape, work);
+    let received = if shape.tuning.frozen_embedding { signal } else { 3 * signal - first };
+    let model =
+        layers_needed + received + logits(shape, work) * if shape.tuning.frozen_output { 2 } else { 3 };
     let again = |range| layers(shape, work, &range).recomputed(recompute, attention);
     let again = some.into_iter().map(again).sum::<u128>() + all.again_in_kernel(attention);
     StepFlops { model, hardware: model + again }

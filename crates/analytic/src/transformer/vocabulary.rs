@@ -23,6 +23,7 @@ impl Run<'_> {
                 // Tokens of the encoder are looked up beside those of the decoder.
                 let own_tokens = match self.shape.target {
                     0 => shard.own_tokens,
+                    _ if self.shape.signal.is_some() => shard.own_tokens,
                     target => shard.own_tokens * (1.0 + self.shape.sequence as f64 / target as f64),
                 };
                 let shard = Shard { own_tokens, ..shard };
@@ -47,7 +48,13 @@ impl Run<'_> {
                 Computed { forward: work, input: work, weight, ..Computed::default() }
             }
             Compute::Parts(parts) => {
-                self.with_weights(parts).head(&self.shard(LayerKind::default()), self.vocabulary_rows())
+                // Norms see all tokens of the last layer, the output layer those that reach it.
+                let shard = self.shard(LayerKind::default());
+                let tokens = match self.shape.signal {
+                    None => shard.tokens,
+                    Some(_) => shard.tokens * self.shape.predicted() as f64 / self.shape.decoded() as f64,
+                };
+                self.with_weights(parts).head(&Shard { tokens, ..shard }, self.vocabulary_rows())
             }
         };
         let chunked = self.plan.loss == Some(Loss::Chunked);
@@ -72,6 +79,9 @@ impl Run<'_> {
     }
 
     fn vocabulary(&self) -> Option<traffic::Vocabulary> {
+        if !self.shape.looks_up() {
+            return None;
+        }
         let split = self.split();
         let tokens = self.shape.predicted() * self.plan.micro_batch / split.context;
         traffic::vocabulary(self.shape, &split, tokens)

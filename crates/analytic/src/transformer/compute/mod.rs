@@ -11,6 +11,7 @@ mod adapters;
 mod kernels;
 mod linear;
 mod mixers;
+mod modulation;
 mod pointwise;
 mod shard;
 
@@ -414,14 +415,16 @@ impl Computed {
 impl Parts {
     /// One layer.
     pub fn layer(&self, shard: &Shard<'_>) -> Computed {
-        let own = self.mixer(shard).and(self.between(shard));
+        let own = self.mixer(shard).and(shard.each_stream(|stream| self.between(&stream)));
+        let own = own.and(shard.each_stream(|stream| self.modulation(&stream)));
         let mlp = match &shard.experts {
             Some(experts) if shard.separate => self.experts(shard, experts),
             Some(experts) => self.experts(shard, experts).slower(self.constants.stack_experts),
             None if shard.block.feed == FeedForward::None => Computed::default(),
-            None => self
-                .mlp(shard, &shard.mlp_products(), Input::Normed)
-                .and(self.activation(shard, shard.tokens * shard.mlp)),
+            None => shard.each_stream(|stream| {
+                self.mlp(&stream, &stream.mlp_products(), Input::Normed)
+                    .and(self.activation(&stream, stream.tokens * stream.mlp))
+            }),
         };
         let mlp = mlp.repeating(Recompute::Mlp, mlp.forward);
         let mut all = own
@@ -466,12 +469,14 @@ impl Parts {
         let further = shard.shape.multi_token as f64;
         let joined = Product::new(shard.tokens, shard.hidden, 2.0 * shard.hidden / shard.tensor);
         let joined = self.matrices(&[joined], [true, shard.shape.trains_matrices()]).times(further);
-        self.paced(products.and(self.loss(shard, vocabulary)).times(1.0 + further).and(joined))
+        let passes = products.and(self.loss(shard, vocabulary)).times(1.0 + further);
+        self.paced(passes.and(joined).and(self.last_modulation(shard)))
     }
 
     /// The embedding.
     pub fn embedding(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
-        self.paced(self.lookup(shard, vocabulary))
+        let table = if shard.shape.looks_up() { self.lookup(shard, vocabulary) } else { Computed::default() };
+        self.paced(table.and(self.receiving(shard)))
     }
 
     /// Adds what every kernel takes to start and to end, and what this device is slower than others of its name.

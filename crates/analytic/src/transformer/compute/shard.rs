@@ -1,6 +1,6 @@
 //! The shard of a layer that one device computes, in numbers of elements.
 
-use super::Product;
+use super::{Computed, Product};
 use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
@@ -34,6 +34,8 @@ pub struct Shard<'a> {
     pub shape: &'a Transformer,
     /// Both halves of the layer.
     pub block: Block,
+    /// Samples.
+    pub samples: f64,
     /// Tokens that products see.
     pub tokens: f64,
     /// Tokens whose keys and values attention sees: those of the encoder for cross-attention.
@@ -126,6 +128,7 @@ impl<'a> Shard<'a> {
         Self {
             shape,
             block,
+            samples: work.batch as f64,
             tokens,
             key_tokens,
             own_tokens,
@@ -144,7 +147,7 @@ impl<'a> Shard<'a> {
                 _ => 0.0,
             },
             loss: plan.loss,
-            dropout: plan.dropout || (hugging_face && (shape.modules.drops_out() || !shape.causal)),
+            dropout: plan.dropout || (hugging_face && shape.drops_out()),
             backward,
             repeats: shape.documents.is_some_and(|own| own.packing == Packing::Within)
                 && plan.implemented_by().is_eager()
@@ -158,6 +161,21 @@ impl<'a> Shard<'a> {
             },
             experts,
         }
+    }
+
+    /// The sum over the streams of tokens that have weights of their own.
+    pub(super) fn each_stream(&self, each: impl Fn(Self) -> Computed) -> Computed {
+        if self.block.mixer.streams() == 1 {
+            return each(*self);
+        }
+        let text = self.shape.text_tokens() as f64 / self.shape.sequence as f64;
+        let part = |share: f64| Self {
+            tokens: self.tokens * share,
+            key_tokens: self.key_tokens * share,
+            own_tokens: self.own_tokens * share,
+            ..*self
+        };
+        each(part(1.0 - text)).and(each(part(text)))
     }
 
     /// Products around attention.

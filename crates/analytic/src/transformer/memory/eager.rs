@@ -68,6 +68,8 @@ pub(super) struct Layer {
     halves: [f64; 2],
     /// What the norms of a half keep.
     norms: f64,
+    /// What scales, shifts and gates keep in a half: its normalised input, and its output.
+    modulated: f64,
     /// What passes from layer to layer in 16 bits.
     hidden: f64,
     /// Copies of it for matrices: of queries, keys and values; of the MLP.
@@ -87,6 +89,8 @@ pub(super) struct Layer {
     beside: f64,
     /// Parameters of the matrices: queries, keys and values; attention output; one of the MLP's.
     matrices: [f64; 3],
+    /// The 16-bit copy of the matrix of a condition.
+    modulation: f64,
     /// Those of the MLP that autocast copies.
     mlp_copies: f64,
     /// Parameters that are trained, all of them and those outside of the matrices.
@@ -137,7 +141,7 @@ impl Layer {
         let keys_seen = if shape.target > 0 { shape.keys_of(block) } else { held.sequence() } as f64;
         let hugging_face = held.implementation.is_hugging_face();
         let modules = if hugging_face { shape.modules } else { Modules::Plain };
-        let drops_out = held.dropout || modules.drops_out() || (hugging_face && !shape.causal);
+        let drops_out = held.dropout || (hugging_face && shape.drops_out());
         let biased = hugging_face && shape.biases_scores(block);
         let core = match held.attention {
             // Softmax and, with their mask, the scores that dropout leaves, in 32 bits.
@@ -150,7 +154,7 @@ impl Layer {
             }
         };
         let statistics = match shape.norm {
-            NormKind::Layer | NormKind::LayerNoBias => 16.0,
+            NormKind::Layer | NormKind::LayerNoBias | NormKind::LayerPlain => 16.0,
             NormKind::Rms => 8.0,
         };
         let liger = held.implementation == Implementation::Liger;
@@ -168,8 +172,9 @@ impl Layer {
             false => 0.0,
         };
         let gated = shape.mlp == Mlp::Swiglu;
-        let by_heads =
+        let rotates =
             shape.rotates() && block.mixer == Mixer::Attention && (!hugging_face || modules.joins_heads());
+        let by_heads = rotates || (modules == Modules::Whisper && block.mixer.attends());
         let routed_wide = hugging_face && autocast && with_experts;
         let parameters = shape.trained_layer_parameters(block);
         let dense = parameters.dense_shard(split.tensor, shape.kv_heads) as f64;
@@ -196,6 +201,7 @@ impl Layer {
             }
         };
         let has_heads = block.mixer.attends();
+        let streams = block.mixer.streams() as f64;
         let projected = if biased { 4.0 } else { 2.0 };
         // Widths of what a mixer computes from the hidden states and of its result, and bytes of a token that it keeps beside both.
         let mixer = |widths: Option<[u64; 3]>| {
@@ -203,7 +209,7 @@ impl Layer {
             [projected, inner, kept - 2.0 * (projected + inner)]
         };
         let [input, inner_mixer, beside_mixer] = match block.mixer {
-            Mixer::Attention | Mixer::Encoder | Mixer::Cross => {
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross | Mixer::Joint | Mixer::JointLast => {
                 let gate = if shape.attention_gate { heads * value as f64 } else { 0.0 };
                 // The gate, and its product with the output.
                 [q + kv_heads * (key + value) as f64 + gate, heads * value as f64, 4.0 * gate + core]
@@ -218,7 +224,7 @@ impl Layer {
             recompute,
             autocast,
             // A compiler and the rotation of fine-tuned decoders keep neither.
-            rotated: by_heads && shape.trains_matrices() && !held.compiled,
+            rotated: rotates && shape.trains_matrices() && !held.compiled,
             by_heads,
             gated,
             within: match modules {
@@ -248,6 +254,10 @@ impl Layer {
                 false => [1.0; 2],
             },
             stream: own * h * stream_width(held),
+            modulated: match shape.condition {
+                Some(_) => own * h * (stream_width(held) + 2.0),
+                None => 0.0,
+            },
             hidden: own * h * 2.0,
             queries: projected * tokens * if has_heads { q } else { input },
             keys: if has_heads { projected * key_tokens * k } else { 0.0 },
@@ -263,15 +273,18 @@ impl Layer {
                 }
                 _ => 0.0,
             },
-            attended: 2.0 * tokens * inner_mixer,
+            // Parts of attention of two streams are copied.
+            attended: 2.0 * tokens * inner_mixer * streams,
             core: tokens * beside_mixer,
             inner: if routed_wide { 4.0 } else { 2.0 } * inner,
             beside: own * (visits + statistics + masks) + tokens * of_heads,
-            matrices: [h * input, h * inner_mixer, matrix],
+            matrices: [h * input * streams, h * inner_mixer * streams, matrix * streams],
+            modulation: 2.0 * h * h * shape.modulation_of(block.mixer) as f64 / t,
             mlp_copies: if routed_wide { 0.0 } else { mlp_matrices },
             trained: dense + routed,
             outside: match shape.trains_matrices() {
-                true => (dense + routed - h * input - h * inner_mixer - matrix * mlp_matrices).max(0.0),
+                true => (dense + routed - (h * input + h * inner_mixer + matrix * mlp_matrices) * streams)
+                    .max(0.0),
                 false => 0.0,
             },
             inputs: [
@@ -335,7 +348,7 @@ impl Layer {
         let [mixer, feed] = self.halves;
         let casts = mixer * projecting * self.casts[0] + feed * mlp * self.casts[1];
         let normed = mixer + feed - if self.of_input { 0.0 } else { 1.0 };
-        let streams = normed * self.norms + casts * self.hidden;
+        let streams = normed * self.norms + casts * self.hidden + (mixer + feed) * self.modulated;
         let adapters =
             self.adapters.map_or(0.0, |own| own.count.iter().sum::<f64>() * (own.narrow + own.dropped));
         let kept =
@@ -346,7 +359,7 @@ impl Layer {
     /// 16-bit copies of matrices under autocast.
     pub(super) fn copies(&self) -> f64 {
         let [input, output, mlp] = self.matrices;
-        if self.autocast { 2.0 * (input + output + mlp * self.mlp_copies) } else { 0.0 }
+        if self.autocast { 2.0 * (input + output + mlp * self.mlp_copies) + self.modulation } else { 0.0 }
     }
 
     /// Most that its backward pass needs beyond what it has kept and beyond the gradient of its output.

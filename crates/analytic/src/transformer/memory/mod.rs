@@ -388,7 +388,11 @@ impl<'a> MemoryInputs<'a> {
 
     /// The same that reach the output layer.
     fn predicted(&self) -> f64 {
-        self.tokens_of(Block::DENSE)
+        let all = self.tokens_of(Block::DENSE);
+        match self.shape.signal {
+            None => all,
+            Some(_) => all * self.shape.predicted() as f64 / self.shape.decoded() as f64,
+        }
     }
 
     /// The same that pass through a layer of this kind.
@@ -401,7 +405,7 @@ impl<'a> MemoryInputs<'a> {
 
     /// The same of the longer of two sequences.
     fn most_tokens(&self) -> f64 {
-        self.tokens().max(self.predicted())
+        self.tokens().max(self.tokens_of(Block::DENSE))
     }
 
     /// Tokens of the longest sequence: memory has to do for it.

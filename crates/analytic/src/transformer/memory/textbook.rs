@@ -135,7 +135,8 @@ impl MemoryInputs<'_> {
             FeedForward::Experts if norms => 0.0,
             _ => input(&[Target::Gate, Target::Up, Target::Experts]),
         };
-        let half = if self.dropout { 3 * h } else { 2 * h };
+        let half =
+            if self.dropout { 3 * h } else { 2 * h } + if shape.condition.is_some() { 4 * h } else { 0 };
         let every = (block.halves() * half) as f64 + to_mixer + to_mlp;
         let attended = self.mixer_activations(block, recompute);
         if recompute == Recompute::Operators {
@@ -172,7 +173,7 @@ impl MemoryInputs<'_> {
         let again = if self.input < 2.0 && recompute != Recompute::Operators { self.input } else { 0.0 };
         let narrower = |inner: u64| again * inner as f64;
         match block.mixer {
-            Mixer::Attention | Mixer::Encoder | Mixer::Cross => {}
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross | Mixer::Joint | Mixer::JointLast => {}
             Mixer::Linear => {
                 return shape.delta.map_or(0.0, |own| own.kept() as f64 + narrower(own.inner()));
             }
@@ -217,7 +218,8 @@ impl MemoryInputs<'_> {
             (_, 1) => in_flight(self.schedule, pipeline, 0, m, 1),
             (_, _) => m.min(2 * pipeline),
         };
-        Bytes::new(count as f64 * self.tokens() * (8.0 + mask))
+        let received = self.shape.signal.map_or(8.0, |own| 2.0 * (own.patch + own.frequencies) as f64);
+        Bytes::new(count as f64 * self.tokens() * (received + mask))
     }
 
     /// Input of the final norm and of the output layer, and logits. They count once; for all micro-batches if all

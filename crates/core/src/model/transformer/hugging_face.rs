@@ -1,9 +1,10 @@
 //! `config.json` of Hugging Face transformers: the shape of a checkpoint.
 //!
 //! Families write the same facts under different names and leave out their usual values; [`read`] knows those
-//! that the zoo has, by their `model_type`. Keys that say nothing about sizes are ignored.
+//! that the zoo has, by their `model_type` or, of diffusers, `_class_name`. Keys that say nothing about sizes are ignored.
 
 mod hybrid;
+mod signal;
 
 use super::section::most;
 use super::{Experts, Mla, Mlp, Modules, NormKind, Pattern, Transformer};
@@ -48,6 +49,11 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("qwen3_next", hybrid::qwen3_next),
     ("nemotron_h", hybrid::nemotron_h),
     ("jamba", hybrid::jamba),
+    ("vit", signal::vit),
+    ("whisper", signal::whisper),
+    ("DiTTransformer2DModel", signal::dit),
+    ("Transformer2DModel", signal::dit),
+    ("SD3Transformer2DModel", signal::sd3),
 ];
 
 /// The name, if the file has one, and the checked shape of the model in a `config.json`.
@@ -57,7 +63,9 @@ pub fn read(text: &str) -> Result<(Option<String>, Transformer), Fault> {
     })?;
     let config = Config(&value);
     let families = || FAMILIES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let kind = value.get("model_type").and_then(Value::as_str).ok_or_else(|| {
+    // Diffusers name a class in place of a type.
+    let kind = ["model_type", "_class_name"].iter().find_map(|key| value.get(*key)?.as_str());
+    let kind = kind.ok_or_else(|| {
         Fault::new("it has no `model_type`", "name the `config.json` of a Hugging Face model")
     })?;
     let family = FAMILIES.iter().find(|(name, _)| *name == kind).ok_or_else(|| {

@@ -3,12 +3,12 @@
 //! Matrices are linear layers. What the operations of [`Op`] do not have (normalisation without a shift, grouped
 //! queries, windows, latent attention, experts) are counted layers with the same costs.
 
-use super::{Experts, FeedForward, Mixer, Mla, Mlp, NormKind, Transformer};
+use super::{Experts, FeedForward, Mixer, Mla, Mlp, Modules, NormKind, Transformer};
 use crate::model::cost::Cost;
 use crate::model::op::{Activation, Norm, Op};
 use crate::model::{Builder, LayerId, Model, ShapeError};
 
-type Added = Result<LayerId, ShapeError>;
+pub(super) type Added = Result<LayerId, ShapeError>;
 
 impl Transformer {
     /// The layers, one sample being a sequence.
@@ -21,7 +21,7 @@ impl Transformer {
             _ => Some(Self { causal: false, ..*self }.encode(b, encoder)?),
         };
         // The decoder has samples of its own length, and attends to the encoder.
-        Self { sequence: self.predicted(), ..*self }.decode(b, encoder, encoded)?;
+        Self { sequence: self.decoded(), ..*self }.decode(b, encoder, encoded)?;
         builder.finish()
     }
 
@@ -39,7 +39,17 @@ impl Transformer {
             None => self.embed(b)?,
             Some(_) => {
                 let tokens = b.input("target", &[self.sequence])?;
-                b.counted("target.embedding", &[tokens], &[self.sequence, self.hidden], Cost::default())?
+                match self.signal {
+                    // The encoder has no table to share.
+                    Some(_) => {
+                        let x = self.look_up(b, tokens)?;
+                        b.add("positions", Op::PositionEmbedding { count: self.positions }, &[x])?
+                    }
+                    None => {
+                        let dims = [self.sequence, self.hidden];
+                        b.counted("target.embedding", &[tokens], &dims, Cost::default())?
+                    }
+                }
             }
         };
         let mut x = embedded;
@@ -65,20 +75,29 @@ impl Transformer {
         if self.final_norm {
             x = self.normalise(b, "norm", self.hidden, x)?;
         }
+        x = self.modulate(b, "modulation", self.last_modulation(), x)?;
+        if b.shape(x).is_some_and(|own| own.dims().first() != Some(&self.predicted())) {
+            x = b.counted("predicted", &[x], &[self.predicted(), self.hidden], Cost::default())?;
+        }
         if self.head_transform {
             x = b.linear("head.dense", self.hidden, x)?;
             x = b.activate("head.activation", Activation::Gelu, x)?;
             x = self.normalise(b, "head.norm", self.hidden, x)?;
         }
-        let output = Op::Linear { out: self.vocabulary, bias: self.head_transform, tied: self.tied };
+        let bias = self.head_transform || !self.looks_up();
+        let output = Op::Linear { out: self.vocabulary, bias, tied: self.tied };
         b.add("output", output, &[x])
     }
 
     fn embed(&self, b: &mut Builder) -> Added {
         let width = self.hidden;
-        let tokens = b.input("input", &[self.sequence])?;
-        let mut x =
-            b.add("embedding", Op::Embedding { count: self.vocabulary, width, sparse: false }, &[tokens])?;
+        let mut x = match self.signal {
+            Some(signal) => self.receive(b, signal)?,
+            None => {
+                let tokens = b.input("input", &[self.sequence])?;
+                self.look_up(b, tokens)?
+            }
+        };
         if self.relative_positions > 0 {
             let dims = [self.sequence, width];
             let weights = self.stacks() * self.relative_positions * self.heads;
@@ -93,7 +112,8 @@ impl Transformer {
             )?;
             x = b.add("embedding.add", Op::Add, &[x, types])?;
         }
-        if self.positions > 0 {
+        // Those of frames are fixed.
+        if self.positions > 0 && self.target == 0 {
             x = b.add("positions", Op::PositionEmbedding { count: self.positions }, &[x])?;
         }
         match self.embedding_norm {
@@ -102,24 +122,35 @@ impl Transformer {
         }
     }
 
+    fn look_up(&self, b: &mut Builder, tokens: LayerId) -> Added {
+        let table = Op::Embedding { count: self.vocabulary, width: self.hidden, sparse: false };
+        b.add("embedding", table, &[tokens])
+    }
+
     fn layer(&self, b: &mut Builder, index: u64, from: LayerId, encoded: Option<LayerId>) -> Added {
         let name = format!("layers.{index}");
         let block = self.block(index);
+        let from = self.modulate(b, &format!("{name}.modulation"), self.modulation_of(block.mixer), from)?;
+        let from = self.second_stream(b, &name, block, from)?;
         let mut middle = from;
         let half = match block.mixer {
-            Mixer::Attention | Mixer::Encoder | Mixer::Cross => "attention",
+            Mixer::Attention | Mixer::Encoder | Mixer::Cross | Mixer::Joint | Mixer::JointLast => "attention",
             Mixer::Linear | Mixer::Mamba | Mixer::None => "mixer",
         };
         if block.mixer != Mixer::None {
             let x = self.normalise(b, &format!("{name}.{half}.norm"), self.hidden, from)?;
             let x = match block.mixer {
                 Mixer::Cross => self.attention(b, &name, index, x, encoded)?,
-                Mixer::Attention | Mixer::Encoder | Mixer::None => {
+                Mixer::Attention | Mixer::Encoder | Mixer::Joint | Mixer::JointLast | Mixer::None => {
                     self.attention(b, &name, index, x, None)?
                 }
                 Mixer::Linear | Mixer::Mamba => self.mixer(b, &format!("{name}.{half}"), block.mixer, x)?,
             };
             let x = self.after(b, &format!("{name}.{half}.after"), x)?;
+            let from = match block.mixer {
+                Mixer::JointLast => self.image(b, &format!("{name}.image"), self.hidden, from)?,
+                _ => from,
+            };
             middle = b.add(format!("{name}.{half}.add"), Op::Add, &[x, from])?;
         }
         if block.feed == FeedForward::None {
@@ -182,7 +213,9 @@ impl Transformer {
                     true => Some(b.add(format!("{name}.gate"), part(self.heads * value_width), &[from])?),
                     false => None,
                 };
-                let key = b.add(format!("{name}.key"), part(self.kv_heads * key_width), &[keys_from])?;
+                let bias = self.qkv_bias && self.modules != Modules::Whisper;
+                let keys = Op::Linear { out: self.kv_heads * key_width, bias, tied: false };
+                let key = b.add(format!("{name}.key"), keys, &[keys_from])?;
                 let value =
                     b.add(format!("{name}.value"), part(self.kv_heads * value_width), &[keys_from])?;
                 [query, key, value]
@@ -215,6 +248,10 @@ impl Transformer {
                 b.add(format!("{name}.product"), Op::Multiply, &[x, gate])?
             }
             None => x,
+        };
+        let x = match self.block(index).mixer {
+            Mixer::JointLast => self.image(b, &format!("{name}.image"), self.heads * value_width, x)?,
+            _ => x,
         };
         let output = Op::Linear { out: self.hidden, bias: self.bias, tied: false };
         b.add(format!("{name}.output"), output, &[x])
@@ -326,6 +363,7 @@ impl Transformer {
         let affine = Norm::Layer { affine: true };
         match self.norm {
             NormKind::Layer => b.layer_norm(name, from),
+            NormKind::LayerPlain => b.add(name, Op::Normalise(Norm::Layer { affine: false }), &[from]),
             NormKind::LayerNoBias | NormKind::Rms => {
                 let normalisation = times(name, &[affine.operations(), self.sequence, width])?;
                 let cost = Cost { normalisation, weights: width, ..Cost::default() };
@@ -348,7 +386,7 @@ impl Transformer {
     }
 }
 
-fn times(name: &str, factors: &[u64]) -> Result<u64, ShapeError> {
+pub(super) fn times(name: &str, factors: &[u64]) -> Result<u64, ShapeError> {
     let product = factors.iter().try_fold(1_u64, |product, &factor| product.checked_mul(factor));
     product.ok_or_else(|| ShapeError::overflow().at(name))
 }

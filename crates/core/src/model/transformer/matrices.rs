@@ -45,7 +45,8 @@ impl Transformer {
     /// The matrices of attention, but for the narrow ones of latent attention, and of the feed-forward of a layer.
     pub(super) fn matrices(&self, block: Block) -> Vec<(Target, Matrix)> {
         let (key, value) = self.widths();
-        let plain = |input, output, divides_input| Matrix { input, output, divides_input, count: 1 };
+        let (streams, feeding) = (block.mixer.streams(), self.feeding_streams(block));
+        let plain = |input, output, divides_input| Matrix { input, output, divides_input, count: streams };
         let mut all = match self.mla {
             _ if !block.mixer.attends() => Vec::new(),
             None => vec![
@@ -63,7 +64,8 @@ impl Transformer {
             }
         };
         if block.mixer.attends() {
-            all.push((Target::O, plain(self.heads * value, self.hidden, true)));
+            let output = plain(self.heads * value, self.hidden, true);
+            all.push((Target::O, Matrix { count: feeding, ..output }));
         }
         let mut mlp = |width: u64, count: u64, routed: bool| {
             let each = |target: Target| if routed { Target::Experts } else { target };
@@ -82,7 +84,7 @@ impl Transformer {
                 }
             }
             None if block.feed == FeedForward::None => {}
-            None => mlp(self.mlp_width, 1, false),
+            None => mlp(self.mlp_width, feeding, false),
         }
         all
     }

@@ -4,8 +4,7 @@
 //! ([`TransformerSection`]) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
 //! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
 //! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
-//!
-//! Patches of images (ViT, DiT) and frames of speech (Whisper) have no words here; the layered zoo has both.
+//! Patches of images and frames of sound take the place of a vocabulary where there is a [`Signal`].
 
 mod documents;
 pub mod hugging_face;
@@ -15,6 +14,7 @@ mod mixers;
 mod parts;
 mod pattern;
 mod section;
+mod signal;
 #[cfg(test)]
 mod tests;
 mod tuning;
@@ -25,6 +25,7 @@ pub use mixers::{Delta, DeltaSection, Mamba, MambaSection};
 pub use parts::{LayerParts, Parameters, Part, Parts};
 pub use pattern::{Block, FeedForward, MOST_BLOCKS, Mixer, Pattern};
 pub use section::{ExpertsSection, MlaSection, TransformerSection};
+pub use signal::{Condition, ConditionSection, Signal, SignalSection};
 pub use tuning::{Adapters, AdaptersSection, Backward, BaseFormat, FrozenSection, Target, Targets, Tuning};
 
 use schemars::JsonSchema;
@@ -46,7 +47,7 @@ pub struct Transformer {
     pub mlp: Mlp,
     /// Which modules of Hugging Face's library compute a layer.
     pub modules: Modules,
-    /// Rows of the embedding and of the output layer.
+    /// Rows of the embedding and of the output layer; of the output layer alone where patches take the place of tokens.
     pub vocabulary: u64,
     /// Tokens of one sample: those of the encoder, where there is one.
     pub sequence: u64,
@@ -100,6 +101,10 @@ pub struct Transformer {
     pub experts: Option<Experts>,
     /// Multi-head latent attention (DeepSeek).
     pub mla: Option<Mla>,
+    /// Patches or frames in place of tokens.
+    pub signal: Option<Signal>,
+    /// What modulates every layer (DiT).
+    pub condition: Option<Condition>,
     pub tuning: Tuning,
     /// The documents in its sequences, if these are not whole.
     pub documents: Option<Documents>,
@@ -141,12 +146,16 @@ pub enum Modules {
     Phi3,
     /// ReLU, or a gate of separate operations; norms that keep their input twice; attention with biases in 32 bits; dropout.
     T5,
+    /// One matrix for queries, keys and values (timm, DiT).
+    Timm,
+    /// Keys without biases; heads that are copied to lie one behind the other.
+    Whisper,
 }
 
 impl Modules {
     /// Whether one matrix computes queries, keys and values.
     pub const fn joins_heads(self) -> bool {
-        matches!(self, Self::Gpt2 | Self::Neox | Self::Phi3)
+        matches!(self, Self::Gpt2 | Self::Neox | Self::Phi3 | Self::Timm)
     }
 
     /// Whether configurations usually have dropout.
@@ -163,6 +172,8 @@ pub enum NormKind {
     Layer,
     /// LayerNorm with a scale only (MPT).
     LayerNoBias,
+    /// LayerNorm without parameters (DiT).
+    LayerPlain,
     /// Root mean square, with a scale.
     Rms,
 }
@@ -173,6 +184,7 @@ impl NormKind {
         match self {
             Self::Layer => 2,
             Self::LayerNoBias | Self::Rms => 1,
+            Self::LayerPlain => 0,
         }
     }
 }
@@ -273,6 +285,8 @@ impl Transformer {
             mamba: None,
             experts: None,
             mla: None,
+            signal: None,
+            condition: None,
             tuning: Tuning::default(),
             documents: None,
         }
@@ -316,19 +330,32 @@ impl Transformer {
         Self { sequence, target: u64::try_from(target).unwrap_or(u64::MAX), ..self }
     }
 
+    /// Tokens of the decoder, or of the only stack.
+    pub const fn decoded(&self) -> u64 {
+        if self.target > 0 { self.target } else { self.sequence }
+    }
+
     /// Tokens that reach the output layer.
     pub const fn predicted(&self) -> u64 {
-        if self.target > 0 { self.target } else { self.sequence }
+        match self.signal {
+            Some(Signal { outputs, .. }) if outputs > 0 => outputs,
+            _ => self.decoded().saturating_sub(self.text_tokens()),
+        }
+    }
+
+    /// Whether configurations of Hugging Face usually have dropout: those of encoders of text do.
+    pub const fn drops_out(&self) -> bool {
+        self.modules.drops_out() || (!self.causal && self.signal.is_none())
     }
 
     /// Whether modules of Hugging Face copy logits to 32 bits: those of BERT and T5 do not.
     pub const fn widens_logits(&self) -> bool {
-        self.causal && !matches!(self.modules, Modules::T5)
+        self.causal && self.target == 0
     }
 
     /// Whether positions rotate queries and keys.
     pub const fn rotates(&self) -> bool {
-        self.positions == 0 && self.relative_positions == 0
+        self.positions == 0 && self.relative_positions == 0 && self.signal.is_none()
     }
 
     pub fn window_of(&self, index: u64) -> Option<u64> {

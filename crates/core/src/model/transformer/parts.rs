@@ -1,6 +1,6 @@
 //! Exact numbers of parameters, part by part, and by the way in which parallelism divides them.
 
-use super::{Block, Experts, FeedForward, Mixer, Transformer};
+use super::{Block, Experts, FeedForward, Mixer, Modules, Transformer};
 use std::ops::{Add, AddAssign};
 
 /// Parameters by the way in which ranks divide them.
@@ -144,15 +144,16 @@ impl Transformer {
         self.parameters() - idle
     }
 
-    /// Tokens, positions, token types, and their normalisation.
+    /// Tokens or what makes them of a signal, positions, token types, and their normalisation; conditions.
     pub fn embedding_parameters(&self) -> Parameters {
         let norm = if self.embedding_norm { self.norm_parameters() } else { 0 };
         let biases = self.stacks() * self.relative_positions * self.heads;
-        Parameters {
-            tensor: self.vocabulary * self.hidden,
+        let table = Parameters {
+            tensor: if self.looks_up() { self.vocabulary * self.hidden } else { 0 },
             every: (self.positions + self.token_types) * self.hidden + norm + biases,
             ..Parameters::NONE
-        }
+        };
+        table + self.signal_parameters()
     }
 
     /// The normalisation after the last layer of each stack.
@@ -171,12 +172,14 @@ impl Transformer {
         let matrix = if self.tied { 0 } else { self.vocabulary * self.hidden };
         let (dense, bias) = match self.head_transform {
             true => (self.hidden * self.hidden + self.hidden + self.norm_parameters(), self.vocabulary),
-            false => (0, 0),
+            // Outputs that are no words have biases.
+            false => (0, if self.looks_up() { 0 } else { self.vocabulary }),
         };
+        let modulation = self.last_modulation() * self.hidden * (self.hidden + 1);
         // A projection of states and embedding, and norms of both and of the module's own states.
         let joined = 2 * self.hidden * self.hidden;
         Parameters {
-            tensor: matrix + bias + self.multi_token * joined,
+            tensor: matrix + bias + modulation + self.multi_token * joined,
             every: dense + self.multi_token * 3 * self.norm_parameters(),
             ..Parameters::NONE
         }
@@ -184,10 +187,23 @@ impl Transformer {
 
     /// The parts of a layer in the order of computation; none of them is empty.
     pub fn layer_parts(&self, block: Block) -> Vec<Part> {
-        let norms = Parameters { every: self.norms_of(block) * self.norm_parameters(), ..Parameters::NONE };
-        let mut parts = vec![Part { name: "norms", parameters: norms }];
+        let streams = block.mixer.streams();
+        let norms = streams * self.norms_of(block) * self.norm_parameters();
+        let norms = Parameters { every: norms, ..Parameters::NONE };
+        let modulation = self.modulation_of(block.mixer) * self.hidden * (self.hidden + 1);
+        let modulation = Parameters { tensor: modulation, ..Parameters::NONE };
+        let mut parts = vec![
+            Part { name: "norms", parameters: norms },
+            Part { name: "modulation", parameters: modulation },
+        ];
         match block.mixer {
             Mixer::Attention | Mixer::Encoder | Mixer::Cross => parts.extend(self.attention_parts()),
+            Mixer::Joint | Mixer::JointLast => {
+                let [query, keys, norms, output] = self.attention_parts();
+                let twice = |part: Part| Part { parameters: part.parameters.times(2), ..part };
+                let output = if block.mixer == Mixer::Joint { twice(output) } else { output };
+                parts.extend([twice(query), twice(keys), twice(norms), output]);
+            }
             Mixer::Linear => parts.extend(self.delta.into_iter().flat_map(|own| own.parts(self.hidden))),
             Mixer::Mamba => parts.extend(self.mamba.into_iter().flat_map(|own| own.parts(self.hidden))),
             Mixer::None => {}
@@ -195,10 +211,18 @@ impl Transformer {
         match (block.feed, self.experts) {
             (FeedForward::Experts, Some(experts)) => parts.extend(self.expert_parts(experts)),
             (FeedForward::None, _) => {}
-            _ => parts.push(Part { name: "mlp", parameters: self.mlp_parameters(self.mlp_width) }),
+            _ => {
+                let parameters = self.mlp_parameters(self.mlp_width).times(self.feeding_streams(block));
+                parts.push(Part { name: "mlp", parameters });
+            }
         }
         parts.retain(|part| part.parameters.total() > 0);
         parts
+    }
+
+    /// Sets of weights of the output projection and of the MLP.
+    pub(super) fn feeding_streams(&self, block: Block) -> u64 {
+        if block.mixer == Mixer::Joint { 2 } else { 1 }
     }
 
     /// Norms of a layer: before each half, and behind it if these normalise their outputs.
@@ -213,20 +237,22 @@ impl Transformer {
     /// Tensors of the parameters of a layer, as Hugging Face's modules have them.
     pub fn layer_tensors(&self, block: Block) -> u64 {
         let [bias, qkv_bias, qk_norm] = [self.bias, self.qkv_bias, self.qk_norm].map(u64::from);
-        let norms = self.norms_of(block) * self.norm.parameters();
+        let streams = block.mixer.streams();
+        let norms = streams * self.norms_of(block) * self.norm.parameters();
+        let modulation = if self.condition.is_some() { 2 * streams } else { 0 };
         let heads = if self.modules.joins_heads() { 1 } else { 3 };
         let mixer = match block.mixer {
             Mixer::None => 0,
-            _ => heads * (1 + qkv_bias) + 1 + bias + 2 * qk_norm,
+            _ => streams * (heads * (1 + qkv_bias) + 2 * qk_norm) + self.feeding_streams(block) * (1 + bias),
         };
         let mlp = self.mlp.matrices() * (1 + bias);
         let feed = match (block.feed, self.experts) {
             (FeedForward::None, _) => 0,
             // The router, and the matrices of all experts in two.
             (FeedForward::Experts, Some(experts)) => 3 + if experts.shared_width > 0 { mlp } else { 0 },
-            _ => mlp,
+            _ => self.feeding_streams(block) * mlp,
         };
-        norms + mixer + feed
+        norms + modulation + mixer + feed
     }
 
     fn norm_parameters(&self) -> u64 {
@@ -253,7 +279,9 @@ impl Transformer {
                 let width = |heads: u64| self.head_width * heads * (self.hidden + bias);
                 let gate = if self.attention_gate { 2 } else { 1 };
                 let query = Parameters { tensor: gate * width(self.heads), ..none };
-                (query, Parameters { key_value: 2 * width(self.kv_heads), ..none })
+                let unbiased = if self.modules == Modules::Whisper { bias } else { 0 };
+                let without = self.head_width * self.kv_heads * unbiased;
+                (query, Parameters { key_value: 2 * width(self.kv_heads) - without, ..none })
             }
         };
         let qk_norm = match (self.qk_norm, self.qk_norm_joint) {

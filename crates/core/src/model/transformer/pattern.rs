@@ -15,6 +15,10 @@ pub enum Mixer {
     Encoder,
     /// Attention of a decoder to what its encoder makes of the input.
     Cross,
+    /// Attention over the tokens of an image and of a text, each with weights of their own (Stable Diffusion 3).
+    Joint,
+    /// The same where the tokens of the text end: behind attention only those of the image go on.
+    JointLast,
     /// A gated delta net.
     Linear,
     Mamba,
@@ -25,7 +29,12 @@ pub enum Mixer {
 impl Mixer {
     /// Whether it has queries, keys and values.
     pub const fn attends(self) -> bool {
-        matches!(self, Self::Attention | Self::Encoder | Self::Cross)
+        matches!(self, Self::Attention | Self::Encoder | Self::Cross | Self::Joint | Self::JointLast)
+    }
+
+    /// Sets of weights: one for each stream of tokens.
+    pub const fn streams(self) -> u64 {
+        if matches!(self, Self::Joint | Self::JointLast) { 2 } else { 1 }
     }
 }
 
@@ -69,6 +78,8 @@ impl Display for Block {
             (Mixer::Attention | Mixer::None, _) => "",
             (Mixer::Encoder, _) => "encoder",
             (Mixer::Cross, _) => "cross-attention",
+            (Mixer::Joint, _) => "joint",
+            (Mixer::JointLast, _) => "last joint",
             (Mixer::Linear, _) => "linear",
             (Mixer::Mamba, _) => "Mamba",
         };
@@ -100,13 +111,13 @@ impl Pattern {
         let wrong = |reason: String| {
             let remedy = "use `A`, `L` and `M` for attention, delta nets and Mamba with a feed-forward, `a`, `l` and `m` for \
                           them alone, `f` for a feed-forward alone, as in \"LLLA\"; `E` for layers of an encoder, `C` for \
-                          cross-attention with a feed-forward";
+                          cross-attention with a feed-forward; `J` and `j` for joint layers of image and text and the last of them";
             Err(Fault::in_key("pattern", reason, remedy))
         };
         if text.is_empty() || text.len() > MOST_LETTERS {
             return wrong(format!("must have 1 to {MOST_LETTERS} letters, but has {}", text.chars().count()));
         }
-        if let Some(letter) = text.chars().find(|letter| !"ALMECalmf".contains(*letter)) {
+        if let Some(letter) = text.chars().find(|letter| !"ALMECJalmjf".contains(*letter)) {
             return wrong(format!("\"{letter}\" is no kind of layer"));
         }
         // The shortest that says the same.
@@ -141,7 +152,7 @@ impl Transformer {
     /// The block of the layer at `index`.
     pub fn block(&self, index: u64) -> Block {
         let letter = self.pattern.map_or(b'A', |pattern| pattern.letter(index));
-        let feed = match letter.is_ascii_lowercase() && letter != b'f' {
+        let feed = match letter.is_ascii_lowercase() && !matches!(letter, b'f' | b'j') {
             true => FeedForward::None,
             false if self.routes(&(index..index + 1)) > 0 => FeedForward::Experts,
             false => FeedForward::Dense,
@@ -151,6 +162,8 @@ impl Transformer {
             b'M' => Mixer::Mamba,
             b'E' => Mixer::Encoder,
             b'C' => Mixer::Cross,
+            b'J' if letter == b'j' => Mixer::JointLast,
+            b'J' => Mixer::Joint,
             b'F' => Mixer::None,
             _ => Mixer::Attention,
         };
@@ -200,7 +213,7 @@ impl Transformer {
     pub const fn tokens_of(&self, block: Block) -> u64 {
         match block.mixer {
             Mixer::Encoder => self.sequence,
-            _ => self.predicted(),
+            _ => self.decoded(),
         }
     }
 
@@ -287,6 +300,12 @@ impl Transformer {
         }
         if used(b'C') && encoder == 0 {
             return wrong("cross-attention needs an encoder", "begin it with `E`");
+        }
+        if (used(b'J') || used(b'j')) && self.text_tokens() == 0 {
+            return wrong(
+                "joint layers need tokens of a text",
+                "add `[model.transformer.condition]` with `text` and `text-tokens`",
+            );
         }
         if self.target > 0 && (self.mla.is_some() || self.multi_token > 0 || self.experts.is_some()) {
             let reason = "an encoder beside latent attention, experts or further tokens is not modelled";

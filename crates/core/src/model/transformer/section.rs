@@ -1,8 +1,8 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
 use super::{
-    Block, DeltaSection, Experts, FeedForward, MambaSection, Mla, Mlp, Modules, NormKind, Pattern,
-    Transformer,
+    Block, ConditionSection, DeltaSection, Experts, FeedForward, MambaSection, Mla, Mlp, Modules, NormKind,
+    Pattern, SignalSection, Transformer,
 };
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
@@ -30,15 +30,15 @@ document_keys! {
         mlp_width: u64, "integer", "4 × `hidden`";
         /// Kind of the MLP: `"gelu"` (two matrices) or `"swiglu"` (three).
         mlp: Mlp, "string", "`\"swiglu\"`";
-        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"`, `"phi3"` or `"t5"`.
+        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"`, `"phi3"`, `"t5"`, `"timm"` or `"whisper"`.
         modules: Modules, "string", "`\"plain\"`";
-        /// Rows of the embedding and of the output layer, with padding if the framework pads.
+        /// Rows of the embedding and of the output layer, with padding if the framework pads; of the output layer alone for patches.
         vocabulary: u64, "integer", "required";
         /// Tokens of one sample: those of the encoder, where there is one.
         sequence: u64, "integer", "required";
         /// Tokens of the decoder behind an encoder; `--sequence` changes them with those of the encoder.
         target: u64, "integer", "`0`";
-        /// Normalisation: `"rms"`, `"layer"`, or `"layer-no-bias"`.
+        /// Normalisation: `"rms"`, `"layer"`, `"layer-no-bias"` or, without parameters, `"layer-plain"`.
         norm: NormKind, "string", "`\"rms\"`";
         /// Whether each half of a layer also normalises its output (Gemma 2).
         sandwich: bool, "boolean", "`false`";
@@ -79,7 +79,8 @@ document_keys! {
         attention_gate: bool, "boolean", "`false`";
         /// Kinds of layers, a letter each and from the first on again: `A` attention, `L` a gated delta net, `M` Mamba, each with a
         /// feed-forward; `a`, `l`, `m` the same without; `f` a feed-forward alone (Qwen3-Next: `"LLLA"`). `E` is a layer of an encoder, `C`
-        /// cross-attention with a feed-forward: a layer of T5's decoder is `aC`.
+        /// cross-attention with a feed-forward: a layer of T5's decoder is `aC`. `J` is a layer whose tokens of image and text have
+        /// weights of their own, `j` the last of them (Stable Diffusion 3).
         pattern: String, "string", "`\"A\"`";
         /// Gated delta nets of the pattern, see below.
         delta: DeltaSection, "table", "none";
@@ -89,6 +90,10 @@ document_keys! {
         experts: ExpertsSection, "table", "none";
         /// Latent attention (DeepSeek), see below.
         mla: MlaSection, "table", "none";
+        /// Patches of images or frames of sound in place of tokens, see below.
+        signal: SignalSection, "table", "none";
+        /// What modulates every layer (DiT), see below.
+        condition: ConditionSection, "table", "none";
     }
 }
 
@@ -210,6 +215,11 @@ impl TransformerSection {
                 Some(mla) => Some(mla.resolve().map_err(below("mla"))?),
                 None => usual.mla,
             },
+            signal: match self.signal {
+                Some(signal) => Some(signal.resolve().map_err(below("signal"))?),
+                None => usual.signal,
+            },
+            condition: self.condition.map(|own| own.resolve()).or(usual.condition),
             ..shape
         })
     }
@@ -287,6 +297,23 @@ impl Transformer {
                 ("mla.value", mla.value, 1, most::HEADS),
             ]);
         }
+        if let Some(own) = self.signal {
+            bounds.extend([
+                ("signal.patch", own.patch, 0, most::INNER),
+                ("signal.frequencies", own.frequencies, 0, most::WIDTH),
+                ("signal.class-tokens", own.class_tokens, 0, self.sequence.saturating_sub(1)),
+                ("signal.outputs", own.outputs, 0, self.decoded()),
+                ("target", self.target, u64::from(own.frequencies > 0), most::TOKENS),
+            ]);
+        }
+        if let Some(own) = self.condition {
+            bounds.extend([
+                ("condition.classes", own.classes, 0, most::ROWS),
+                ("condition.pooled", own.pooled, 0, most::INNER),
+                ("condition.text", own.text, 0, most::INNER),
+                ("condition.text-tokens", own.text_tokens, 0, self.sequence.saturating_sub(1)),
+            ]);
+        }
         if let Some(own) = self.delta {
             bounds.extend([
                 ("delta.key-heads", own.key_heads, 1, most::HEADS),
@@ -319,9 +346,11 @@ impl Transformer {
             return Err(Fault::in_key("kv-heads", reason, "use a divisor of `heads`"));
         }
         self.check_pattern()?;
-        if self.positions > 0 && self.positions < self.sequence {
-            let reason =
-                format!("{} learned positions do not reach {} tokens", self.positions, self.sequence);
+        // Frames of a spectrogram have fixed positions.
+        let frames = self.signal.is_some_and(|own| own.frequencies > 0);
+        let tokens = if frames { self.decoded() } else { self.sequence };
+        if self.positions > 0 && self.positions < tokens {
+            let reason = format!("{} learned positions do not reach {tokens} tokens", self.positions);
             return Err(Fault::in_key("sequence", reason, "use a shorter sequence, or more `positions`"));
         }
         Ok(())
@@ -359,6 +388,8 @@ impl Transformer {
                         rope: Some(mla.rope),
                         value: Some(mla.value),
                     }),
+                    signal: self.signal.map(|signal| signal.section()),
+                    condition: self.condition.map(|condition| condition.section()),
                     $($key: Some(self.$key),)*
                 }
             };

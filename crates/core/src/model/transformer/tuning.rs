@@ -340,14 +340,15 @@ impl Transformer {
         for (target, own) in adapted {
             let dora = if adapters.dora { own.output } else { 0 };
             let (a, b) = (adapters.rank * own.input, adapters.rank * own.output + dora);
-            sum += match (target, own.divides_input) {
-                (Target::Experts, _) => Parameters { expert: own.count * (a + b), ..Parameters::default() },
+            let each = match (target, own.divides_input) {
+                (Target::Experts, _) => Parameters { expert: a + b, ..Parameters::default() },
                 (Target::K | Target::V, _) if self.mla.is_none() => {
                     Parameters { key_value: b, every: a, ..Parameters::default() }
                 }
                 (_, true) => Parameters { tensor: a, every: b, ..Parameters::default() },
                 (_, false) => Parameters { tensor: b, every: a, ..Parameters::default() },
             };
+            sum += each.times(own.count);
         }
         sum
     }

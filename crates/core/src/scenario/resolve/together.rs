@@ -29,8 +29,9 @@ impl Scenario {
             ));
         }
         let documents = self.data.is_some_and(|data| data.lengths.is_some());
-        if documents && self.source.transformer().is_some_and(|shape| shape.target > 0) {
-            let reason = "documents that are shorter than samples are not modelled beside an encoder";
+        let whole = |shape: Transformer| shape.target > 0 || shape.signal.is_some();
+        if documents && self.source.transformer().is_some_and(whole) {
+            let reason = "documents that are shorter than samples are not modelled beside an encoder, patches or frames";
             return Err(Fault::in_key("data.lengths", reason, "remove `lengths`"));
         }
         let layers = self.workload.layers.len();

@@ -366,9 +366,10 @@ impl Implementation {
         matches!(self, Self::Pytorch | Self::HuggingFace | Self::Liger)
     }
 
-    /// Whose modules compute a transformer where its plan does not say it: an encoder with its decoder runs as Hugging Face has it.
+    /// Whose modules compute a transformer where its plan does not say it: an encoder with its decoder, and models over patches and
+    /// frames, run as Hugging Face has them.
     pub fn usual(shape: &Transformer) -> Option<Self> {
-        (shape.target > 0).then_some(Self::HuggingFace)
+        (shape.target > 0 || shape.signal.is_some()).then_some(Self::HuggingFace)
     }
 
     /// Whether its models are those of Hugging Face.

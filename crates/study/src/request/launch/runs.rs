@@ -31,6 +31,7 @@ impl Proposal<'_> {
         let decoders = [
             (self.shape.tuning.adapters.is_some(), ("adapters", "plan.frameworks=[\"fsdp\"]")),
             (self.shape.target > 0, ("an encoder with its decoder here", "plan.frameworks=[\"fsdp\"]")),
+            (self.shape.signal.is_some(), ("patches or frames here", "plan.frameworks=[\"fsdp\"]")),
         ];
         match framework {
             Framework::Megatron | Framework::Torchtitan if decoders.iter().any(|(found, _)| *found) => {

@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::model::transformer::{Delta, Experts, Mamba, Mlp, Pattern, Transformer};
 use serde_json::Value;
 
-fn not_modelled(what: &str) -> Fault {
+pub(super) fn not_modelled(what: &str) -> Fault {
     Fault::new(format!("{what} is not modelled"), "write it as `[model.transformer]`")
 }
 

@@ -1,18 +1,18 @@
 """Steps of Hugging Face models on the GPU at hand, with Liger's kernels or without, one JSON object a line.
 
-    python3 measure.py hugging-face >> steps.jsonl
-    python3 measure.py liger >> steps.jsonl
-    python3 measure.py "liger, eager loss" >> steps.jsonl
+    python3 liger.py hugging-face >> steps.jsonl
+    python3 liger.py liger >> steps.jsonl
+    python3 liger.py "liger, eager loss" >> steps.jsonl
 
 Liger replaces functions of the library, so each variant has a process of its own. Weights, gradients and moments in bfloat16, fused
-AdamW; the median of ten steps after four, and the peak of allocated memory.
+AdamW.
 """
 import gc
 import json
-import statistics
 import sys
 
 import torch
+import timing
 import transformers
 
 MODELS = {
@@ -51,18 +51,7 @@ def measure(family, figures, tied, batch, sequence, recompute):
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
 
-    for _ in range(4):
-        step()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(11)]
-    for event in events[:-1]:
-        event.record()
-        step()
-    events[-1].record()
-    torch.cuda.synchronize()
-    times = [begin.elapsed_time(end) for begin, end in zip(events, events[1:])]
-    return {"step_ms": statistics.median(times), "bytes": torch.cuda.max_memory_allocated()}
+    return timing.measure(step)
 
 
 def main():

@@ -1,18 +1,18 @@
 """Steps of T5 as Hugging Face's library runs it on the GPU at hand, one JSON object a line.
 
-    python3 measure.py bf16 >> steps.jsonl
-    python3 measure.py amp >> steps.jsonl
-    python3 measure.py adapters >> steps.jsonl
+    python3 t5.py bf16 >> steps.jsonl
+    python3 t5.py amp >> steps.jsonl
+    python3 t5.py adapters >> steps.jsonl
 
-Weights, gradients and moments in bfloat16, or in 32 bits under autocast, or frozen beside PEFT's adapters; fused AdamW, dropout of 0.1 as configured; the median of ten steps after four, and the peak
-of allocated memory.
+Weights, gradients and moments in bfloat16, or in 32 bits under autocast, or frozen beside PEFT's adapters; fused AdamW, dropout
+of 0.1 as configured.
 """
 import gc
 import json
-import statistics
 import sys
 
 import torch
+import timing
 import transformers
 
 KEYS = ["d_model", "d_kv", "d_ff", "num_layers", "num_heads", "vocab_size"]
@@ -61,19 +61,7 @@ def measure(precision, figures, feed, tied, shape, rank=0, targets=""):
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
 
-    for _ in range(4):
-        step()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(11)]
-    for event in events[:-1]:
-        event.record()
-        step()
-    events[-1].record()
-    torch.cuda.synchronize()
-    times = [begin.elapsed_time(end) for begin, end in zip(events, events[1:])]
-    parameters = sum(own.numel() for own in trained)
-    return {"step_ms": statistics.median(times), "bytes": torch.cuda.max_memory_allocated(), "trained": parameters}
+    return timing.measure(step) | {"trained": sum(own.numel() for own in trained)}
 
 
 def main():
