@@ -26,6 +26,9 @@ const MEMORY: &str = "memory, ";
 /// Steps of T5, whose rows name a model of the zoo.
 const ENCODER_DECODER: &str = "encoder-decoder";
 
+/// Steps of other models of the zoo, as it has them.
+const SIGNALS: [&str; 3] = ["vision", "diffusion", "speech"];
+
 /// Workspaces that cuBLAS keeps for every graph that a process has captured: of the two threads that go forward and backward.
 const WORKSPACES: f64 = 64.0 * 1024.0 * 1024.0;
 
@@ -184,6 +187,8 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
             text,
             "[model.transformer]\nbase = \"{model}\"\nsequence = {sequence}\ntarget = {target}\ntied = true\n"
         );
+    } else if SIGNALS.contains(&kind) {
+        let _ = writeln!(text, "[model]\nzoo = \"{}\"", row.text("model"));
     } else if config.is_empty() {
         text.push_str("[model.transformer]\n");
         for (key, column) in [

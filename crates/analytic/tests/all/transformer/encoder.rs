@@ -1,13 +1,14 @@
-//! An encoder with its decoder (T5): operations, traffic, and what is not modelled.
+//! Encoders with their decoders, patches and frames: operations, traffic, and what is not modelled.
 
 use stepcast_analytic::transformer::flops::{self, Work};
+use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::traffic;
-use stepcast_analytic::transformer::{Split, Transformer as Method};
+use stepcast_analytic::transformer::{LayerKind, Split, Transformer as Method};
 use stepcast_core::method::Method as _;
 use stepcast_core::model::Counting;
 use stepcast_core::model::zoo;
 use stepcast_core::scenario::Document;
-use stepcast_core::strategy::{Mask, Recomputed};
+use stepcast_core::strategy::{Implementation, Mask, Recomputed, States};
 
 /// The forward pass of the layout of Hugging Face's library, product by product.
 #[test]
@@ -19,6 +20,31 @@ fn both_stacks_and_their_cross_attention_are_counted() {
         let model = zoo::build_for(name, Some(sequence)).unwrap();
         assert_eq!(counted, model.forward(Counting::default()).get() as u128, "{name}");
     }
+}
+
+/// The forward pass of layouts of patches and frames, with conditions and the matrices before the first layer.
+#[test]
+fn signals_and_conditions_are_counted() {
+    for name in ["dit-xl-2", "vit-h-14", "whisper-small", "sd3", "sd3.5"] {
+        let shape = zoo::transformer(name).unwrap();
+        let mask = if shape.causal { Mask::Causal } else { Mask::None };
+        let work = Work { sequence: shape.sequence, batch: 1, mask };
+        let layers = flops::layers(&shape, work, &(0..shape.layers)).forward();
+        let counted = layers + flops::logits(&shape, work) + flops::signal(&shape, work)[0];
+        let model = zoo::build(name).unwrap();
+        assert_eq!(counted, model.forward(Counting::default()).get() as u128, "{name}");
+    }
+}
+
+/// A layer of DiT keeps 40 bytes of a number between layers, as saved tensors of PyTorch 2.11 show (research/steps/signals.py).
+#[test]
+fn a_modulated_layer_keeps_what_pytorch_keeps() {
+    let shape = zoo::transformer("dit-xl-2").unwrap();
+    let held =
+        MemoryInputs { states: States::Bf16, ..MemoryInputs::plain(&shape, Implementation::HuggingFace) };
+    let kept = held.kept_by(LayerKind { block: shape.block(0), ..LayerKind::default() }, Recomputed::NONE);
+    let each = kept.get() / (256.0 * 1152.0);
+    assert!((each - 40.14).abs() < 0.1, "{each}");
 }
 
 #[test]

@@ -39,7 +39,12 @@ pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
     let usual = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(1 << 24, |(_, tokens)| *tokens);
     let sequences =
         (usual.min(WORKER_TOKENS.max(shape.sequence).saturating_mul(workers)) / shape.sequence).max(1);
-    let mut batch = (sequences / workers).max(1) * workers;
+    let mut each = (sequences / workers).max(1);
+    // Samples such as images have no round number of tokens.
+    if !shape.sequence.is_power_of_two() {
+        each = 1 << each.ilog2();
+    }
+    let mut batch = each * workers;
     while batch > sequences && batch.is_multiple_of(2) {
         batch /= 2;
     }

@@ -41,6 +41,7 @@ impl Proposal<'_> {
             Framework::Torchtitan => torchtitan::refusal(self),
             Framework::Deepspeed => deepspeed::refusal(self),
             Framework::Fsdp => accelerate::refusal(self),
+            _ if self.shape.signal.is_some() => first(decoders),
             _ => recipes::refusal(framework, self),
         }
     }
