@@ -24,7 +24,7 @@ use stepcast_core::prediction::{
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Division, OverlapPreset, Plan, Recipe};
+use stepcast_core::strategy::{Conditions, Division, OverlapPreset, Plan, Recipe};
 
 /// Transformers split by a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -173,7 +173,7 @@ fn interference(plan: &Plan, compute: &Compute, scenario: &Scenario) -> f64 {
         (Compute::OneRate { .. }, _) => 0.0,
         // Engines of their own move data there.
         _ if scenario.cluster.groups.iter().all(systolic) => 0.0,
-        (_, OverlapPreset::None | OverlapPreset::Megatron) => own.interference,
+        (_, OverlapPreset::None | OverlapPreset::Megatron | OverlapPreset::Megatron2021) => own.interference,
         (_, OverlapPreset::Torchtitan | OverlapPreset::Deepspeed | OverlapPreset::Fsdp2) => {
             own.interference_pytorch
         }
@@ -189,10 +189,15 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
             let workers = plan.inner_workers(scenario.cluster.workers());
             let software = Software::from_strategy(&scenario.strategy, plan, workers);
             let doublings = (workers as f64 / USUAL_NODE).max(1.0).log2();
+            let own = &scenario.priors.transformer;
+            let disturbed = match plan.conditions {
+                Conditions::Benchmark => 1.0,
+                Conditions::Production => own.production,
+            };
             let parts = Parts::new(
                 &group.device,
                 peak,
-                group.speed / (1.0 + scenario.priors.transformer.loss * doublings),
+                group.speed / disturbed / (1.0 + own.loss * doublings),
                 software,
                 &scenario.priors.transformer,
             );

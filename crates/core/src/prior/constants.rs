@@ -325,6 +325,8 @@ constants! {
         scan: f64,
         /// Share of computing lost with each doubling of devices beyond eight.
         loss: f64,
+        /// Factor of computing in runs of weeks against benchmarks.
+        production: f64,
     }
 }
 

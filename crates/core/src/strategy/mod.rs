@@ -11,10 +11,11 @@ pub use fusion::{
 };
 pub(crate) use plan::plan_dimensions;
 pub use plan::{
-    Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Dispatcher,
-    Division, Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded, OverlapPreset,
-    Overlaps, Plan, PlanChoice, PlanSection, Recipe, Recomputation, Recompute, Recomputed, ScheduleKind,
-    Sends, Setting, SettingForm, Sharding, Shares, States, has_layers, layers_before, stage_share,
+    Attention, COMPARED_EACH, COMPARED_LISTED, Coded, Conditions, ContextExchange, DIMENSIONS, Dimension,
+    Dispatcher, Division, Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded,
+    OverlapPreset, Overlaps, Plan, PlanChoice, PlanSection, Recipe, Recomputation, Recompute, Recomputed,
+    ScheduleKind, Sends, Setting, SettingForm, Sharding, Shares, States, has_layers, layers_before,
+    stage_share,
 };
 
 use crate::fault::Fault;

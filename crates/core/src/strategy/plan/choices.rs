@@ -379,6 +379,16 @@ impl Implementation {
 }
 
 choice! {
+    /// What a run is disturbed by.
+    Conditions, "string" {
+        /// A tuned run of some steps.
+        Benchmark = "benchmark",
+        /// A run of weeks, as it is reported: data from storage, logging, checkpoints, workers and links that are not the best.
+        Production = "production",
+    }
+}
+
+choice! {
     /// A framework's way to overlap.
     OverlapPreset, "string" {
         /// Everything waits for everything.
@@ -386,6 +396,8 @@ choice! {
         /// Megatron-LM with `overlap_grad_reduce`, `overlap_param_gather` and, for interleaved schedules,
         /// `overlap_p2p_comm`; `tp_comm_overlap` has a key of its own.
         Megatron = "megatron",
+        /// Megatron-LM and Megatron-DeepSpeed until 2022: everything in turn, attention unfused.
+        Megatron2021 = "megatron-2021",
         /// torchtitan: FSDP2, asynchronous sends, no asynchronous tensor parallelism.
         Torchtitan = "torchtitan",
         /// DeepSpeed: gradients in buckets; the gather of weights at the end of a step is exposed.
@@ -481,7 +493,7 @@ impl OverlapPreset {
             context: false,
         };
         match self {
-            Self::None => none,
+            Self::None | Self::Megatron2021 => none,
             Self::Megatron => Overlaps {
                 tensor_backward: true,
                 gradients: true,

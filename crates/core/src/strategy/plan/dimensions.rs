@@ -270,7 +270,11 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "moments of low rank"),
                     refused(Fsdp, "moments of low rank")
                 };
-            /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
+            /// Whether a step is that of a tuned `"benchmark"`, or of a run of weeks in `"production"`, which reports 1.1 times as long on
+            /// average, and anything from 0.9 to 1.3.
+            conditions: Conditions => Conditions, default(Conditions::Benchmark), Check::Any;
+            /// What is sent while computing goes on: `"none"`, `"megatron"`, `"megatron-2021"` (until 2022: nothing, and attention is
+            /// unfused unless `attention` says another), `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
             overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any;
             /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
             overlap_tensor: bool => bool, optional("as `overlap` says"), Check::Any;

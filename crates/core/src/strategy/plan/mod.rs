@@ -14,8 +14,8 @@ mod tests;
 
 pub use check::{Division, has_layers};
 pub use choices::{
-    Attention, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload, Offloaded,
-    OverlapPreset, Overlaps, Recipe, ScheduleKind, Sends, Sharding, Shares, States,
+    Attention, Conditions, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload,
+    Offloaded, OverlapPreset, Overlaps, Recipe, ScheduleKind, Sends, Sharding, Shares, States,
 };
 pub use coded::Coded;
 pub(crate) use dimensions::plan_dimensions;
@@ -261,9 +261,10 @@ impl Plan {
     pub fn implemented_by(&self) -> Implementation {
         self.implementation.unwrap_or(match self.overlap {
             OverlapPreset::Torchtitan | OverlapPreset::Fsdp2 => Implementation::Pytorch,
-            OverlapPreset::None | OverlapPreset::Megatron | OverlapPreset::Deepspeed => {
-                Implementation::Megatron
-            }
+            OverlapPreset::None
+            | OverlapPreset::Megatron
+            | OverlapPreset::Megatron2021
+            | OverlapPreset::Deepspeed => Implementation::Megatron,
         })
     }
 
@@ -279,6 +280,7 @@ impl Plan {
 
     pub fn attention_kind(&self) -> Attention {
         self.attention.unwrap_or(match self.implemented_by() {
+            _ if self.overlap == OverlapPreset::Megatron2021 => Attention::Unfused,
             Implementation::Pytorch => Attention::Flash,
             Implementation::Textbook
             | Implementation::Megatron

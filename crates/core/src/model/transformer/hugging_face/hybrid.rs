@@ -63,12 +63,14 @@ pub(super) fn qwen3_next(config: &Config<'_>) -> Result<Transformer, Fault> {
     })
 }
 
-/// Layers of Mamba 2, attention or squared ReLU alone, without positions.
+/// Layers of Mamba 2, attention, squared ReLU or experts of it alone, without positions.
 pub(super) fn nemotron_h(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let count = config.or("n_routed_experts", 0)?;
     let letter = |kind: &str| match kind {
         "M" | "mamba" => Ok('m'),
         "*" | "attention" => Ok('a'),
-        "-" | "mlp" => Ok('f'),
+        "-" | "mlp" if count == 0 => Ok('f'),
+        "E" | "moe" if count > 0 => Ok('f'),
         other => Err(not_modelled(&format!("the layer type \"{other}\""))),
     };
     let text = config.0.get("hybrid_override_pattern").and_then(Value::as_str);
@@ -84,9 +86,24 @@ pub(super) fn nemotron_h(config: &Config<'_>) -> Result<Transformer, Fault> {
         return Err(not_modelled("Mamba with biases of projections or without those of the convolution"));
     }
     let head_width = config.first(&["head_dim", "attention_head_dim"])?;
+    let shape = llama(config)?;
+    let experts = match count {
+        0 => None,
+        _ => Some(Experts {
+            shared_width: config.or("moe_shared_expert_intermediate_size", 0)?,
+            router_bias: true,
+            ..Experts::new(
+                count,
+                config.number("num_experts_per_tok")?,
+                config.number("moe_intermediate_size")?,
+            )
+        }),
+    };
     Ok(Transformer {
         head_width,
         mlp: Mlp::Gelu,
+        mlp_width: if count > 0 { 0 } else { shape.mlp_width },
+        experts,
         pattern,
         mamba: Some(Mamba {
             heads: config.number("mamba_num_heads")?,
@@ -97,7 +114,7 @@ pub(super) fn nemotron_h(config: &Config<'_>) -> Result<Transformer, Fault> {
             chunk: config.or("chunk_size", 256)?,
             step_rank: 0,
         }),
-        ..llama(config)?
+        ..shape
     })
 }
 
