@@ -46,6 +46,7 @@ files! {
     "transformer-steps/set.toml"
     "transformer-steps/h200.csv.gz"
     "transformer-steps/offloaded.csv"
+    "transformer-steps/scans.csv"
     "transformer-steps/published.csv.gz"
     "tuning/set.toml"
     "tuning/h200.csv.gz"

@@ -3,8 +3,8 @@
     python3 research/transformers/llm_runs.py ../shared/data/published validation/llm-runs/runs.csv.gz
 
 Reads llm_runs.csv.gz, llm_foundry_mpt_fsdp_h100.csv, nvidia_megatron_bridge_perf_summary.csv and
-dlperf_gpt_v100_3d_parallel.csv, whose notes are in llm_runs.md and README.md beside them. Left out: adapters, Trainium
-and Gaudi, hybrids with state-space layers, samples that are not packed, tensor-parallel experts (Llama 4 Maverick on H100), runs
+dlperf_gpt_v100_3d_parallel.csv, whose notes are in llm_runs.md and README.md beside them. Left out: adapters, BERT,
+hybrids with state-space layers, samples that are not packed, tensor-parallel experts (Llama 4 Maverick on H100), runs
 that nobody tuned (marin), and whatever lacks a plan.
 """
 
@@ -41,14 +41,14 @@ CUSTOM = {
 }
 DEVICES = {"H100-SXM": "h100-sxm5", "H200-SXM": "h200-sxm", "B200": "b200", "GB200": "gb200", "A100-SXM-80GB": "a100-sxm4-80gb",
            "A100-SXM-40GB": "a100-sxm4-40gb", "MI300X": "mi300x", "MI325X": "mi325x", "DGX-H100": "h100-sxm5",
-           "DGX-B200": "b200", "DGX-B300": "b300", "DGX-GB200": "gb200", "DGX-GB300": "gb300"}
+           "Gaudi2": "gaudi2", "DGX-B200": "b200", "DGX-B300": "b300", "DGX-GB200": "gb200", "DGX-GB300": "gb300"}
 # Links inside a machine, between machines, and ports of a machine.
 LINKS = {"h100-sxm5": ("nvlink4", "infiniband-ndr", 8), "h200-sxm": ("nvlink4", "infiniband-ndr", 8),
          "b200": ("nvlink5", "infiniband-ndr", 8), "b300": ("nvlink5", "infiniband-xdr", 8),
          "gb200": ("nvlink5", "infiniband-ndr", 64), "gb300": ("nvlink5", "infiniband-xdr", 64),
          "a100-sxm4-80gb": ("nvlink3", "infiniband-hdr", 8), "a100-sxm4-40gb": ("nvlink3", "infiniband-hdr", 8),
          "mi300x": ("xgmi-mi300", "infiniband-ndr", 8), "mi325x": ("xgmi-mi300", "infiniband-ndr", 8),
-         "tesla-v100-sxm2-16gb": ("nvlink2", "infiniband-edr", 1)}
+         "gaudi2": ("gaudi2-ports", "roce-100g", 24), "tesla-v100-sxm2-16gb": ("nvlink2", "infiniband-edr", 1)}
 
 
 def number(text, default=1):
@@ -65,7 +65,7 @@ def machine(device, gpus):
     inside, outside, ports = LINKS[device]
     node = 64 if device.startswith("gb") else 8
     return {"device": device, "gpus": gpus, "node": min(node, gpus), "inside": inside, "outside": outside,
-            "ports": min(ports, gpus) if ports > 1 else 1}
+            "ports": ports if device == "gaudi2" else min(ports, gpus) if ports > 1 else 1}
 
 
 def shape(model, layers):
@@ -305,7 +305,7 @@ def runs(folder):
         formats = "fp8" if eight else "bf16"
         short = {"NeMo (Megatron core)": "NeMo", "NeMo AutoModel (PyTorch, FSDP2)": "AutoModel", "MaxText (JAX)": "MaxText",
                  "PaxML (JAX)": "PaxML", "torchtitan + torchao": "torchtitan", "Primus (Megatron)": "Primus",
-                 "Megatron core": "Megatron"}.get(framework, framework)
+                 "Megatron core": "Megatron", "DeepSpeed (Habana 1.14) + Megatron-DeepSpeed": "Megatron-DeepSpeed"}.get(framework, framework)
         family = "MLPerf" if source.startswith("mlperf") else source
         yield {
             "family": f"{family}, {short}, {row['accelerator'].split('-')[0]}, {formats}", "framework": short,
@@ -372,9 +372,33 @@ def recipes(folder):
         }
 
 
+def neuron(folder):
+    """Pre-training on Trainium, whose cores are devices of their own: half a chip. Rows whose ranks are not their cores are left out."""
+    sizes = {"GPT3-23B": (28, 8192, 64), "GPT3-46B": (56, 8192, 64), "GPT3-175B": (96, 12288, 96)}
+    for row in csv.DictReader(gzip.open(folder + "/llm_runs.csv.gz", "rt")):
+        cores = 2 * whole(row["accelerators"])
+        tensor, pipeline, data, micro, batch = (whole(row[key]) for key in ("tp", "pp", "dp", "micro_batch", "global_batch"))
+        if row["accelerator"] != "Trainium1" or row["precision"] != "bf16" or tensor * pipeline * data != cores:
+            continue
+        if row["model"] in sizes:
+            layers, hidden, heads = sizes[row["model"]]
+            own = {"shape": "gpt", "layers": layers, "hidden": hidden, "heads": heads, "vocabulary": 50304}
+        elif row["model"] == "Llama2-7B":
+            own = shape("Llama-2-7B", None)
+        else:
+            continue  # BERT
+        settings = megatron(own["layers"], tensor, pipeline, 1, 1, 1, batch, micro, "").replace("overlap=megatron", "overlap=none")
+        yield {
+            "family": "Neuron, NxD, Trainium", "framework": "NeuronX Distributed", "task": "pretrain", "format": "bf16",
+            "row": row["row_id"], "source": row["source_path"], **own, "sequence": whole(row["seq_len"]),
+            "device": "trainium1|bf16=95 TFLOP/s|memory=16 GiB|memory-rate=410 GB/s", "gpus": cores, "node": 32,
+            "inside": "neuronlink2", "outside": "efa-100g", "ports": 8, "settings": settings, "seconds": number(row["step_time_s"]),
+        }
+
+
 def main():
     folder, out = sys.argv[1:]
-    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder), *tpus(folder), *recipes(folder)]
+    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder), *tpus(folder), *recipes(folder), *neuron(folder)]
     text = io.StringIO()
     text.write("# Published runs of transformers; made by research/transformers/llm_runs.py, which says what is assumed.\n"
                "# settings: keys of [strategy.plan], and behind a slash keys of [strategy]. Every row names its source.\n")

@@ -239,8 +239,10 @@ constants! {
         product_volta: f64,
         /// The same on AMD's CDNA.
         product_cdna: f64,
-        /// The same of systolic arrays: TPU, Trainium, Gaudi.
+        /// The same of systolic arrays: TPU and Gaudi.
         product_systolic: f64,
+        /// The same of Trainium, whose compiler reaches less.
+        product_trainium: f64,
         /// The same on other devices.
         product_other: f64,
         /// Rate of products in 8-bit floating point, as a share of what that peak would give at the share of other products.
@@ -321,7 +323,7 @@ constants! {
         loop_cdna: f64,
         /// The same of layers with experts.
         stack_experts: f64,
-        /// Factor of the scans of delta nets and Mamba against their products and passes over memory.
+        /// Factor of the scans of delta nets and Mamba against those that were measured on an H200.
         scan: f64,
         /// Share of computing lost with each doubling of devices beyond eight.
         loss: f64,

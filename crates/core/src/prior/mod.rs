@@ -246,7 +246,7 @@ const GENERATIONS: [(&str, Option<Generation>); 9] = [
     ("_volta", Some(Generation::Volta)),
     ("_cdna", Some(Generation::Cdna)),
     ("_systolic", Some(Generation::Tpu)),
-    ("_systolic", Some(Generation::Trainium)),
+    ("_trainium", Some(Generation::Trainium)),
     ("_systolic", Some(Generation::Gaudi)),
     ("_other", None),
 ];

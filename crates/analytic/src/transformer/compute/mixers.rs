@@ -1,36 +1,40 @@
 //! What mixes the tokens of a layer: attention with its products, a gated delta net, or Mamba.
 //!
-//! Scans are products within chunks (`kernels`), and passes over what goes from kernel to kernel. They have not been
-//! measured: the prior `scan` says how many times longer the kernels take, and its spread widens the interval of such layers.
-//! The state goes from chunk to chunk, which is assumed to hide behind the other heads and sequences.
+//! Kernels of scans compute chunks from what they read again and again, so their times follow from passes over memory, and those of
+//! a delta net also from the chunks that its state goes through one after the other. Passes and kernels were counted on an H200
+//! (`research/steps/mixers.py`: 16 shapes, kernels of flash-linear-attention, mamba_ssm and causal_conv1d). The prior `scan` is
+//! the factor that remains on other devices and in other software.
 
 use super::{Computed, Input, Parts, Product, Shard, Work};
 use stepcast_core::model::transformer::{Backward, Delta, Mamba, Mixer, Modules};
 use stepcast_core::quantity::{Flops, Seconds};
 
-/// Times of the products of a scan backward against forward: two gradients of each, and chunks that are computed again.
-const BACKWARD: f64 = 3.0;
+/// Passes over the channels of the convolution, forward and backward, in units of their width.
+const CONVOLVED: [f64; 2] = [1.7, 3.6];
 
-/// Passes over the channels of the convolution, over values where a gate and a norm follow the scan, and over queries and keys that
-/// are normalised, forward and backward, in units of the width: read and written; values, gate and result; and their gradients
-/// beside them.
-const CONVOLVED: [f64; 2] = [2.0, 5.0];
-const NORMALISED: [f64; 2] = [3.0, 6.0];
-const KEYS: [f64; 2] = [2.0, 3.0];
+/// Passes over values for their gate and their norm in groups of 512 channels and more (Mamba 2); and what the row of one head takes
+/// (delta nets), as many numbers at the rate of passes, because each has a block of its own.
+const NORMALISED: [f64; 2] = [2.2, 8.4];
+const NORMALISED_ROW: [f64; 2] = [845.0, 1750.0];
 
-/// Passes over the states between chunks, in 32 bits: written, read and written again by the scan, and read; backward the same, and
-/// that of their gradients.
-const STATES: [f64; 2] = [4.0, 8.0];
+/// Passes of Mamba 2 over the values of its heads, and over the states between chunks, in 32 bits.
+const DUAL: [f64; 2] = [9.2, 33.5];
+const DUAL_STATES: [f64; 2] = [1.9, 5.0];
 const STATE: f64 = 4.0;
+const MAMBA_KERNELS: [f64; 2] = [9.0, 46.0];
 
-/// Kernels of a scan, forward and backward, assumed: convolution, steps, chunks, states, results and norm; of a gated delta net
-/// also gates, triangles and normalised keys.
-const MAMBA_KERNELS: [f64; 2] = [7.0, 16.0];
-const DELTA_KERNELS: [f64; 2] = [14.0, 26.0];
+/// Passes of a delta net over the values of its heads, and over its states, which the backward pass reads; and what one chunk takes in the
+/// kernel that carries the state on. Its blocks have 32 columns of a head's values.
+const DELTA: f64 = 14.2;
+const DELTA_STATES: [f64; 2] = [0.0, 7.2];
+const DELTA_CHUNK: [Seconds; 2] = [Seconds::new(0.94e-6), Seconds::new(2.87e-6)];
+const DELTA_COLUMNS: f64 = 32.0;
+const DELTA_KERNELS: [f64; 2] = [17.0, 33.0];
 
-/// Passes of Mamba 1's one kernel over its channels: input, step, gate and result; backward these, their gradients and the result.
-const SELECTIVE: [f64; 2] = [4.0, 9.0];
-const SELECTIVE_KERNELS: [f64; 2] = [6.0, 12.0];
+/// Operations of Mamba 1's one kernel for each channel and element of its state, at the rate of single products: exponentials
+/// above all.
+const SELECTIVE: [f64; 2] = [49.0, 190.0];
+const SELECTIVE_KERNELS: [f64; 2] = [4.0, 15.0];
 
 /// Passes over queries, keys and values of two streams that are put together, and over the parts of their attention.
 const JOINED: [f64; 2] = [8.0, 2.0];
@@ -56,7 +60,7 @@ impl Parts {
         let product =
             |columns: u64, depth: f64| Product::new(shard.tokens, columns as f64 / shard.tensor, depth);
         let back = |inner: u64| Product::new(shard.tokens, shard.hidden, inner as f64 / shard.tensor);
-        match (shard.block.mixer, shard.shape.delta, shard.shape.mamba) {
+        let products = match (shard.block.mixer, shard.shape.delta, shard.shape.mamba) {
             (Mixer::Attention | Mixer::Encoder | Mixer::Cross | Mixer::Joint | Mixer::JointLast, ..) => {
                 let products = |stream: Shard<'_>| {
                     let (to, [from]) = stream.products_around_attention();
@@ -67,14 +71,21 @@ impl Parts {
             (Mixer::Linear, Some(own), _) => {
                 let heads = 2 * own.value_heads;
                 let to = [product(own.projected() - heads, shard.hidden), product(heads, shard.hidden)];
-                around(&to, back(own.inner())).and(self.delta(shard, &own))
+                around(&to, back(own.inner()))
             }
             (Mixer::Mamba, _, Some(own)) => {
                 let to = [product(own.projected(), shard.hidden)];
-                around(&to, back(own.inner())).and(self.mamba(shard, &own))
+                let products = around(&to, back(own.inner()));
+                if own.is_first() { products.and(self.selection(shard, &own)) } else { products }
             }
             _ => Computed::default(),
-        }
+        };
+        products.and(self.scanning(shard))
+    }
+
+    /// Convolution, scan and norm of a gated delta net or of Mamba, alone.
+    pub fn scan(&self, shard: &Shard<'_>) -> Computed {
+        self.paced(self.scanning(shard))
     }
 
     /// Copies around attention.
@@ -97,88 +108,58 @@ impl Parts {
         Computed { forward: work(0), input: work(1), ..Computed::default() }
     }
 
-    /// The chunked gated delta rule (Yang et al. 2024, section 3.3), a product for every term of [`Delta::operations`].
-    fn delta(&self, shard: &Shard<'_>, own: &Delta) -> Computed {
-        let chunk = Delta::CHUNK as f64;
+    fn scanning(&self, shard: &Shard<'_>) -> Computed {
+        let work = |pass: usize| {
+            let (device, kernels) = match (shard.block.mixer, shard.shape.delta, shard.shape.mamba) {
+                (Mixer::Linear, Some(own), _) => (self.delta(shard, &own, pass), DELTA_KERNELS),
+                (Mixer::Mamba, _, Some(own)) if own.is_first() => {
+                    (self.selective(shard, &own, pass), SELECTIVE_KERNELS)
+                }
+                (Mixer::Mamba, _, Some(own)) => (self.dual(shard, &own, pass), MAMBA_KERNELS),
+                _ => return Work::default(),
+            };
+            Work { device: device * self.constants.scan, kernels: kernels[pass] }
+        };
+        Computed { forward: work(0), input: work(1), ..Computed::default() }
+    }
+
+    /// The chunked gated delta rule (Yang et al. 2024, section 3.3), forward or backward.
+    fn delta(&self, shard: &Shard<'_>, own: &Delta, pass: usize) -> Seconds {
         let [key, value, heads] = [own.key_width, own.value_width, own.value_heads].map(|width| width as f64);
         let heads = heads / shard.tensor;
-        let count = shard.tokens / chunk * heads;
-        let each = |rows, columns, depth| Product { rows, columns, depth, count };
-        let products = [
-            each(chunk, chunk, key),
-            // The inverse of a triangle takes a sixth of a product.
-            each(chunk, chunk, chunk / 6.0),
-            each(chunk, key, chunk),
-            each(chunk, value, chunk),
-            each(chunk, value, key),
-            each(chunk, value, key),
-            each(chunk, chunk, key),
-            each(chunk, value, chunk),
-            each(key, value, chunk),
-        ];
-        let channels = own.channels() as f64 / shard.tensor;
-        let passed = |index: usize| {
-            let keys = KEYS[index] * 2.0 * heads * key;
-            let values = NORMALISED[index] * heads * value;
-            let states = STATES[index] * STATE * heads * key * value / chunk;
-            shard.tokens * (self.width() * (CONVOLVED[index] * channels + keys + values) + states)
-        };
-        self.scan(&products, passed, DELTA_KERNELS)
+        let values = heads * (value * DELTA + NORMALISED_ROW[pass]);
+        let channels = CONVOLVED[pass] * own.channels() as f64 / shard.tensor;
+        let chunk = Delta::CHUNK as f64;
+        let states = DELTA_STATES[pass] * STATE * heads * key * value / chunk;
+        let blocks = shard.samples * heads * value / DELTA_COLUMNS;
+        let rounds = (blocks / self.multiprocessors).ceil() * shard.tokens / (shard.samples * chunk);
+        self.passing(shard.tokens * (self.width() * (values + channels) + states))
+            + DELTA_CHUNK[pass] * rounds
     }
 
-    /// Mamba 2 by duality (Dao and Gu 2024, section 6), a product for every term of [`Mamba::operations`]; or Mamba 1.
-    fn mamba(&self, shard: &Shard<'_>, own: &Mamba) -> Computed {
-        if own.is_first() {
-            return self.selective(shard, own);
-        }
-        let [chunk, state, width] = [own.chunk, own.state, own.head_width].map(|width| width as f64);
-        let chunk = chunk.min(shard.tokens);
-        let [heads, groups] = [own.heads, own.groups].map(|count| count as f64 / shard.tensor);
-        let chunks = shard.tokens / chunk;
-        let each = |rows, columns, depth, of| Product { rows, columns, depth, count: chunks * of };
-        let products = [
-            each(chunk, chunk, state, groups),
-            each(chunk, width, chunk, heads),
-            each(state, width, chunk, heads),
-            each(chunk, width, state, heads),
-        ];
-        let channels = own.channels() as f64 / shard.tensor;
-        let passed = |index: usize| {
-            let values = NORMALISED[index] * heads * width;
-            let states = STATES[index] * STATE * heads * width * state / chunk;
-            shard.tokens * (self.width() * (CONVOLVED[index] * channels + values) + states)
-        };
-        self.scan(&products, passed, MAMBA_KERNELS)
+    /// Mamba 2 by duality (Dao and Gu 2024, section 6), forward or backward.
+    fn dual(&self, shard: &Shard<'_>, own: &Mamba, pass: usize) -> Seconds {
+        let inner = own.inner() as f64 / shard.tensor;
+        let channels = CONVOLVED[pass] * own.channels() as f64 / shard.tensor;
+        let states =
+            DUAL_STATES[pass] * STATE * inner * own.state as f64 / (own.chunk as f64).min(shard.tokens);
+        let values = inner * (DUAL[pass] + NORMALISED[pass]);
+        self.passing(shard.tokens * (self.width() * (values + channels) + states))
     }
 
-    /// Mamba 1: products that select steps and states, and one kernel whose states do not leave the multiprocessors (Gu and Dao 2023,
-    /// section 3.3), which computes without tensor units.
-    fn selective(&self, shard: &Shard<'_>, own: &Mamba) -> Computed {
+    /// Products of Mamba 1 that select steps and states (Gu and Dao 2023, section 3.2).
+    fn selection(&self, shard: &Shard<'_>, own: &Mamba) -> Computed {
         let inner = own.inner() as f64 / shard.tensor;
         let [rank, states] = [own.step_rank, own.states()].map(|width| width as f64);
         let select =
             [Product::new(shard.tokens, rank + states, inner), Product::new(shard.tokens, inner, rank)];
-        let selected = self.linear(shard, &select, true, Input::Plain);
-        let scanned = |index: usize, times: f64| {
-            let operations = Flops::new(times * 9.0 * shard.tokens * inner * own.state as f64);
-            let moved = shard.tokens * self.width() * inner * (SELECTIVE[index] + CONVOLVED[index]);
-            let device = (operations / self.single).max(self.passing(moved)) * self.constants.scan;
-            Work { device, kernels: SELECTIVE_KERNELS[index] }
-        };
-        selected.and(Computed {
-            forward: scanned(0, 1.0),
-            input: scanned(1, BACKWARD),
-            ..Computed::default()
-        })
+        self.linear(shard, &select, true, Input::Plain)
     }
 
-    /// Products of a scan with the bytes that pass between its kernels.
-    fn scan(&self, products: &[Product], passed: impl Fn(usize) -> f64, kernels: [f64; 2]) -> Computed {
-        let computed: Seconds = products.iter().map(|product| self.product(product)).sum();
-        let work = |index: usize, times: f64| Work {
-            device: (computed * times + self.passing(passed(index))) * self.constants.scan,
-            kernels: kernels[index],
-        };
-        Computed { forward: work(0, 1.0), input: work(1, BACKWARD), ..Computed::default() }
+    /// Mamba 1 in one kernel, whose states do not leave the multiprocessors (Gu and Dao 2023, section 3.3), forward or backward.
+    fn selective(&self, shard: &Shard<'_>, own: &Mamba, pass: usize) -> Seconds {
+        let inner = own.inner() as f64 / shard.tensor;
+        let operations = Flops::new(SELECTIVE[pass] * shard.tokens * inner * own.state as f64);
+        operations / self.single + self.passing(shard.tokens * self.width() * CONVOLVED[pass] * inner)
     }
 }

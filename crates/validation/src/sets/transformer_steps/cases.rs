@@ -12,7 +12,7 @@ use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{LayerKind, Split};
 use stepcast_core::machine::{Device, catalog};
 use stepcast_core::method::Method as _;
-use stepcast_core::model::transformer::{Experts, Transformer};
+use stepcast_core::model::transformer::{Block, Delta, Experts, FeedForward, Mamba, Mixer, Transformer};
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::BytesPerSec;
@@ -66,6 +66,7 @@ impl StepCase {
 
 pub(in crate::sets) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = on_one_gpu()?;
+    cases.extend(scans()?);
     for row in records::cases("transformer-steps/offloaded.csv")? {
         cases.push(offloaded(&row)?);
     }
@@ -145,25 +146,76 @@ pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
             shared_gate: false,
         });
         let shape = Transformer { experts, ..decoder.shape() };
-        let shard = Arc::new(Alone {
+        let block = shape.block(shape.layers - 1);
+        let shard = Alone {
             kind: kind.to_owned(),
             decoder,
             shape,
+            block,
             device: catalog::device(DEVICE)?,
             scenario,
-        });
-        for (index, pass) in ["forward", "backward"].into_iter().enumerate() {
-            let shard = Arc::clone(&shard);
-            cases.push(StepCase {
-                family: family.to_owned(),
-                name: format!("{name} {pass}"),
-                model: model.clone(),
-                is_fitted: true,
-                measured: row.number(&format!("{pass}_ms")) / 1e3,
-                predict: Box::new(move |priors| Ok(shard.times(priors)?[index].ln())),
-                step: None,
-            });
-        }
+        };
+        cases.extend(shard.passes(&row, family, &name, &model));
+    }
+    Ok(cases)
+}
+
+/// Convolution, scan and norm of delta nets and of Mamba. Their passes over memory were counted on these rows.
+fn scans() -> Result<Vec<StepCase>, ValidationError> {
+    let mut cases = Vec::new();
+    for row in records::cases("transformer-steps/scans.csv")? {
+        let kind = row.text("kind");
+        let [key_heads, heads, key_width, width, groups, state, chunk, sequence, micro_batch] = [
+            "key_heads",
+            "heads",
+            "key_width",
+            "width",
+            "groups",
+            "state",
+            "chunk",
+            "sequence",
+            "micro_batch",
+        ]
+        .map(|key| row.count(key));
+        let decoder = Decoder {
+            gpt: false,
+            hidden: 4096,
+            heads: [32, 32],
+            mlp_width: 4096,
+            layers: 1,
+            sequence,
+            micro_batch,
+            vocabulary: 32_000,
+            precision: Precision::Bf16,
+            recompute: false,
+            tensor: 1,
+        };
+        let mut shape = decoder.shape();
+        let convolution = 4;
+        let mixer = match kind {
+            "delta" => {
+                let [value_heads, value_width] = [heads, width];
+                shape.delta = Some(Delta { key_heads, value_heads, key_width, value_width, convolution });
+                Mixer::Linear
+            }
+            _ => {
+                let step_rank = if kind == "mamba-1" { 256 } else { 0 };
+                shape.mamba =
+                    Some(Mamba { heads, head_width: width, groups, state, convolution, chunk, step_rank });
+                Mixer::Mamba
+            }
+        };
+        let name = format!("{kind}, {heads} heads of {width}, {micro_batch} x {sequence} tokens");
+        let shard = Alone {
+            kind: "scan".to_owned(),
+            scenario: decoder.scenario(DEVICE)?,
+            decoder,
+            shape,
+            block: Block { mixer, feed: FeedForward::None },
+            device: catalog::device(DEVICE)?,
+        };
+        let passes = shard.passes(&row, "scans, H200", &name, kind);
+        cases.extend(passes.map(|case| StepCase { is_fitted: false, ..case }));
     }
     Ok(cases)
 }
@@ -173,14 +225,39 @@ struct Alone {
     kind: String,
     decoder: Decoder,
     shape: Transformer,
+    block: Block,
     device: Device,
     scenario: Scenario,
 }
 
 impl Alone {
+    /// Its forward and its backward pass, each a figure.
+    fn passes(
+        self,
+        row: &Value,
+        family: &str,
+        name: &str,
+        model: &str,
+    ) -> impl Iterator<Item = StepCase> + use<> {
+        let shard = Arc::new(self);
+        let case = |index: usize, pass: &str| {
+            let shard = Arc::clone(&shard);
+            StepCase {
+                family: family.to_owned(),
+                name: format!("{name} {pass}"),
+                model: model.to_owned(),
+                is_fitted: true,
+                measured: row.number(&format!("{pass}_ms")) / 1e3,
+                predict: Box::new(move |priors| Ok(shard.times(priors)?[index].ln())),
+                step: None,
+            }
+        };
+        [case(0, "forward"), case(1, "backward")].into_iter()
+    }
+
     /// Seconds of the forward and of the backward pass.
     fn times(&self, priors: &Priors) -> Result<[f64; 2], ValidationError> {
-        let Self { decoder, shape, device, scenario, .. } = self;
+        let Self { decoder, shape, block, device, scenario, .. } = self;
         let precision = decoder.precision;
         let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak());
         let software = Software::eager(precision);
@@ -189,11 +266,12 @@ impl Alone {
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
         let split = Split { tensor: decoder.tensor, ..Split::WHOLE };
         let work = Work { sequence: decoder.sequence, batch: decoder.micro_batch, mask: Mask::Causal };
-        let kind = LayerKind { block: shape.block(shape.layers - 1), ..LayerKind::default() };
+        let kind = LayerKind { block: *block, ..LayerKind::default() };
         let shard = Shard::new(shape, plan, &split, kind, false, work);
         let computed = match self.kind.as_str() {
             "head" => parts.head(&shard, decoder.vocabulary as f64 / decoder.tensor as f64),
             "bmm" | "grouped" => parts.expert_layer(&shard),
+            "scan" => parts.scan(&shard),
             _ => parts.layer(&shard),
         };
         let backward = computed.input.device + computed.weight.device;
