@@ -20,7 +20,7 @@ pub use engine::observe::{
 pub use engine::rendezvous::{Launch, RendezvousSpec};
 pub use engine::stations::links::{Route, max_min};
 pub use engine::stations::tcp::TcpSpec;
-pub use engine::{End, Limits, Outcome, Run, run};
+pub use engine::{End, Limits, Outcome, Run, run, run_steps};
 pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
 pub use program::{Coupling, LaneSpread, PoolSpec, Program, ProgramError, StepWork};
 pub use programs::allreduce::{AllReduce, Bucket, Interference, Messages, Role};

@@ -23,7 +23,7 @@ pub(crate) mod steps;
 mod workers;
 
 use crate::program::{Program, ProgramError};
-use observe::Observer;
+use observe::{Observer, Steps};
 use state::Engine;
 
 /// When a simulation ends.
@@ -86,6 +86,13 @@ pub fn run<O: Observer>(
     let mut run = Run::new(program, seed, observer)?;
     let end = run.go_on(limits);
     Ok(run.outcome(end))
+}
+
+/// The steps of a run, as [`run`] finds them. Not generic, so that the engine is optimised as this crate is, whoever calls it.
+pub fn run_steps(program: &Program, seed: u64, limits: Limits) -> Result<(Outcome, Steps), ProgramError> {
+    let mut steps = Steps::default();
+    let outcome = run(program, seed, limits, &mut steps)?;
+    Ok((outcome, steps))
 }
 
 pub struct Run<'a, O> {

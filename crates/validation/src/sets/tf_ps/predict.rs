@@ -10,8 +10,8 @@ use stepcast_analytic::{cynthia2019, lin2018};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Resource;
 use stepcast_sim::{
-    Coordination, Limits, LinkSharing, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps,
-    TransferOrder, Window, run,
+    Coordination, Limits, LinkSharing, ParseLane, Parsing, Program, Replay, ReplayWorker, TransferOrder,
+    Window, run_steps,
 };
 use stepcast_stats::{mean, quantile, spread_of_logarithms};
 
@@ -66,8 +66,8 @@ pub(super) fn throughputs(
     // The step that is under way when the slowest has done its steps still belongs to the run.
     let limits = Limits { time: configuration.seconds, ..Limits::until_slowest(configuration.steps + 1) };
     let throughput = |seed| {
-        let mut steps = Steps::default();
-        let outcome = run(&program, seed, limits, &mut steps).map_err(|error| broken(error.to_string()))?;
+        let (outcome, steps) =
+            run_steps(&program, seed, limits).map_err(|error| broken(error.to_string()))?;
         let second_half = Window { since: 0.5 * outcome.time, until: outcome.time };
         Ok(f64::from(configuration.batch) * second_half.steps_per_second(&steps.records))
     };
