@@ -1,5 +1,20 @@
 //! Systems of linear equations with a symmetric, positive definite matrix.
 
+/// Sums of products of every two columns under weights: a symmetric matrix, row by row.
+pub fn products(columns: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+    let size = columns.len();
+    let mut matrix = vec![0.0; size * size];
+    for (i, column) in columns.iter().enumerate() {
+        let weighted: Vec<f64> = weights.iter().zip(column).map(|(w, a)| w * a).collect();
+        for (j, other) in columns[..=i].iter().enumerate() {
+            let sum: f64 = weighted.iter().zip(other).map(|(a, b)| a * b).sum();
+            matrix[i * size + j] = sum;
+            matrix[j * size + i] = sum;
+        }
+    }
+    matrix
+}
+
 /// The lower triangle whose square is the matrix, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cholesky {

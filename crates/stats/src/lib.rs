@@ -7,7 +7,7 @@
 mod cholesky;
 mod steady;
 
-pub use cholesky::Cholesky;
+pub use cholesky::{Cholesky, products};
 pub use steady::{SeriesMean, warm_up};
 
 /// Mean; 0 of no values.

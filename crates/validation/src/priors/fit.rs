@@ -10,7 +10,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stepcast_core::prior::{Constant, Domain, Priors, SHIFT, constants};
-use stepcast_stats::Cholesky;
+use stepcast_stats::{Cholesky, products};
 
 const ITERATIONS: usize = 20;
 /// Iterations on derivatives that are taken once; only the weights of residuals change between them.
@@ -271,15 +271,9 @@ fn equations(
 ) -> (Vec<f64>, Vec<f64>) {
     let size = columns.len();
     let weight: Vec<f64> = residuals.iter().zip(weights).map(|(r, w)| w / r.hypot(1.0)).collect();
-    let mut normal = vec![0.0; size * size];
+    let mut normal = products(columns, &weight);
     let mut slope = vec![0.0; size];
     for i in 0..size {
-        for j in 0..=i {
-            let both = columns[i].iter().zip(&columns[j]);
-            let sum: f64 = both.zip(&weight).map(|((a, b), w)| w * a * b).sum();
-            normal[i * size + j] = sum;
-            normal[j * size + i] = sum;
-        }
         let own = columns[i].iter().zip(residuals);
         slope[i] = own.zip(&weight).map(|((a, r), w)| w * a * r).sum::<f64>() + distance[i] / spreads[i];
         normal[i * size + i] += spreads[i].powi(-2);
