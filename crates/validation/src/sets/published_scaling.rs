@@ -127,7 +127,7 @@ fn observation(recipe: &Recipe, run: &Value) -> Result<Observation, ValidationEr
         measured: (samples / run.number("throughput")).ln(),
         predict: Box::new(move |priors| {
             let moved = Scenario { priors: Arc::new(priors.clone()), ..scenario.clone() };
-            Ok(method.predict(&moved)?.iteration.get().ln())
+            Ok(method.step(&moved)?.get().ln())
         }),
     })
 }

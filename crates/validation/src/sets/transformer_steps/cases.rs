@@ -46,7 +46,7 @@ impl StepCase {
         let own = scenario.clone();
         let predict: LogStep = Box::new(move |priors: &Priors| {
             let moved = Scenario { priors: Arc::new(priors.clone()), ..own.clone() };
-            Ok(Method.predict(&moved)?.iteration.get().ln())
+            Ok(Method.step(&moved)?.get().ln())
         });
         let family = family.to_owned();
         Self { family, name, model, is_fitted: true, measured, predict, step: Some(scenario) }
