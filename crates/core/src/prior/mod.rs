@@ -94,8 +94,8 @@ pub struct Priors {
     pub servers: Servers,
     /// Constants of transformers that a plan splits.
     pub transformer: Transformers,
-    /// Constants that move together, and how far.
-    pub groups: Vec<Group>,
+    /// Constants that move together, and how far. Shared, for a prediction is repeated with many of them moved.
+    pub groups: Arc<[Group]>,
     /// What runs of a user's own have told.
     pub learned: Option<Learned>,
     /// What no constant explains.
@@ -156,7 +156,7 @@ impl Priors {
         let mut corrected = self.clone();
         for (index, (shift, spread)) in groups.iter().enumerate() {
             corrected = corrected.moved(index, *shift);
-            corrected.groups[index].spread = *spread;
+            Arc::make_mut(&mut corrected.groups)[index].spread = *spread;
         }
         corrected.learned = Some(learned);
         corrected

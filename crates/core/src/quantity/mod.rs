@@ -26,6 +26,8 @@ macro_rules! operator {
         impl std::ops::$trait<$right> for $left {
             type Output = $output;
 
+            // Small, and called from other crates all the time.
+            #[inline]
             fn $method(self, right: $right) -> $output {
                 $output::from_number(std::ops::$trait::$method(f64::from(self), f64::from(right)))
             }
@@ -80,12 +82,14 @@ macro_rules! quantity {
 
             /// The larger of two.
             #[must_use]
+            #[inline]
             pub fn max(self, other: Self) -> Self {
                 Self(self.0.max(other.0))
             }
 
             /// The smaller of two.
             #[must_use]
+            #[inline]
             pub fn min(self, other: Self) -> Self {
                 Self(self.0.min(other.0))
             }

@@ -83,7 +83,7 @@ impl PlanQuestion<'_> {
         }
         let separating = close.iter().min_by(|a, b| a.plan.value.total_cmp(&b.plan.value)).and_then(|next| {
             let effects = own.effects.iter().zip(&next.effects).map(|(a, b)| (a - b).abs());
-            let groups = effects.zip(&self.scenario.priors.groups);
+            let groups = effects.zip(self.scenario.priors.groups.iter());
             let most = groups.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(effect, _)| *effect > unexplained);
             most.map(|(_, group)| group.name.clone())
         });
