@@ -135,6 +135,12 @@ mod tests {
         folder().join("steps/steps_h200.jsonl.gz")
     }
 
+    /// Fitted without products.
+    static FITTED: LazyLock<StepModel> = LazyLock::new(|| {
+        let steps = read(&data(), &never_cancelled).unwrap().steps;
+        PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &never_cancelled).unwrap()
+    });
+
     static PRODUCTS: LazyLock<GemmModel> = LazyLock::new(|| {
         let path = folder().join("gemm/h200.csv.gz");
         stepcast_fit::gemm::fit(
@@ -176,11 +182,9 @@ mod tests {
             other => unreachable!("{other:?}"),
         };
         let steps = read(&data(), &never_cancelled).unwrap().steps;
-        let fitted =
-            PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &never_cancelled).unwrap();
         for step in &steps {
             let [a, b] =
-                [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
+                [&FITTED, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
             assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
         }
     }
@@ -189,12 +193,9 @@ mod tests {
     #[test]
     fn times_never_fall_with_the_batch_and_have_a_floor() {
         let steps = read(&data(), &never_cancelled).unwrap().steps;
-        for products in [None, Some(&*PRODUCTS)] {
-            let fitted = PreparedSteps::new(&steps, Nominal::h200(), products)
-                .fit(|_| true, &never_cancelled)
-                .unwrap();
-            never_fall(&fitted);
-        }
+        let prepared = PreparedSteps::new(&steps, Nominal::h200(), Some(&PRODUCTS));
+        never_fall(&prepared.fit(|_| true, &never_cancelled).unwrap());
+        never_fall(&FITTED);
     }
 
     fn never_fall(fitted: &StepModel) {
