@@ -135,7 +135,8 @@ pub fn machine(id: &str) -> Result<Machine, Fault> {
 
 /// What one device costs in an hour, alone or as a part of the first machine that has it and a price.
 pub fn device_price(device: &Device) -> Option<MachinePrice> {
-    let is_same = |name: &str| self::device(name).is_ok_and(|own| own == *device);
+    // By exact name: most prices are those of machines, and `device` would look for devices that are called alike.
+    let is_same = |name: &str| devices().is_ok_and(|all| all.get(name) == Some(device));
     let alone = prices().ok()?.iter().find(|(name, _)| is_same(name)).map(|(_, price)| price.clone());
     let part = || {
         machines().ok()?.values().filter(|other| is_same(&other.device)).find_map(Machine::price_of_device)
