@@ -161,7 +161,8 @@ pub fn on_machines<'a>(
         apart: None,
         fused: Software::from_strategy(&scenario.strategy, plan, workers).fused,
         weight_width: scenario.strategy.precision.width().into(),
-        host_link: offload::host_link(plan, cluster),
+        host_link: offload::host_link(plan, cluster) * scenario.priors.transformer.offload,
+        host_memory: plan.host_memory * scenario.priors.transformer.offload,
     }
 }
 

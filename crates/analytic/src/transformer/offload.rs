@@ -76,7 +76,7 @@ impl Run<'_> {
         let down = if self.reduces_each() { Seconds::ZERO } else { self.gradients_of(dense, expert) };
         let devices = self.machine.min(self.split().world()).max(1) as f64;
         let moved = Bytes::new(owned * self.updated_bytes() * devices);
-        down + moved / self.plan.host_memory + Bytes::new(owned * self.weight_width as f64) / self.host_link
+        down + moved / self.host_memory + Bytes::new(owned * self.weight_width as f64) / self.host_link
     }
 }
 

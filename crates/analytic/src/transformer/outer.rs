@@ -165,7 +165,7 @@ impl Run<'_> {
         if plan.offloaded().outer {
             let copied = Bytes::new(updated * WIDE) / self.host_link;
             let devices = self.machine.min(split.world()).max(1) as f64;
-            exchange += copied + Bytes::new(moved * devices) / plan.host_memory;
+            exchange += copied + Bytes::new(moved * devices) / self.host_memory;
             update += copied;
         } else {
             update += self.compute.update(Bytes::new(moved));

@@ -36,8 +36,9 @@ pub struct Run<'a> {
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,
-    /// Rate between a device and its host, one direction.
+    /// Rate between a device and its host, one direction, and rate of the host's memory, as far as offloading reaches them.
     pub host_link: BytesPerSec,
+    pub host_memory: BytesPerSec,
     /// Additional time of computing while traffic is under way beside it, as a share of that time: collectives take
     /// multiprocessors and memory rate.
     pub interference: f64,

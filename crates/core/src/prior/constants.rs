@@ -241,6 +241,8 @@ constants! {
         product_cdna: f64,
         /// The same of systolic arrays: TPU and Gaudi.
         product_systolic: f64,
+        /// The same of GB20x: RTX PRO 6000, RTX 5090.
+        product_gb20x: f64,
         /// The same of Trainium, whose compiler reaches less.
         product_trainium: f64,
         /// The same on other devices.
@@ -325,6 +327,8 @@ constants! {
         stack_experts: f64,
         /// Factor of the scans of delta nets and Mamba against those that were measured on an H200.
         scan: f64,
+        /// Share of the rates of large copies and of the host's memory that offloading reaches.
+        offload: f64,
         /// Share of computing lost with each doubling of devices beyond eight.
         loss: f64,
         /// Factor of computing in runs of weeks against benchmarks.

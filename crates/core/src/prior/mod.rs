@@ -239,12 +239,13 @@ pub fn doublings_outside(value: f64, [least, most]: [f64; 2]) -> f64 {
 }
 
 /// Endings of constants that differ between generations.
-const GENERATIONS: [(&str, Option<Generation>); 9] = [
+const GENERATIONS: [(&str, Option<Generation>); 10] = [
     ("_ampere", Some(Generation::Ampere)),
     ("_hopper", Some(Generation::Hopper)),
     ("_blackwell", Some(Generation::Blackwell)),
     ("_volta", Some(Generation::Volta)),
     ("_cdna", Some(Generation::Cdna)),
+    ("_gb20x", Some(Generation::Gb20x)),
     ("_systolic", Some(Generation::Tpu)),
     ("_trainium", Some(Generation::Trainium)),
     ("_systolic", Some(Generation::Gaudi)),

@@ -188,6 +188,7 @@ impl Parts {
             Some(Generation::Blackwell) => constants.product_blackwell,
             Some(Generation::Volta) => constants.product_volta,
             Some(Generation::Cdna) => constants.product_cdna,
+            Some(Generation::Gb20x) => constants.product_gb20x,
             Some(Generation::Trainium) => constants.product_trainium,
             Some(own) if own.is_systolic() => constants.product_systolic,
             _ => constants.product_other,
