@@ -28,7 +28,7 @@ impl Parts {
         self.modulated(shard, shard.shape.last_modulation(), 0.0)
     }
 
-    /// So many vectors of a condition, and so many gates that are among them.
+    /// Modulation by vectors of a condition, gates among them: their product, and the passes over hidden states.
     fn modulated(&self, shard: &Shard<'_>, vectors: u64, gates: f64) -> Computed {
         if vectors == 0 {
             return Computed::default();

@@ -135,7 +135,7 @@ fn offloading_saves_memory_and_costs_time() {
     assert!(memory(&optimiser).gradients < memory(&usual).gradients);
     assert!(optimiser.warnings.iter().any(|warning| warning.code == "offload"));
     // An eighth of the parameters: gradients of 4 bytes down, weights of 2 or 4 bytes up at 25 GB/s, and 30 bytes moved by a
-    // host that eight devices share at 100 GB/s, of which offloading reaches a share.
+    // host that eight devices share at 100 GB/s. Offloading reaches a share of both rates.
     let parameters = 8_030_261_248.0 / 8.0;
     let scenario = scenario(&plan).unwrap();
     let width = f64::from(scenario.strategy.precision.width());

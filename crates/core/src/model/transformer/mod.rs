@@ -255,7 +255,7 @@ impl Transformer {
             heads,
             kv_heads: heads,
             head_width: hidden.checked_div(heads).unwrap_or(0),
-            mlp_width: 4 * hidden,
+            mlp_width: hidden.saturating_mul(4),
             mlp: Mlp::Gelu,
             modules: Modules::Plain,
             vocabulary,

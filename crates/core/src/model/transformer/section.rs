@@ -311,7 +311,12 @@ impl Transformer {
                 ("condition.classes", own.classes, 0, most::ROWS),
                 ("condition.pooled", own.pooled, 0, most::INNER),
                 ("condition.text", own.text, 0, most::INNER),
-                ("condition.text-tokens", own.text_tokens, 0, self.sequence.saturating_sub(1)),
+                (
+                    "condition.text-tokens",
+                    own.text_tokens,
+                    0,
+                    self.sequence.saturating_sub(self.class_tokens().saturating_add(1)),
+                ),
             ]);
         }
         if let Some(own) = self.delta {

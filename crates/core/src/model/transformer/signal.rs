@@ -147,11 +147,21 @@ impl Transformer {
         }
     }
 
-    /// Rows of a sample and inputs of the matrices before the first layer, in pairs of which the second reads what the first has
-    /// written: of the signal, of the step in time, of a pooled text, and of the tokens of a text.
+    /// Learned tokens beside those of a signal.
+    pub(super) fn class_tokens(&self) -> u64 {
+        self.signal.map_or(0, |own| own.class_tokens)
+    }
+
+    /// Tokens that are made of a signal. A shape whose other tokens exceed its sequence is refused.
+    fn received(&self) -> u64 {
+        self.sequence.saturating_sub(self.class_tokens()).saturating_sub(self.text_tokens())
+    }
+
+    /// Rows of a sample and inputs of the matrices before the first layer, two for each source: the signal, the step in time, a pooled
+    /// text, and the tokens of a text. The second reads what the first has written.
     pub fn signal_matrices(&self) -> [(u64, u64); 8] {
         let hidden = self.hidden;
-        let received = self.sequence - self.text_tokens() - self.signal.map_or(0, |own| own.class_tokens);
+        let received = self.received();
         let [first, second] = self.signal.map_or([(0, 0); 2], |own| own.matrices(hidden));
         let signal = [first, second].map(|(input, rows)| (received * rows, input));
         let [time, pooled, text] = match self.condition {
@@ -169,8 +179,7 @@ impl Transformer {
     pub(super) fn signal_parameters(&self) -> Parameters {
         let inputs = self.signal_matrices().into_iter().map(|(_, input)| input);
         let matrices: u64 = inputs.filter(|input| *input > 0).map(|input| (input + 1) * self.hidden).sum();
-        let class_tokens = self.signal.map_or(0, |own| own.class_tokens);
-        let rows = class_tokens + self.condition.map_or(0, |own| own.classes);
+        let rows = self.class_tokens() + self.condition.map_or(0, |own| own.classes);
         Parameters { every: matrices + rows * self.hidden, ..Parameters::NONE }
     }
 }
@@ -178,7 +187,7 @@ impl Transformer {
 impl Transformer {
     /// Tokens made of patches or frames, with those that are learned and those of a text, and conditions.
     pub(super) fn receive(&self, b: &mut Builder, signal: Signal) -> Added {
-        let received = self.sequence - signal.class_tokens - self.text_tokens();
+        let received = self.received();
         let [(first, rows), (second, _)] = signal.matrices(self.hidden);
         let x = b.input("input", &[received * rows, first])?;
         let mut x = b.linear("signal.0", self.hidden, x)?;

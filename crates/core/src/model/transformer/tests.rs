@@ -217,6 +217,9 @@ fn sections_refuse_what_is_no_shape() {
     let experts = format!("{small}[experts]\ncount = 4\nactive = 5");
     assert_eq!(wrong(&experts).key.to_string(), "experts.active");
     assert_eq!(wrong(&format!("{small}[mla]\nrope = 5")).key.to_string(), "mla");
+    let crowded =
+        format!("{small}[signal]\npatch = 4\nclass-tokens = 5\n[condition]\ntext = 4\ntext-tokens = 5");
+    assert_eq!(wrong(&crowded).key.to_string(), "condition.text-tokens");
     for [pattern, reason] in [
         ["LX", "\"X\" is no kind"],
         ["", "1 to 128 letters"],
@@ -257,6 +260,13 @@ fn configurations_say_what_is_wrong() {
     assert_eq!(wrong(letters), "the layer type \"E\" is not modelled");
     let none = r#"{"model_type": "gpt2", "n_embd": 12, "n_head": 3, "n_layer": 0, "vocab_size": 5}"#;
     assert_eq!(wrong(none), "layers: must be between 1 and 2000, but is 0");
+    let huge = r#"{"model_type": "vit", "hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1,
+        "intermediate_size": 48, "image_size": 1099511627776, "patch_size": 1, "num_channels": 3}"#;
+    assert!(wrong(huge).starts_with("sequence: must be between"), "{}", wrong(huge));
+    let wide = huge
+        .replace("1099511627776", "224")
+        .replace("\"hidden_size\": 12", "\"hidden_size\": 9223372036854775809");
+    assert!(wrong(&wide).starts_with("hidden: must be between"), "{}", wrong(&wide));
 }
 
 /// Qwen3-Next with its module for a second token, a layer with attention: 81,324,862,720 parameters are in its checkpoint.

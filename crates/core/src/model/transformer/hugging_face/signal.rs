@@ -15,7 +15,7 @@ const TEXT: u64 = 154;
 
 const PATCHES: Signal = Signal { patch: 0, frequencies: 0, class_tokens: 0, outputs: 0 };
 
-/// Patches of an image, or of its latents, of so many numbers for each point.
+/// Patches of an image or of its latents, and numbers in each: `channels` for every point.
 fn patches(config: &Config<'_>, size: &str, channels: u64) -> Result<(u64, u64), Fault> {
     let (size, patch) = (config.number(size)?, config.number("patch_size")?);
     let side = size.checked_div(patch).ok_or_else(|| Fault::new("`patch_size` is 0", "check the file"))?;
@@ -27,7 +27,13 @@ pub(super) fn vit(config: &Config<'_>) -> Result<Transformer, Fault> {
     let (patches, patch) = patches(config, "image_size", config.or("num_channels", 3)?)?;
     let labels = config.0.get("id2label").and_then(Value::as_object).map_or(LABELS, |own| own.len() as u64);
     let (hidden, heads) = (config.number("hidden_size")?, config.number("num_attention_heads")?);
-    let shape = Transformer::gpt(config.number("num_hidden_layers")?, hidden, heads, labels, patches + 1);
+    let shape = Transformer::gpt(
+        config.number("num_hidden_layers")?,
+        hidden,
+        heads,
+        labels,
+        patches.saturating_add(1),
+    );
     Ok(Transformer {
         head_width: quotient(hidden, heads)?,
         mlp_width: config.number("intermediate_size")?,
