@@ -323,11 +323,13 @@ impl<'a> MemoryInputs<'a> {
         Bytes::new(self.chunk_layers(stage).backward.iter().map(of_chunks).sum())
     }
 
-    /// Micro-batches, or chunks of them, that a stage holds at most. Another one computes while tokens of experts are on their way.
+    /// Micro-batches, or chunks of them, that a stage holds at most. Another one computes while tokens of experts are on their way,
+    /// which DualPipe's orders count already.
     fn in_flight(&self, stage: u64) -> u64 {
         let Split { pipeline, chunks, .. } = self.split;
+        let counted = matches!(self.schedule, ScheduleKind::DualPipeV | ScheduleKind::DualPipe);
         in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks)
-            + u64::from(self.overlap_experts && self.micro_batches > 1)
+            + u64::from(self.overlap_experts && self.micro_batches > 1 && !counted)
     }
 
     /// Parameters of a rank of `stage` before sharding: dense ones, and those of its experts.

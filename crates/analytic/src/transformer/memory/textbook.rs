@@ -240,7 +240,11 @@ impl MemoryInputs<'_> {
             ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m,
             ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble => m.min(self.split.pipeline),
             // The last virtual stage goes backward at once, gradients of weights included.
-            ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::Zbv => 1,
+            ScheduleKind::OneFOneB
+            | ScheduleKind::Interleaved
+            | ScheduleKind::Zbv
+            | ScheduleKind::DualPipeV
+            | ScheduleKind::DualPipe => 1,
         };
         Bytes::new(count as f64 * passes * self.predicted() * (inputs + logits))
     }

@@ -84,7 +84,7 @@ pub(super) fn layer_key(choice: &PlanChoice) -> PlanChoice {
 
 pub(super) fn state_key(choice: &PlanChoice) -> PlanChoice {
     // Virtual stages go there and back.
-    let folded = choice.schedule == ScheduleKind::Zbv;
+    let folded = choice.schedule.is_folded();
     PlanChoice {
         sequence_parallel: false,
         schedule: if folded { ScheduleKind::Zbv } else { ScheduleKind::OneFOneB },

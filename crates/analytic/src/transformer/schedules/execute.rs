@@ -1,7 +1,7 @@
 //! Runs the orders of all stages: when every operation starts, and what is idle in between.
 //!
 //! Stages are worked off in turn as far as their next operations can start, so that the cost is proportional to the
-//! number of operations.
+//! number of operations. Operations that run as one are a group.
 
 use super::{Operation, Order, PassKind, Sends, Sizes, is_split, place_of, stage_of};
 use stepcast_core::quantity::Seconds;
@@ -130,56 +130,78 @@ pub fn execute(
         let mut moved = false;
         waiting = 0;
         for stage in 0..stages {
-            while let Some(operation) = orders[stage].get(start[stage].len()) {
-                let place = place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize;
-                let index = start[stage].len();
-                let now = free[stage][index];
-                // When the receiver asks for what this operation waits for.
-                let ask = match times.sends {
-                    Sends::Asynchronous | Sends::Blocking => None,
-                    Sends::OnDemand => Some(now),
-                    Sends::Planned => Some(free[stage][asked[stage][index].min(index)]),
+            while let Some(group) = group_at(&orders[stage], start[stage].len()) {
+                let first = start[stage].len();
+                let place = |operation: &Operation| {
+                    place_of(kind, stages as u64, stage as u64, operation.chunk.into()) as usize
                 };
-                let ready = ready(kind, stages, places, place, operation, &arrivals, times.send.get(), ask);
-                if ready.is_nan() {
+                // When the receiver asks for what an operation waits for.
+                let ask = |index: usize| match times.sends {
+                    Sends::Asynchronous | Sends::Blocking => None,
+                    Sends::OnDemand => Some(free[stage][first]),
+                    Sends::Planned => Some(free[stage][asked[stage][index].min(first)]),
+                };
+                let (mut is_ready, mut all_ready) = (true, 0.0_f64);
+                for (index, operation) in (first..).zip(group) {
+                    // Gradients of weights wait for the backward pass before them in the group.
+                    if index > first && operation.kind == PassKind::Weight {
+                        continue;
+                    }
+                    let place = place(operation);
+                    let send = times.send.get();
+                    let ready = ready(kind, stages, places, place, operation, &arrivals, send, ask(index));
+                    is_ready &= !ready.is_nan();
+                    all_ready = all_ready.max(ready);
+                }
+                if !is_ready {
                     waiting += 1;
                     break;
                 }
                 moved = true;
-                let begin = ready.max(now + ahead(times, operation.kind, place));
-                let mut end = begin + duration(times, operation.kind, place, (stage, index));
-                if let Some(busy) = times.busy[operation.kind as usize].get(place) {
-                    end = beside_sends(&mut link[stage], begin, end, busy.get());
+                let mut issued = 0.0;
+                for (index, operation) in (first..).zip(group) {
+                    let place = place(operation);
+                    let begin = all_ready.max(free[stage][index] + ahead(times, operation.kind, place));
+                    let mut end = begin + duration(times, operation.kind, place, (stage, index));
+                    if let Some(busy) = times.busy[operation.kind as usize].get(place) {
+                        end = beside_sends(&mut link[stage], begin, end, busy.get());
+                    }
+                    if let (PassKind::Forward, 0, Some(weights)) =
+                        (operation.kind, operation.micro_batch, times.weights.get(place))
+                    {
+                        waited[stage] += Seconds::new((weights.get() - end).max(0.0));
+                        end = end.max(weights.get());
+                    }
+                    issued = end + times.issue.get();
+                    free[stage].push(issued);
+                    start[stage].push(Seconds::new(begin));
+                    last_end[stage] = Seconds::new(end);
+                    if operation.kind == (if is_split(kind) { PassKind::Weight } else { PassKind::Backward })
+                    {
+                        last_start[place] = Seconds::new(begin);
+                    }
                 }
-                if let (PassKind::Forward, 0, Some(weights)) =
-                    (operation.kind, operation.micro_batch, times.weights.get(place))
-                {
-                    waited[stage] += Seconds::new((weights.get() - end).max(0.0));
-                    end = end.max(weights.get());
-                }
-                let issued = end + times.issue.get();
-                let slot = arrivals.slot(place, operation);
-                let next = match operation.kind {
-                    PassKind::Forward => Some(place + 1).filter(|&next| next < places),
-                    PassKind::Backward => place.checked_sub(1),
-                    PassKind::Weight => None,
-                };
-                let sends = next.is_some_and(|next| stage_at(kind, stages, next) != stage);
-                let mut arrival = issued;
-                if sends && ask.is_none() {
-                    arrival = link[stage].max(issued) + times.send.get();
-                    link[stage] = arrival;
-                }
-                match operation.kind {
-                    PassKind::Forward => arrivals.forward[slot] = arrival,
-                    PassKind::Backward => arrivals.backward[slot] = arrival,
-                    PassKind::Weight => {}
-                }
-                free[stage].push(if times.sends == Sends::Blocking { arrival } else { issued });
-                start[stage].push(Seconds::new(begin));
-                last_end[stage] = Seconds::new(end);
-                if operation.kind == (if is_split(kind) { PassKind::Weight } else { PassKind::Backward }) {
-                    last_start[place] = Seconds::new(begin);
+                let asks = matches!(times.sends, Sends::OnDemand | Sends::Planned);
+                for operation in group {
+                    let place = place(operation);
+                    let slot = arrivals.slot(place, operation);
+                    let next = match operation.kind {
+                        PassKind::Forward => Some(place + 1).filter(|&next| next < places),
+                        PassKind::Backward => place.checked_sub(1),
+                        PassKind::Weight => continue,
+                    };
+                    let mut arrival = issued;
+                    if !asks && next.is_some_and(|next| stage_at(kind, stages, next) != stage) {
+                        arrival = link[stage].max(issued) + times.send.get();
+                        link[stage] = arrival;
+                    }
+                    match operation.kind {
+                        PassKind::Forward => arrivals.forward[slot] = arrival,
+                        _ => arrivals.backward[slot] = arrival,
+                    }
+                    if let (Sends::Blocking, Some(free)) = (times.sends, free[stage].last_mut()) {
+                        *free = free.max(arrival);
+                    }
                 }
             }
         }
@@ -202,6 +224,13 @@ pub fn execute(
     };
     let step = last_end.iter().copied().fold(Seconds::ZERO, Seconds::max);
     Ok(Timeline { start, busy: (0..stages).map(busy).collect(), last_end, last_start, waited, step })
+}
+
+/// The operations from `first` on that run as one.
+fn group_at(order: &[Operation], first: usize) -> Option<&[Operation]> {
+    let rest = order.get(first..).filter(|rest| !rest.is_empty())?;
+    let last = rest.iter().position(|operation| !operation.with_next).unwrap_or(rest.len() - 1);
+    Some(&rest[..=last])
 }
 
 fn stage_at(kind: ScheduleKind, stages: usize, place: usize) -> usize {

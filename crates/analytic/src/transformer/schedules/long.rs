@@ -66,8 +66,8 @@ mod tests {
     use stepcast_core::quantity::Seconds;
     use stepcast_core::strategy::ScheduleKind::{self, *};
 
-    const KINDS: [ScheduleKind; 7] =
-        [Gpipe, OneFOneB, Interleaved, ZbH1, LoopedBfs, InterleavedZeroBubble, Zbv];
+    const KINDS: [ScheduleKind; 8] =
+        [Gpipe, OneFOneB, Interleaved, ZbH1, LoopedBfs, InterleavedZeroBubble, Zbv, DualPipeV];
 
     fn worked_off(kind: ScheduleKind, sizes: &Sizes, m: u32) -> Result<Vec<f64>, Deadlock> {
         let sizes = Sizes { micro_batches: m, ..*sizes };

@@ -32,11 +32,14 @@ pub struct Operation {
     pub kind: PassKind,
     pub micro_batch: u32,
     pub chunk: u32,
+    /// Whether it and the next operation of its stage are one: they begin when all that they wait for is there, and what they
+    /// send leaves when both have ended.
+    pub with_next: bool,
 }
 
 impl Operation {
     const fn new(kind: PassKind, micro_batch: u32, chunk: u32) -> Self {
-        Self { kind, micro_batch, chunk }
+        Self { kind, micro_batch, chunk, with_next: false }
     }
 }
 
@@ -49,7 +52,7 @@ pub struct Sizes {
     pub stages: u32,
     /// m: micro-batches.
     pub micro_batches: u32,
-    /// v: chunks on each stage; 1 for schedules without chunks, 2 for `zbv`.
+    /// v: chunks on each stage; 1 for schedules without chunks, 2 for folded ones.
     pub chunks: u32,
     /// q: micro-batches of a group, at least p, for interleaved schedules; p unless set.
     pub group: Option<u32>,
@@ -61,32 +64,32 @@ pub fn orders(kind: ScheduleKind, sizes: &Sizes) -> Vec<Order> {
 
 /// Whether the backward pass is split into gradients of inputs and of weights.
 pub const fn is_split(kind: ScheduleKind) -> bool {
-    matches!(kind, ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv)
+    matches!(kind, ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble) || kind.is_folded()
 }
 
 pub const fn has_chunks(kind: ScheduleKind) -> bool {
-    use ScheduleKind::{Interleaved, InterleavedZeroBubble, LoopedBfs, Zbv};
-    matches!(kind, Interleaved | InterleavedZeroBubble | LoopedBfs | Zbv)
+    use ScheduleKind::{Interleaved, InterleavedZeroBubble, LoopedBfs};
+    matches!(kind, Interleaved | InterleavedZeroBubble | LoopedBfs) || kind.is_folded()
 }
 
-/// The stage that has virtual stage `place`: they go round all stages, in `zbv` there and back.
+/// The stage that has virtual stage `place`: they go round all stages, in folded schedules there and back.
 pub const fn stage_of(kind: ScheduleKind, stages: u64, place: u64) -> u64 {
-    match kind {
-        ScheduleKind::Zbv if place >= stages => (2 * stages - 1).saturating_sub(place),
-        _ => place % stages,
+    match kind.is_folded() && place >= stages {
+        true => (2 * stages - 1).saturating_sub(place),
+        false => place % stages,
     }
 }
 
 pub(super) const fn place_of(kind: ScheduleKind, stages: u64, stage: u64, chunk: u64) -> u64 {
-    match kind {
-        ScheduleKind::Zbv if chunk == 1 => 2 * stages - 1 - stage,
-        _ => chunk * stages + stage,
+    match kind.is_folded() && chunk == 1 {
+        true => 2 * stages - 1 - stage,
+        false => chunk * stages + stage,
     }
 }
 
 /// Most micro-batches that are in flight on a stage, or chunks of them if there are several: begun, and not yet gone
 /// backward, or with a split backward, their gradients of weights not yet computed. For `interleaved-zero-bubble` and
-/// `zbv`, an upper bound.
+/// folded schedules, an upper bound.
 pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64, chunks: u64) -> u64 {
     let (p, m, v) = (stages, micro_batches, chunks);
     let behind = p - 1 - stage;
@@ -97,6 +100,7 @@ pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64
         ScheduleKind::ZbH1 => p.min(m),
         ScheduleKind::InterleavedZeroBubble => (2 * behind + (v - 1) * p + 1 + stage).min(m * v),
         ScheduleKind::Zbv => (2 * p).min(2 * m),
+        ScheduleKind::DualPipeV | ScheduleKind::DualPipe => (2 * p + 1).min(2 * m),
     }
 }
 

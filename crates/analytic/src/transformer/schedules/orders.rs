@@ -14,6 +14,7 @@ pub fn order(kind: ScheduleKind, sizes: &Sizes, stage: u32) -> Order {
         ScheduleKind::LoopedBfs => looped_bfs(sizes),
         ScheduleKind::InterleavedZeroBubble => split_backward(interleaved(sizes, stage), stage),
         ScheduleKind::Zbv => zbv(sizes, stage),
+        ScheduleKind::DualPipeV | ScheduleKind::DualPipe => dual_pipe_v(sizes, stage),
     }
 }
 
@@ -112,6 +113,109 @@ fn zbv(sizes: &Sizes, stage: u32) -> Order {
     }
     it.order.retain(|operation| operation.micro_batch < sizes.micro_batches);
     it.order
+}
+
+/// DualPipeV (PyTorch's `ScheduleDualPipeV`, after DeepSeek's DualPipe): chunks as in ZBV. In its main part, a forward and the
+/// whole backward of another micro-batch are one operation; at both ends, gradients of weights fill the bubble. The pattern is
+/// made for at least 2p micro-batches; with fewer, the operations of the missing ones are left out.
+fn dual_pipe_v(sizes: &Sizes, stage: u32) -> Order {
+    use PassKind::{Backward, Forward, Weight};
+    let p = sizes.stages;
+    let m = sizes.micro_batches.max(2 * p);
+    let behind = p - 1 - stage;
+    let mut groups = Groups::default();
+    let whole = |chunk| [(Backward, chunk), (Weight, chunk)];
+    let pair = |forward, backward| [(Forward, forward), (Backward, backward), (Weight, backward)];
+    for _ in 0..2 * behind {
+        groups.push(&[(Forward, 0)]);
+    }
+    for _ in 0..=stage {
+        groups.push(&[(Forward, 0)]);
+        groups.push(&[(Forward, 1)]);
+    }
+    for _ in 0..behind {
+        groups.push(&[(Backward, 1)]);
+        groups.push_waiting();
+        groups.push(&[(Forward, 1)]);
+    }
+    for index in 0..=m - 2 * p + stage {
+        // The last stage has this backward only from this forward on.
+        if index == 0 && behind == 0 {
+            groups.push(&[(Forward, 0)]);
+            groups.push(&whole(1));
+        } else {
+            groups.push(&pair(0, 1));
+        }
+        groups.push(&pair(1, 0));
+    }
+    for _ in 0..behind {
+        groups.push(&whole(1));
+        groups.push(&pair(1, 0));
+    }
+    for index in 0..2 * (stage + 1) {
+        let chunk = 1 - index as usize % 2;
+        match index > stage {
+            true => groups.push(&[(Backward, chunk)]),
+            false => groups.push(&whole(chunk)),
+        }
+    }
+    for _ in 0..behind {
+        groups.push_waiting();
+        groups.push(&[(Backward, 0)]);
+    }
+    for _ in 0..=stage {
+        groups.push_waiting();
+    }
+    groups.order(sizes.micro_batches)
+}
+
+/// Groups of operations that run as one, with the next micro-batch of every kind and chunk.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<Order>,
+    next: [[u32; 2]; 2],
+    /// Gradients of weights that are put off.
+    waiting: VecDeque<Operation>,
+}
+
+impl Groups {
+    /// Adds one group: of a forward, of a backward without its gradients of weights, which are put off, or of several passes.
+    fn push(&mut self, operations: &[(PassKind, usize)]) {
+        let mut group = Order::with_capacity(operations.len());
+        for &(kind, chunk) in operations {
+            if kind == PassKind::Weight {
+                // Those of the backward before.
+                group.extend(self.waiting.pop_back());
+                continue;
+            }
+            let next = &mut self.next[kind as usize][chunk];
+            let operation = Operation::new(kind, *next, chunk as u32);
+            *next += 1;
+            group.push(operation);
+            if kind == PassKind::Backward {
+                self.waiting.push_back(Operation { kind: PassKind::Weight, ..operation });
+            }
+        }
+        self.groups.push(group);
+    }
+
+    /// Adds the gradients of weights that were put off first.
+    fn push_waiting(&mut self) {
+        self.groups.push(self.waiting.pop_front().into_iter().collect());
+    }
+
+    /// The order, without micro-batches that are missing.
+    fn order(self, micro_batches: u32) -> Order {
+        let mut order = Order::new();
+        for mut group in self.groups {
+            group.retain(|operation| operation.micro_batch < micro_batches);
+            if let Some((_, others)) = group.split_last_mut() {
+                others.iter_mut().for_each(|operation| operation.with_next = true);
+            }
+            order.extend(group);
+        }
+        order
+    }
 }
 
 /// An order under construction, with the next micro-batch of every kind and chunk.

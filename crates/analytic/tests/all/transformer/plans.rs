@@ -41,7 +41,7 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
     let data = rest / pipeline;
     let schedule = pick(KINDS, at[3]);
     let chunks = match schedule {
-        ScheduleKind::Zbv => 2,
+        _ if schedule.is_folded() => 2,
         _ if has_chunks(schedule) => {
             // As many as there are layers, so that the ends have none.
             let most = (shape.layers + 2) / pipeline;
@@ -57,6 +57,7 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<PlanCho
         ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble => {
             pipeline * pick(&[1, 2, 3, 7], at[6])
         }
+        ScheduleKind::DualPipeV | ScheduleKind::DualPipe => pipeline * pick(&[2, 3, 7], at[6]),
         _ => pick(&[1, 2, 3, 8, 17, 40, 64], at[6]),
     };
     let experts = shape.experts.map_or(1, |experts| experts.count);

@@ -79,6 +79,7 @@ impl ScenarioFile {
         };
         self.strategy.batch = self.strategy.batch.or(source.profile().map(|profile| profile.batch));
         if let Some(plan) = &mut self.strategy.plan {
+            plan.halve_dual_pipe().map_err(below("strategy.plan"))?;
             plan.global_batch = sequences(self.strategy.batch, plan.global_batch, &cluster)?;
             let hugging_face = matches!(source, ModelSource::Config { .. })
                 && matches!(plan.overlap, Some(OverlapPreset::Fsdp2 | OverlapPreset::Deepspeed));

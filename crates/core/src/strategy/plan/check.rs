@@ -65,13 +65,10 @@ impl Plan {
         }
         let has_chunks = matches!(
             kind,
-            ScheduleKind::Interleaved
-                | ScheduleKind::InterleavedZeroBubble
-                | ScheduleKind::LoopedBfs
-                | ScheduleKind::Zbv
-        );
-        if kind == ScheduleKind::Zbv && v != 2 {
-            let reason = format!("`zbv` has two chunks on each stage, not {v}");
+            ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble | ScheduleKind::LoopedBfs
+        ) || kind.is_folded();
+        if kind.is_folded() && v != 2 {
+            let reason = format!("`{kind}` has two chunks on each stage, not {v}");
             return Err(Fault::in_key("virtual-stages", reason, "use `virtual-stages = 2`"));
         }
         if v > 1 && !has_chunks {
@@ -344,17 +341,26 @@ impl Plan {
         Ok((global, global / each))
     }
 
-    /// Interleaved schedules take whole groups of micro-batches (Megatron-LM).
     fn check_micro_batches(&self, micro_batches: u64) -> Result<(), Fault> {
-        let kind = self.schedule_kind();
-        let grouped = matches!(kind, ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble);
-        let (p, m) = (self.pipeline, micro_batches);
-        if grouped && p > 1 && !m.is_multiple_of(p) {
-            let reason = format!("`{kind}` takes micro-batches in groups of {p}, and a replica has {m}");
-            let remedy = format!("choose `global-batch` so that a replica has a multiple of {p}, or `1f1b`");
-            return Err(Fault::in_key("schedule", reason, remedy));
+        let (kind, p, m) = (self.schedule_kind(), self.pipeline, micro_batches);
+        if p == 1 || kind.takes(p, m) {
+            return Ok(());
         }
-        Ok(())
+        let least = p.saturating_mul(2);
+        let (reason, wanted, other) = match kind.is_folded() {
+            true => (
+                format!("`{kind}` on {p} stages takes {least} micro-batches or more, not {m}"),
+                format!("{least} of them"),
+                "zbv",
+            ),
+            false => (
+                format!("`{kind}` takes micro-batches in groups of {p}, and a replica has {m}"),
+                format!("a multiple of {p}"),
+                "1f1b",
+            ),
+        };
+        let remedy = format!("choose `global-batch` so that a replica has {wanted}, or `{other}`");
+        Err(Fault::in_key("schedule", reason, remedy))
     }
 }
 
@@ -362,7 +368,7 @@ impl Plan {
 /// and the last may have none.
 pub fn has_layers(layers: u64, [pipeline, chunks]: [u64; 2], kind: ScheduleKind) -> bool {
     let places = pipeline.saturating_mul(chunks);
-    let apart = chunks > 1 && kind != ScheduleKind::Zbv;
+    let apart = chunks > 1 && !kind.is_folded();
     let ends = || [0, places - 1].iter().all(|place| stage_share(layers, places, *place) > 0);
     places <= layers.saturating_add(2) && (apart || ends())
 }

@@ -79,41 +79,6 @@ impl Sharding {
 }
 
 choice! {
-    /// The order of operations of every pipeline stage.
-    ScheduleKind, "string" {
-        /// All forwards, then all backwards (Huang 2019).
-        Gpipe = "gpipe",
-        /// One forward, one backward (Narayanan 2019).
-        OneFOneB = "1f1b",
-        /// One forward, one backward over several chunks of layers on each stage (Narayanan 2021).
-        Interleaved = "interleaved",
-        /// 1F1B with the backward split in two (Qi 2023).
-        ZbH1 = "zb-h1",
-        /// All forwards of all chunks, then all backwards (Lamy-Poirier 2022).
-        LoopedBfs = "looped-bfs",
-        /// Interleaved with the backward split in two (PyTorch).
-        InterleavedZeroBubble = "interleaved-zero-bubble",
-        /// Two chunks on each stage, the second in reverse order of stages, with the backward split in two (Qi 2024).
-        Zbv = "zbv",
-    }
-}
-
-choice! {
-    /// How a stage hands a tensor to the next.
-    Sends, "string" {
-        /// It arrives later; the sender goes on.
-        Asynchronous = "asynchronous",
-        /// The sender is busy until it has arrived.
-        Blocking = "blocking",
-        /// It moves when the receiver asks for it, which is when it needs it (GPipe and 1F1B of PyTorch over gloo).
-        OnDemand = "on-demand",
-        /// It moves when the receiver has asked for it, which is as soon as the sender's operation comes before in a
-        /// plan of all stages (other schedules of PyTorch over gloo).
-        Planned = "planned",
-    }
-}
-
-choice! {
     /// What is kept in the host's memory.
     Offload, "string" {
         /// Optimiser states; the host updates the weights (Ren 2021).

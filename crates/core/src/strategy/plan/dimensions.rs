@@ -79,7 +79,7 @@ macro_rules! plan_dimensions {
                     refused(Fsdp, "stages with different numbers of layers").without("plan.per-stage=false")
                 };
             /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
-            /// `"interleaved-zero-bubble"` or `"zbv"`.
+            /// `"interleaved-zero-bubble"`, `"zbv"`, `"dualpipev"` or `"dualpipe"`.
             schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any,
                 each { ScheduleKind, ScheduleKind, "Schedules to try.", "all", words("gpipe", "{}") };
             /// How stages send: `"asynchronous"`, `"blocking"`, `"on-demand"` or `"planned"`, the last two if a message moves only
@@ -121,7 +121,7 @@ macro_rules! plan_dimensions {
             expert_nodes: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
                 launch { number(Megatron, "--moe-router-group-topk") };
             /// Tokens on their way to experts and back beside the computing of another micro-batch (Megatron-LM's
-            /// `--overlap-moe-expert-parallel-comm`; with `schedule = "zbv"` DualPipeV).
+            /// `--overlap-moe-expert-parallel-comm`; what `"dualpipe"` and `"dualpipev"` are made for).
             overlap_experts: bool => bool, default(false), Check::Any,
                 launch { switch(Megatron, "--overlap-moe-expert-parallel-comm", ["true", "false"]) };
             /// Replicas.

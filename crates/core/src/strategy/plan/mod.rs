@@ -9,18 +9,20 @@ mod choices;
 mod coded;
 mod dimensions;
 mod recompute;
+mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use check::{Division, has_layers};
 pub use choices::{
     Attention, Conditions, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload,
-    Offloaded, OverlapPreset, Overlaps, Recipe, ScheduleKind, Sends, Sharding, Shares, States,
+    Offloaded, OverlapPreset, Overlaps, Recipe, Sharding, Shares, States,
 };
 pub use coded::Coded;
 pub(crate) use dimensions::plan_dimensions;
 pub use dimensions::{Dimension, ListedValue, Setting, SettingForm};
 pub use recompute::{Recomputation, Recompute, Recomputed};
+pub use schedule::{ScheduleKind, Sends};
 
 use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;

@@ -74,3 +74,22 @@ fn layers_before_a_virtual_stage_are_the_shares_of_the_earlier_ones() {
         }
     }
 }
+
+/// DualPipe on p stages is DualPipeV on half as many, with twice the replicas.
+#[test]
+fn dual_pipe_is_two_pipelines() {
+    let section = |text: &str| {
+        let mut section = toml::from_str::<PlanSection>(text).unwrap();
+        section.halve_dual_pipe().map(|()| section.fill(None, &NoFiles).unwrap())
+    };
+    let dual = section("schedule = \"dualpipe\"\npipeline = 8\ndata = 2\nglobal-batch = 32").unwrap();
+    let halves =
+        plan("schedule = \"dualpipev\"\npipeline = 4\nvirtual-stages = 2\ndata = 4\nglobal-batch = 32");
+    assert_eq!(dual, halves);
+    let division = dual.divide(&zoo::transformer("llama3-8b").unwrap(), 16).unwrap();
+    assert_eq!(division, Division { data: 4, micro_batches: 8, global_batch: 32 });
+    for odd in ["pipeline = 7", "pipeline = 2", "pipeline = 8\nvirtual-stages = 2"] {
+        let fault = section(&format!("schedule = \"dualpipe\"\n{odd}")).unwrap_err();
+        assert!(odd.contains(&fault.key.to_string()), "{fault}");
+    }
+}

@@ -101,19 +101,25 @@ impl<'a> List<'a> {
         loop {
             let mut moved = false;
             for (stage, state) in stages.iter_mut().enumerate() {
-                while let Some(task) = orders[stage].get(state.done) {
-                    let Some(before) = arrivals.before(task) else { break };
-                    let mut after = state.free.clone();
-                    after.extend(before);
-                    let ended = self.pass(stage, state, task, after)?;
+                while state.done < orders[stage].len() {
+                    let rest = &orders[stage][state.done..];
+                    let last = rest.iter().position(|task| !task.with_next).unwrap_or(rest.len() - 1);
+                    let group = &rest[..=last];
+                    let before: Option<Vec<&[OpId]>> =
+                        group.iter().map(|task| arrivals.before(task)).collect();
+                    let Some(before) = before else { break };
+                    let mut ended = [&state.free[..], &before.concat()].concat();
+                    for task in group {
+                        ended = self.pass(stage, state, task, ended)?;
+                        state.done += 1;
+                    }
                     state.free.clone_from(&ended);
                     state.last.clone_from(&ended);
-                    if task.phase != Phase::Weight {
-                        let handed = self.hand_over(stage, state, task, ended);
+                    for task in group.iter().filter(|task| task.phase != Phase::Weight) {
+                        let handed = self.hand_over(stage, state, task, ended.clone());
                         let slot = arrivals.slot(task.phase, task.place as usize, task.micro_batch);
                         arrivals.after[slot] = Some(handed);
                     }
-                    state.done += 1;
                     moved = true;
                 }
             }

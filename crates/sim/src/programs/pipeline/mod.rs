@@ -98,6 +98,8 @@ pub struct Task {
     pub micro_batch: u32,
     /// Of which virtual stage.
     pub place: u32,
+    /// Whether it and the next pass of its stage are one: they wait for the same, and send when both have ended.
+    pub with_next: bool,
 }
 
 /// What a pass does: a series-parallel graph of computing and traffic, in seconds.

@@ -5,7 +5,7 @@ use crate::{Limits, run};
 fn one_f_one_b(stages: u32, micro_batches: u32, [forward, backward]: [f64; 2]) -> Pipeline {
     let order = |stage: u32| {
         let ahead = (stages - 1 - stage).min(micro_batches);
-        let task = |phase, micro_batch| Task { phase, micro_batch, place: stage };
+        let task = |phase, micro_batch| Task { phase, micro_batch, place: stage, with_next: false };
         let mut order: Vec<Task> = (0..ahead).map(|i| task(Phase::Forward, i)).collect();
         for i in 0..micro_batches {
             order.extend((ahead + i < micro_batches).then(|| task(Phase::Forward, ahead + i)));

@@ -107,12 +107,15 @@ impl PlanSpace<'_> {
         if pipeline == 1 {
             return [(ScheduleKind::OneFOneB, 1)].into_iter().filter(allowed).collect();
         }
+        // Without overlap of a pair, `zbv` is never slower and holds less.
+        let dual = self.base.overlap_experts || self.bounds.schedule.is_some();
         let mut all: Vec<(ScheduleKind, u64)> = WHOLE.map(|kind| (kind, 1)).to_vec();
         for chunks in 2..=(layers + 2) / pipeline {
             let places = pipeline * chunks;
             if [layers, layers + 2].iter().any(|all| all.is_multiple_of(places)) || UNEVEN.contains(&chunks) {
                 all.extend(CHUNKED.map(|kind| (kind, chunks)));
                 all.extend((chunks == 2).then_some((ScheduleKind::Zbv, 2)));
+                all.extend((chunks == 2 && dual).then_some((ScheduleKind::DualPipeV, 2)));
             }
         }
         all.retain(|own| allowed(own) && has_layers(layers, [pipeline, own.1], own.0));
@@ -202,11 +205,9 @@ impl PlanSpace<'_> {
         let mut alike = Vec::with_capacity(shardings.len());
         for expert in self.experts(tensor * context * data) {
             for &(schedule, virtual_stages) in &schedules {
-                let grouped =
-                    matches!(schedule, ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble);
                 for &micro_batch in &micro_batch {
                     let micro_batches = self.global_batch / data / micro_batch;
-                    if grouped && !micro_batches.is_multiple_of(pipeline) {
+                    if pipeline > 1 && !schedule.takes(pipeline, micro_batches) {
                         continue;
                     }
                     for &sequence_parallel in &sequence_parallel {

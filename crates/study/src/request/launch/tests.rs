@@ -79,6 +79,7 @@ pub(super) fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
             (ScheduleKind::Interleaved, 2),
             (ScheduleKind::Interleaved, 4),
             (ScheduleKind::Zbv, 2),
+            (ScheduleKind::DualPipeV, 2),
         ] {
             for (sharding, sharding_group) in [
                 (Sharding::None, None),

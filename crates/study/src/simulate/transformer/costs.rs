@@ -306,6 +306,7 @@ pub(super) fn orders(run: &Run<'_>) -> (Vec<u32>, Vec<Vec<Task>>) {
             },
             micro_batch: operation.micro_batch,
             place: places[operation.chunk as usize],
+            with_next: operation.with_next,
         };
         schedules::order(kind, &sizes, stage).iter().map(task).collect()
     };

@@ -30,7 +30,16 @@ fn steps(scenario: &Scenario) -> [f64; 2] {
 /// Plans of every kind, with links that are apart.
 fn cases() -> impl Strategy<Value = String> {
     let power = |most: u32| (0..=most).prop_map(|power| 1_u64 << power);
-    let schedules = ["gpipe", "1f1b", "interleaved", "zb-h1", "looped-bfs", "interleaved-zero-bubble", "zbv"];
+    let schedules = [
+        "gpipe",
+        "1f1b",
+        "interleaved",
+        "zb-h1",
+        "looped-bfs",
+        "interleaved-zero-bubble",
+        "zbv",
+        "dualpipev",
+    ];
     let sharding = ["none", "zero-1", "zero-2", "zero-3", "fsdp-keep", "hsdp"];
     let overlap = ["none", "megatron", "torchtitan", "deepspeed", "fsdp2"];
     let ranks = (power(3), power(1), power(3), power(2), power(3));
@@ -49,11 +58,12 @@ fn cases() -> impl Strategy<Value = String> {
         "\noffload = [\"activations\", \"optimiser\"]\nhost-link = \"1 GB/s\"",
     ];
     let choices = (choices, prop::sample::select(offload.to_vec()));
-    (ranks, choices).prop_map(|((tensor, context, pipeline, mut chunks, rounds), choices)| {
+    (ranks, choices).prop_map(|((tensor, context, pipeline, mut chunks, mut rounds), choices)| {
         let ((schedule, sharding, overlap, recompute, sequence_parallel), offload) = choices;
         match schedule {
             "gpipe" | "1f1b" | "zb-h1" => chunks = 1,
             "zbv" => chunks = 2,
+            "dualpipev" => (chunks, rounds) = (2, rounds.max(2)),
             _ => {}
         }
         let data = (64 / (tensor * context * pipeline)).max(1);

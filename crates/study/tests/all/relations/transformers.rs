@@ -102,10 +102,12 @@ fn text(
     (schedule, sharding, overlap, recompute, offload, more, exchange, divided): Choices,
 ) -> Option<String> {
     let world = tensor * context * pipeline * data;
-    let chunks = match schedule {
-        ScheduleKind::Zbv => 2,
-        _ if has_chunks(schedule) => chunks,
-        _ => 1,
+    let (chunks, rounds) = match schedule {
+        ScheduleKind::DualPipe => (1, rounds.max(2)),
+        ScheduleKind::DualPipeV => (2, rounds.max(2)),
+        ScheduleKind::Zbv => (2, rounds),
+        _ if has_chunks(schedule) => (chunks, rounds),
+        _ => (1, rounds),
     };
     if (pipeline == 1 && chunks > 1) || node > world {
         return None;

@@ -66,9 +66,9 @@ impl<'a> Run<'a> {
     }
 
     fn place(&self, stage: usize, operation: &Operation) -> u32 {
-        match self.kind {
-            ScheduleKind::Zbv if operation.chunk == 1 => 2 * self.job.p - 1 - stage as u32,
-            _ => operation.chunk * self.job.p + stage as u32,
+        match self.kind.is_folded() && operation.chunk == 1 {
+            true => 2 * self.job.p - 1 - stage as u32,
+            false => operation.chunk * self.job.p + stage as u32,
         }
     }
 

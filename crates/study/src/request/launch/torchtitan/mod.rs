@@ -17,13 +17,14 @@ use stepcast_core::strategy::{
 const WITHOUT_EFFECT: &str = include_str!("torchtitan_without_effect.txt");
 
 /// Schedules with one stage on each rank have no chunks.
-const SCHEDULES: [(&str, ScheduleKind); 6] = [
+const SCHEDULES: [(&str, ScheduleKind); 7] = [
     ("1F1B", ScheduleKind::OneFOneB),
     ("GPipe", ScheduleKind::Gpipe),
     ("Interleaved1F1B", ScheduleKind::Interleaved),
     ("LoopedBFS", ScheduleKind::LoopedBfs),
     ("InterleavedZeroBubble", ScheduleKind::InterleavedZeroBubble),
     ("ZBVZeroBubble", ScheduleKind::Zbv),
+    ("DualPipeV", ScheduleKind::DualPipeV),
 ];
 
 /// Whether a table of TOML is such a file and no scenario.
