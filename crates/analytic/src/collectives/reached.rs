@@ -66,7 +66,10 @@ impl AchievedRates {
         let inside = (machines.workers > 1.0).then(|| match transport {
             Transport::HostMpi => priors.mpi.into(),
             Transport::Gloo => priors.gloo.into(),
-            _ => reached(link, link.bandwidth, machines.workers, peer_to_peer(cluster), priors),
+            _ => {
+                let ring = reached(link, link.bandwidth, machines.workers, peer_to_peer(cluster), priors);
+                ring * if machines.count <= 1.0 { link.all_reduce_gain(machines.workers as u64) } else { 1.0 }
+            }
         });
         let between = (machines.count > 1.0).then(|| {
             let network = &cluster.network;

@@ -258,6 +258,7 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
             within_start: start(&nodes.network),
             between_start: start(&cluster.network),
             torus: torus(&nodes.network, cluster.workers_per_domain()),
+            switch_sums: nodes.network.all_reduce_gain(u64::MAX),
             levels,
         },
         None => Links {
@@ -268,6 +269,7 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
             within_start: start(&cluster.network),
             between_start: start(&cluster.network),
             torus: None,
+            switch_sums: cluster.network.all_reduce_gain(u64::MAX),
             levels,
         },
     }

@@ -6,7 +6,7 @@
 use super::Split;
 use super::traffic::{Collective, Message};
 use crate::collectives::{self, Cost, Fabric};
-use stepcast_core::machine::{FabricLevel, MAX_LEVELS};
+use stepcast_core::machine::{FabricLevel, MAX_LEVELS, WORKERS_OF_SWITCH_SUMS};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 
 /// The ranks that take part in one kind of communication.
@@ -111,6 +111,8 @@ pub struct Links {
     pub between_start: Seconds,
     /// Links within a node that form a torus.
     pub torus: Option<Torus>,
+    /// How many times as fast as rings all-reduces of many ranks of a node are.
+    pub switch_sums: f64,
     /// Levels of switches between nodes that carry less than those below them; the others join all nodes.
     pub levels: [FabricLevel; MAX_LEVELS],
 }
@@ -193,11 +195,17 @@ impl Links {
         self.levels.iter().map(|level| level.ratio * leaving(level)).fold(1.0, f64::max)
     }
 
+    /// The same for any collective, all-reduces that switches sum among them.
+    fn within(&self, collective: Collective, ranks: u64) -> BytesPerSec {
+        let summed = collective == Collective::AllReduce && ranks >= WORKERS_OF_SWITCH_SUMS;
+        self.rings_within(ranks) * if summed { self.switch_sums } else { 1.0 }
+    }
+
     /// One ring over n ranks, r of them on each of N nodes: at the slower of the links within a node and the r ports
     /// through which r rings leave it; a share N/n of the steps has the latency between nodes.
-    fn flat(&self, seats: Seats) -> Fabric {
+    fn flat(&self, collective: Collective, seats: Seats) -> Fabric {
         if seats.nodes <= 1 {
-            return Self::fabric(self.rings_within(seats.size), self.within_latency);
+            return Self::fabric(self.within(collective, seats.size), self.within_latency);
         }
         let outside = seats.nodes as f64 / seats.size as f64;
         let step = self.between_latency * outside + self.within_latency * (1.0 - outside);
@@ -235,7 +243,7 @@ impl Links {
             }
         };
         match route {
-            Route::Flat => over(&self.flat(seats), seats.size),
+            Route::Flat => over(&self.flat(collective, seats), seats.size),
             Route::Hierarchical => {
                 // Each of the r ranks of a node moves its share S/r: all of S at r times the rate of a port.
                 let between = self.between * (seats.per_node as f64 / self.around_ring(seats));

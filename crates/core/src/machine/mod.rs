@@ -15,4 +15,4 @@ pub use cluster::{
 pub(crate) use device::TRANSFORMER_DEVICE;
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;
-pub use network::{FabricLevel, MAX_LEVELS, Network, NetworkSection, Transport};
+pub use network::{FabricLevel, MAX_LEVELS, Network, NetworkSection, Transport, WORKERS_OF_SWITCH_SUMS};

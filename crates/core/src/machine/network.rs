@@ -95,6 +95,10 @@ keys! {
         /// it spans, not all of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         torus: u32 => u32, optional("every worker reaches every other through switches"), Check::Between(1, 3, "2 or 3"), Resolved;
+        /// How many times as fast as rings all-reduces of eight or more workers of a machine are, because the switches make the
+        /// sums (NVLink SHARP).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        switch_sums: f64 => f64, optional("the workers make all sums"), Check::Positive("a factor such as 1.33"), Resolved;
         /// Levels of switches that carry less than the machines below them can send, such as
         /// `[{ machines = 32, ratio = 2 }]`: above 32 machines, half of their rate.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +113,16 @@ keys! {
 
 unordered!(Network);
 
+/// Fewer workers gain a tenth (four H100, NCCL 2.27).
+pub const WORKERS_OF_SWITCH_SUMS: u64 = 8;
+
 impl Network {
+    /// How many times as fast as a ring an all-reduce of so many workers inside a machine is, unless its rate was measured.
+    pub fn all_reduce_gain(&self, workers: u64) -> f64 {
+        let summed = workers >= WORKERS_OF_SWITCH_SUMS && self.reached.is_none();
+        self.switch_sums.filter(|_| summed).unwrap_or(1.0)
+    }
+
     pub fn at_rate(&self, rate: BitsPerSec) -> Result<Self, Fault> {
         if rate == self.bandwidth {
             return Ok(self.clone());

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use stepcast_analytic::transformer::Transformer;
 use stepcast_core::machine::Generation;
 use stepcast_core::method::Method as _;
+use stepcast_core::prediction::Verdict;
+use stepcast_core::scenario::Scenario;
 use stepcast_stats::quantile;
 use stepcast_study::advise::UncertainFigure;
 
@@ -100,6 +102,10 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
             Ok(case.step.as_ref().map_or(Ok(None), half_width)?.unwrap_or(0.0))
         })
         .collect::<Result<_, ValidationError>>()?;
+    let refused: Vec<bool> = own
+        .par_iter()
+        .map(|case| case.step.as_ref().map_or(Ok(false), does_not_fit))
+        .collect::<Result<_, ValidationError>>()?;
     let named: Vec<(String, f64)> = own.iter().map(|case| (case.name.clone(), case.measured)).collect();
     let count = own.len();
     let all: Vec<StepCase> = own.into_iter().chain(all_cases()?).collect();
@@ -159,6 +165,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         .filter_map(|row| row["inside"].as_f64())
         .fold(1.0, f64::min);
     findings.figures["_worst_family"] = json!(worst);
+    findings.figures["_refused"] = json!(refused.iter().filter(|own| **own).count() as f64 / count as f64);
     findings.figures["_families"] = Value::Array(by_family);
     let regret = |place: usize| replayed[place]["mean"].as_f64().unwrap_or(f64::NAN);
     findings.figures["_advised"] = json!(regret(0) / regret(1).min(regret(2)));
@@ -182,6 +189,13 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     findings.figures["_shipped"] =
         json!(Errors::from_ratios("shipped constants", judged.iter().zip(&fitted).map(off)));
     Ok(findings)
+}
+
+/// Whether a run that ran is said not to fit into its devices.
+fn does_not_fit(scenario: &Scenario) -> Result<bool, ValidationError> {
+    let prediction = Transformer.predict(scenario)?;
+    let memory = prediction.transformer.as_ref().map(|split| split.memory.verdict);
+    Ok(memory == Some(Verdict::DoesNotFit))
 }
 
 /// The model of a run, its step, and a price in proportion to the peak rate of its devices.

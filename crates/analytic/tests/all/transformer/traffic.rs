@@ -252,6 +252,7 @@ fn collectives_take_the_golden_times() {
             within_start: Seconds::ZERO,
             between_start: Seconds::ZERO,
             torus: None,
+            switch_sums: 1.0,
             levels: [FULL; MAX_LEVELS],
         };
         let (size, per_node) = (number(&case, "ranks"), number(&case, "ranks_per_node"));
@@ -272,7 +273,27 @@ fn some_links() -> Links {
         within_start: Seconds::ZERO,
         between_start: Seconds::ZERO,
         torus: None,
+        switch_sums: 1.0,
         levels: [FULL; MAX_LEVELS],
+    }
+}
+
+/// Only all-reduces of enough ranks of one node are summed by its switches.
+#[test]
+fn switches_sum_what_many_ranks_of_a_node_reduce() {
+    let mut links = some_links();
+    (links.within_latency, links.between_latency) = (Seconds::ZERO, Seconds::ZERO);
+    let summed = Links { switch_sums: 1.33, ..links };
+    let gain = |of, size, nodes| {
+        let seats = Seats { size, per_node: size / nodes, nodes, apart: 1 };
+        let time = |links: &Links| links.time(of, seats, Bytes::new(1e9), Route::Flat).get();
+        time(&links) / time(&summed)
+    };
+    assert!((gain(Collective::AllReduce, 8, 1) - 1.33).abs() < 1e-9);
+    for (of, size, nodes) in
+        [(Collective::AllReduce, 4, 1), (Collective::AllReduce, 16, 2), (Collective::AllGather, 8, 1)]
+    {
+        assert_eq!(gain(of, size, nodes), 1.0);
     }
 }
 
