@@ -130,7 +130,8 @@ fn against_limit(case: &Case, jitter: f64) -> (f64, f64, f64) {
 fn intervals_hold_the_limit() {
     let mut runner = TestRunner::deterministic();
     let mut outside = Vec::new();
-    for _ in 0..200 {
+    let cases_tried = ProptestConfig::default().cases.min(200);
+    for _ in 0..cases_tried {
         let (case, jitter) = cases().new_tree(&mut runner).unwrap().current();
         let (rate, half_width, limit) = against_limit(&case, jitter);
         // The network is fast, not endless.
@@ -138,7 +139,12 @@ fn intervals_hold_the_limit() {
             outside.push(format!("{case:?} {jitter}: {rate:.2} ± {half_width:.2}, not {limit:.2}"));
         }
     }
-    assert!(outside.len() <= 20, "{} of 200:\n{}", outside.len(), outside.join("\n"));
+    assert!(
+        10 * outside.len() <= cases_tried as usize,
+        "{} of {cases_tried}:\n{}",
+        outside.len(),
+        outside.join("\n")
+    );
 }
 
 fn strategies() -> impl Strategy<Value = String> {
