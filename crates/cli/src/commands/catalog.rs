@@ -16,9 +16,15 @@ pub(super) const MACHINES_EXAMPLES: &str = include_str!("examples/machines.txt")
 
 pub(super) const METHODS_EXAMPLES: &str = include_str!("examples/methods.txt");
 
-/// `stepcast devices describe`.
+/// What to do with devices.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Devices {
+    /// Show every figure of one device, as its name alone does
+    Show {
+        /// Its name
+        name: String,
+    },
+
     /// Print a description to fill in for a device that the catalog does not have
     Describe {
         /// What it is called
@@ -28,7 +34,10 @@ pub(crate) enum Devices {
 
 impl Devices {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
-        let Self::Describe { name } = self;
+        let name = match self {
+            Self::Show { name } => return devices(Some(name), output),
+            Self::Describe { name } => name,
+        };
         let (like, device) = catalog::device_like(name)?;
         let described = device.described(name);
         output.answer(&described, |_| {
