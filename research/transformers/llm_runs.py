@@ -60,12 +60,18 @@ def whole(text, default=1):
     return int(number(text, default))
 
 
-def machine(device, gpus):
+# Networks that rows name, and their ports of a machine.
+NETWORKS = {"EFA 3200": ("efa-100g", 32), "GPUDirect-TCPX": ("tcpx-200g", 4), "4x ConnectX-7 IB NDR": ("infiniband-ndr", 4),
+            "8x 200Gbe Infiniband": ("infiniband-hdr", 8)}
+
+
+def machine(device, gpus, network=""):
     """Devices of a machine and its links: racks of 72 count as machines of 64, of which jobs take whole ones."""
     inside, outside, ports = LINKS[device]
+    outside, ports = next((own for name, own in NETWORKS.items() if name in network and "gb" not in device), (outside, ports))
     node = 64 if device.startswith("gb") else 8
     return {"device": device, "gpus": gpus, "node": min(node, gpus), "inside": inside, "outside": outside,
-            "ports": ports if device == "gaudi2" else min(ports, gpus) if ports > 1 else 1}
+            "ports": max(1, ports * min(node, gpus) // node)}
 
 
 def shape(model, layers):
@@ -155,12 +161,14 @@ def foundry(folder):
         gpus, batch = whole(row["# GPUs"]), whole(row["GlobalBatchSize"])
         recompute = "layer" if row["Activation Checkpointing"] == "True" else ""
         tokens = number(row["Throughput (T/s/GPU)"]) * gpus
+        # scripts/train/benchmarking: sweep.py asks for FlashAttention 2 for 7B at scale, submit_benchmarks.py for Triton's kernel otherwise.
+        attention = "" if not large and gpus >= 128 else " attention=triton"
         yield {
             "family": "llm-foundry, H100", "framework": "llm-foundry", "task": "pretrain", "format": "bf16", "row": "",
             "source": row["source"], "shape": "gpt", "layers": 48 if large else 32, "hidden": 7168 if large else 4096,
             "heads": 56 if large else 32, "vocabulary": 50368, "sequence": row["SeqLen (T)"],
             **machine("h100-sxm5", gpus),
-            "settings": fsdp(batch, whole(row["MicroBatchSize"]), "fsdp2", "fp32", recompute, False, False),
+            "settings": fsdp(batch, whole(row["MicroBatchSize"]), "fsdp2", "fp32", recompute, False, False, attention),
             "seconds": batch * number(row["SeqLen (T)"]) / tokens,
         }
 
@@ -285,8 +293,9 @@ def runs(folder):
         elif framework == "nanotron":
             sharding = "zero-1" if row["sharding"] == "ZeRO-1" else "none"
             extra = balanced(MODELS[row["model"]], pipeline) if pipeline > 1 else ""
-            settings = megatron(count, tensor, pipeline, 1, context, expert, batch, micro, eight, sharding,
-                                extra + " overlap-tensor=false overlap-weights=false implementation=pytorch")
+            # A loop of PyTorch with fused norms and positions and FlashAttention 2, without a fused loss; DDP's buckets have 25 MiB.
+            extra += " overlap-weights=false implementation=liger loss=eager attention=flash bucket=13107200"
+            settings = megatron(count, tensor, pipeline, 1, context, expert, batch, micro, eight, sharding, extra)
         else:
             extra = f" recompute={recompute}" if recompute else ""
             # NeMo's and MLPerf's configurations of dense models overlap tensor parallelism with products (userbuffers).
@@ -298,7 +307,7 @@ def runs(folder):
             # Routing as it is against forced balance: 1.09 to 1.24 times the step of the same plan.
             extra += f" expert-imbalance={UNEVEN}" if "real routing" in row["notes"] else ""
             settings = megatron(count, tensor, pipeline, chunks, context, expert, batch, micro, eight, "zero-1", extra)
-        machines = machine(device, gpus)
+        machines = machine(device, gpus, row["network"])
         if "torchtitan" in framework and device == "h100-sxm5":
             # The machines of torchtitan's own table, which says it.
             machines["device"] = "h100-sxm5|memory-rate=2.4 TB/s|power=500 W"

@@ -83,7 +83,7 @@ def published():
         seconds = int(r['GlobalBatchSize']) * int(r['SeqLen (T)']) / float(r['Throughput (T/s)'])
         add('llm-foundry', r['source'], 'gpt', layers, hidden, heads, 50368, r['SeqLen (T)'],
             'a100-sxm4-80gb' if '80gb' in r['GPU'] else 'a100-sxm4-40gb', r['# GPUs'], ('nvlink3', 'infiniband-hdr', 8), seconds,
-            sharding='zero-3', states='bf16' if pure else 'fp32', overlap='fsdp2', micro_batch=r['MicroBatchSize'],
+            sharding='zero-3', states='bf16' if pure else 'fp32', overlap='fsdp2', attention='triton', micro_batch=r['MicroBatchSize'],
             global_batch=r['GlobalBatchSize'], _precision='bf16', **again)
     for r in table('torchtitan_llama3.csv'):
         sequence, context = int(r['seq_len'].split()[0]), int(r['cp'])

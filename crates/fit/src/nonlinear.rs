@@ -82,8 +82,8 @@ impl Problem<'_> {
         Ok(at)
     }
 
-    /// Every residual without itself, near the solution `at`: `folds` say which residuals are left out together. Where
-    /// some are left out, the solution moves by what the problem says that is made linear at `at`.
+    /// Every residual without itself, near the solution `at`: `folds` say which residuals are left out together. The
+    /// solution without a fold is found by Gauss-Newton steps from `at`, with the slopes there.
     pub fn left_out(&self, at: &[f64], folds: &[Vec<usize>]) -> Result<Vec<Vec<f64>>, FitError> {
         let (residuals, slopes) = ((self.residuals)(at), self.slopes(at));
         let moved = |index: usize, step: &[f64]| -> f64 {

@@ -4,8 +4,9 @@
 //! stands by itself: it carries its styles for light and dark pages and for print, and needs no script and no font. The
 //! same figures give the same bytes. No input or output: the caller writes the text.
 //!
-//! [`plots`] take plain figures, or make them from the answers of studies. `draw` has the parts that plots are composed of. [`page`] sets a forecast in HTML, as a document of its own or as a part of one. [`format`](mod@format) writes single
-//! numbers and names, [`sentences`] whole sentences.
+//! [`plots`] take plain figures, or make them from the answers of studies. `draw` has the parts that plots are composed
+//! of. [`page`] sets a forecast in HTML, as a document of its own or as a part of one. [`format`](mod@format) writes
+//! single numbers and names, [`sentences`] whole sentences.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 

@@ -122,7 +122,8 @@ pub fn normal_below(x: f64) -> f64 {
     if x > 0.0 { 1.0 - above } else { above }
 }
 
-/// The 95 % quantile of Student's t, tabulated up to 30 degrees of freedom, then by its expansion in 1/n: 90 % of values lie between it and its negative.
+/// The 95 % quantile of Student's t, tabulated up to 30 degrees of freedom, then by its expansion in 1/n: 90 % of
+/// values lie between it and its negative.
 pub fn student_t_95(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,

@@ -12,8 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies it;
-//! [`advise`] says what to measure before a choice; [`check`] holds a running job against its forecast, and [`contract`] against what was agreed; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
+//! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies
+//! it; [`advise`] says what to measure before a choice; [`check`] holds a running job against its forecast, and
+//! [`contract`] against what was agreed; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
 
 #![warn(missing_docs)]
 

@@ -1,10 +1,11 @@
 //! Liu et al. 2022 (doi 10.1145/3485447.3511981): scaling factor of all-reduce training when the exchange of
 //! gradients overlaps the backward pass (OSF), with and without fusing gradients into larger messages.
 //!
-//! [`Pass`] describes the computation of one worker in a step, [`Curve`] the time of an all-reduce as a function of
-//! its size, and [`Schedule`] the fusion of gradients into messages. [`osf`] computes the times of a step, and
-//! [`plan`] also lists every message, [`mean`] takes the mean over all phases of Horovod's cycles. [`sf`] and [`csf`] are the paper's definition and its baseline without overlap;
-//! [`optimum`] finds the best fusion. [`Liu2022`] applies the model to a scenario, including unequal workers.
+//! [`Pass`] describes the computation of one worker in a step, [`Curve`] the time of an all-reduce as a function of its
+//! size, and [`Schedule`] the fusion of gradients into messages. [`osf`] computes the times of a step, and [`plan`]
+//! also lists every message, [`mean`] takes the mean over all phases of Horovod's cycles. [`sf`] and [`csf`] are the
+//! paper's definition and its baseline without overlap; [`optimum`] finds the best fusion. [`Liu2022`] applies the
+//! model to a scenario, including unequal workers.
 //!
 //! The paper numbers layers from the input (1) to the output (n). Here they are stored in the order of the backward
 //! pass: index 0 is layer n.

@@ -182,7 +182,7 @@ impl LayerFlops {
     /// What flash attention and scans compute again.
     pub(super) fn again_in_kernel(&self, attention: Attention) -> u128 {
         match attention {
-            Attention::Flash | Attention::Cudnn => self.scores + self.scan,
+            Attention::Flash | Attention::Cudnn | Attention::Triton => self.scores + self.scan,
             Attention::Unfused => self.scan,
         }
     }

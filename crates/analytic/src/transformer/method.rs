@@ -230,7 +230,10 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         Transport::Ideal => Seconds::ZERO,
         _ => time,
     };
-    let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
+    let latency = |network: &Network, inside: bool| {
+        let hop = if inside || network.transport == Transport::Nvlink { own.hop } else { own.hop_between };
+        (network.latency + network.startup).max(unless_ideal(network, hop))
+    };
     let start = |network: &Network| match network.transport {
         Transport::Nvlink => own.start,
         _ => unless_ideal(network, own.start_between),
@@ -249,27 +252,30 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         let machines = given.machines * cluster.workers_per_node() / cluster.workers_per_domain();
         *own = FabricLevel { machines: machines.max(1), ..*given };
     }
+    let trees = matches!(cluster.network.transport, Transport::Nvlink | Transport::Rdma | Transport::Tcp);
     match &cluster.nodes {
         Some(nodes) => Links {
             within: rate(&nodes.network, nodes.network.bandwidth.to_bytes_per_sec(), true),
-            within_latency: latency(&nodes.network),
+            within_latency: latency(&nodes.network, true),
             between: between * (f64::from(nodes.ports.unwrap_or(1)) / f64::from(nodes.workers)),
-            between_latency: latency(&cluster.network),
+            between_latency: latency(&cluster.network, false),
             within_start: start(&nodes.network),
             between_start: start(&cluster.network),
             torus: torus(&nodes.network, cluster.workers_per_domain()),
             switch_sums: nodes.network.all_reduce_gain(u64::MAX),
+            trees,
             levels,
         },
         None => Links {
             within: between,
-            within_latency: latency(&cluster.network),
+            within_latency: latency(&cluster.network, false),
             between,
-            between_latency: latency(&cluster.network),
+            between_latency: latency(&cluster.network, false),
             within_start: start(&cluster.network),
             between_start: start(&cluster.network),
             torus: None,
             switch_sums: cluster.network.all_reduce_gain(u64::MAX),
+            trees,
             levels,
         },
     }

@@ -8,6 +8,7 @@ use super::traffic::{Collective, Message};
 use crate::collectives::{self, Cost, Fabric};
 use stepcast_core::machine::{FabricLevel, MAX_LEVELS, WORKERS_OF_SWITCH_SUMS};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::strategy::Algorithm;
 
 /// The ranks that take part in one kind of communication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +114,8 @@ pub struct Links {
     pub torus: Option<Torus>,
     /// How many times as fast as rings all-reduces of many ranks of a node are.
     pub switch_sums: f64,
+    /// Whether sums between nodes may go along trees, as NCCL's.
+    pub trees: bool,
     /// Levels of switches between nodes that carry less than those below them; the others join all nodes.
     pub levels: [FabricLevel; MAX_LEVELS],
 }
@@ -160,6 +163,8 @@ pub enum Route {
     Flat,
     /// Within nodes, then between nodes, then within nodes.
     Hierarchical,
+    /// The same with sums that go up and down two trees of nodes.
+    Trees,
 }
 
 /// Most that a rank's share of the adapters carries of tokens on their way to experts: DeepEP reaches 43 to 58 GB/s with adapters of
@@ -244,12 +249,19 @@ impl Links {
         };
         match route {
             Route::Flat => over(&self.flat(collective, seats), seats.size),
-            Route::Hierarchical => {
+            Route::Hierarchical | Route::Trees => {
                 // Each of the r ranks of a node moves its share S/r: all of S at r times the rate of a port.
                 let between = self.between * (seats.per_node as f64 / self.around_ring(seats));
                 let within = self.rings_within(seats.per_node);
                 let within = over(&Self::fabric(within, self.within_latency), seats.per_node);
-                within.then(over(&Self::fabric(between, self.between_latency), seats.nodes))
+                let between = Self::fabric(between, self.between_latency);
+                let along_trees = self.trees && collective == Collective::AllReduce && route == Route::Trees;
+                within.then(match along_trees {
+                    true => {
+                        collectives::all_reduce(Algorithm::DoubleTree, &between, count(seats.nodes), size)
+                    }
+                    false => over(&between, seats.nodes),
+                })
             }
         }
     }

@@ -120,7 +120,7 @@ impl Run<'_> {
         let by = |route| self.links.message(message, seats, route);
         match seats.nodes {
             0 | 1 => by(Route::Flat),
-            _ => by(Route::Flat).min(by(Route::Hierarchical)),
+            _ => by(Route::Flat).min(by(Route::Hierarchical)).min(by(Route::Trees)),
         }
     }
 
@@ -372,7 +372,16 @@ impl Run<'_> {
         let seats = self.seats(Group::Context);
         let mut sum = [Seconds::ZERO; 3];
         let exchange = plan.context_exchange;
-        for message in traffic::context_layer(self.shape, &split, plan.micro_batch, exchange, recompute) {
+        // PyTorch's ring has keys and values of all heads, and adds up their gradients in 32 bits.
+        let is_eager = plan.implemented_by().is_eager() && exchange == ContextExchange::Ring;
+        let heads_of_each = if is_eager && self.shape.mla.is_none() {
+            self.shape.heads / self.shape.kv_heads.max(1)
+        } else {
+            1
+        };
+        for mut message in traffic::context_layer(self.shape, &split, plan.micro_batch, exchange, recompute) {
+            let width = if is_eager && message.phase == Phase::BackwardKeyValue { 2 } else { 1 };
+            message.bytes *= heads_of_each * width;
             let index = match message.phase {
                 Phase::Forward => 0,
                 Phase::Recompute => 2,

@@ -271,6 +271,10 @@ constants! {
         flash_ampere: f64,
         /// The same backward.
         flash_back_ampere: f64,
+        /// Share of the peak rate that flash attention in Triton reaches forward on Ampere, and XLA's on systolic arrays.
+        triton: f64,
+        /// The same backward.
+        triton_back: f64,
         /// Share of the peak rate that flash attention reaches forward on Blackwell.
         flash_blackwell: f64,
         /// The same backward.
@@ -311,8 +315,10 @@ constants! {
         start: Seconds,
         /// Start of a collective over other links.
         start_between: Seconds,
-        /// Latency of each step of a ring.
+        /// Latency of each step of a ring within a machine.
         hop: Seconds,
+        /// The same between machines.
+        hop_between: Seconds,
         /// Additional time of computing while traffic is under way beside it, as a share.
         interference: f64,
         /// The same where PyTorch gathers sharded weights.

@@ -94,8 +94,8 @@ fn pushed_behind(backward: &[f64], hides: f64) -> Vec<usize> {
 }
 
 /// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard
-/// deviation against the mean. Each of this many `groups` has them at its own speed. One factor holds for a whole step: what slows a worker down slows all of its operations
-/// down.
+/// deviation against the mean. Each of this many `groups` has them at its own speed. One factor holds for a whole step:
+/// what slows a worker down slows all of its operations down.
 pub fn jittered(profile: &Profile, groups: usize, jitter: f64, seed: u64) -> Profile {
     let scaled = |step: &Step, factor: f64| Step {
         start: step.start.iter().map(|time| time * factor).collect(),

@@ -14,7 +14,8 @@ const MOST: u32 = 1 << 30;
 /// Parameters, gradients and momentum.
 const STATES: f64 = 3.0;
 
-/// Memory at the peak of a step with `batch` samples, by SPRINT's kernels where its threads train; of a profile, only the parameters and their states are known.
+/// Memory at the peak of a step with `batch` samples, by SPRINT's kernels where its threads train; of a profile, only
+/// the parameters and their states are known.
 pub(crate) fn needed(scenario: &Scenario, batch: u32) -> Bytes {
     let strategy = &scenario.strategy;
     let chain = scenario.workload.graph.as_deref().filter(|_| is_sprint(scenario));

@@ -175,6 +175,10 @@ impl Parts {
     }
 }
 
+/// Rate of products of a warp (`mma`) against those of four (`wgmma`), which Triton of 2023 did not use, on Hopper (Luo 2024,
+/// arXiv:2402.13499: 0.63).
+pub(super) const WARP_PRODUCTS: f64 = 0.63;
+
 /// Operations of flash attention's backward pass against its forward: four products, and the scores again.
 const FLASH_BACKWARD: f64 = 2.5;
 
@@ -196,7 +200,9 @@ const REPEATED: f64 = 4.0;
 /// Passes of every step around a ring, in units of the width: forward its output is scaled and added to the sum, three quarters of
 /// all tokens on average; backward the gradients of queries, and those of keys and values, are added up (`AttnFuncWithCP` of
 /// Transformer Engine). And their kernels.
-const RING: [f64; 2] = [4.5, 2.25];
+pub(super) const RING: [f64; 2] = [4.5, 2.25];
+/// The same in PyTorch 2.5 to 2.9, operation by operation in 32 bits (`_SDPAMerger` and `_templated_ring_attention_backward`).
+pub(super) const RING_EAGER: [f64; 2] = [16.25, 8.4];
 const RING_KERNELS: [f64; 2] = [2.0, 3.0];
 
 /// Width of a head at which shares of flash attention are stated.
@@ -225,7 +231,7 @@ impl Parts {
     pub(super) fn attention(&self, shard: &Shard<'_>) -> Computed {
         let core = match shard.attention {
             _ if shard.biased => self.biased(shard),
-            Attention::Flash | Attention::Cudnn => self.flash(shard),
+            Attention::Flash | Attention::Cudnn | Attention::Triton => self.flash(shard),
             Attention::Unfused => self.unfused(shard),
         };
         Computed { forward: core[0], input: core[1], core, ..Computed::default() }
@@ -241,6 +247,7 @@ impl Parts {
             Attention::Cudnn if self.cudnn > 1.0 => (own.head_cudnn, self.cudnn, CUDNN_DIAGONAL),
             _ => (own.head, 1.0, FLASH_DIAGONAL.map(|times| times * own.diagonal)),
         };
+        let rates = if shard.attention == Attention::Triton { self.triton } else { self.flash };
         let lost = head * self.pace;
         let narrow = (1.0 + lost / width as f64) / (1.0 + lost / HEAD);
         let operations = diagonal.map(|keys| {
@@ -258,13 +265,14 @@ impl Parts {
             }
             false => (each * (2.0 * query + keys + values), 0.0),
         };
-        let added = [query, query + keys + values].map(|width| shard.ring * each * width);
+        let gradients = if shard.repeats { 3.0 * query } else { query + keys + values };
+        let added = [query, gradients].map(|width| shard.ring * each * width);
         let work = |index: usize, operations: f64, moved: f64| {
-            let computing: Seconds = Flops::new(operations) / (self.flash[index] * faster);
+            let computing: Seconds = Flops::new(operations) / (rates[index] * faster);
             let kernels = FLASH_KERNELS[index] * shard.ring.max(1.0)
                 + RING_KERNELS[index] * shard.ring
                 + if shard.repeats { 2.0 } else { 0.0 };
-            let passes = self.passing(repeated + RING[index] * added[index]);
+            let passes = self.passing(repeated + shard.ring_passes[index] * added[index]);
             Work { device: computing.max(self.passing(moved)) + passes, kernels }
         };
         [work(0, operations[0], moved), work(1, FLASH_BACKWARD * operations[1], 3.0 * moved)]

@@ -87,8 +87,8 @@ impl Parts {
         sum
     }
 
-    /// Forward and those gradients of products with weights that exist, of inputs and of weights. Under automatic mixed precision, weights are cast before the
-    /// first and their gradients after the last.
+    /// Forward and those gradients of products with weights that exist, of inputs and of weights. Under automatic mixed
+    /// precision, weights are cast before the first and their gradients after the last.
     pub(super) fn matrices(&self, products: &[Product], passes: [bool; 2]) -> Computed {
         self.matrices_of(products, passes, Operands::WIDE)
     }

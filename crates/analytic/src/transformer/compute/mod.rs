@@ -147,7 +147,9 @@ pub struct Parts {
     product: FlopsPerSec,
     /// Rate of flash attention, forward and backward, with wide heads.
     flash: [FlopsPerSec; 2],
-    /// Rate of cuDNN's attention against it.
+    /// The same of Triton's of 2023.
+    triton: [FlopsPerSec; 2],
+    /// Rate of cuDNN's attention against flash attention.
     cudnn: f64,
     /// Rate of memory that long copies, operands of products and losses reach.
     stream: BytesPerSec,
@@ -199,9 +201,10 @@ impl Parts {
             Some(Generation::Hopper | Generation::Blackwell | Generation::Cdna) => constants.pass,
             _ => constants.pass_ampere,
         };
+        let triton = [constants.triton, constants.triton_back];
         let flash = match device.generation {
             Some(Generation::Ampere) => [constants.flash_ampere, constants.flash_back_ampere],
-            Some(own) if own.is_systolic() => [constants.flash_ampere, constants.flash_back_ampere],
+            Some(own) if own.is_systolic() => triton,
             Some(Generation::Blackwell) => [constants.flash_blackwell, constants.flash_back_blackwell],
             _ => [constants.flash, constants.flash_back],
         };
@@ -221,6 +224,8 @@ impl Parts {
             product: peak * (share * throttle),
             flash: flash.map(|share| peak * (share * throttle)),
             cudnn,
+            triton: triton
+                .map(|share| peak * (share * throttle * if is_new { kernels::WARP_PRODUCTS } else { 1.0 })),
             single: device.fp32_peak() * kernels::SINGLE,
             is_new,
             stream: device.memory_rate * constants.memory,
@@ -254,7 +259,12 @@ impl Parts {
     #[must_use]
     pub fn rested(self) -> Self {
         let faster = 1.0 / self.constants.sustained;
-        Self { product: self.product * faster, flash: self.flash.map(|rate| rate * faster), ..self }
+        Self {
+            product: self.product * faster,
+            flash: self.flash.map(|rate| rate * faster),
+            triton: self.triton.map(|rate| rate * faster),
+            ..self
+        }
     }
 
     /// The same device whose host replays a graph of the whole step.

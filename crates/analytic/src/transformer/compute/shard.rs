@@ -1,6 +1,6 @@
 //! The shard of a layer that one device computes, in numbers of elements.
 
-use super::{Computed, Product};
+use super::{Computed, Product, kernels};
 use crate::transformer::LayerKind;
 use crate::transformer::Split;
 use crate::transformer::flops::{LayerFlops, Work};
@@ -64,13 +64,15 @@ pub struct Shard<'a> {
     pub biased: bool,
     /// Steps of keys and values around a ring of context-parallel ranks, a kernel each; none without a ring.
     pub ring: f64,
+    /// Passes over queries, and over queries, keys and values, that add up what every step around it brings, forward and backward.
+    pub ring_passes: [f64; 2],
     /// How the loss is computed, if the plan says it.
     pub loss: Option<Loss>,
     /// Whether dropout keeps masks.
     pub dropout: bool,
     /// What is computed in the backward pass.
     pub backward: Backward,
-    /// Whether keys and values are repeated for all heads: PyTorch's kernel for documents of several lengths needs it.
+    /// Whether keys and values are repeated for all heads: PyTorch's kernel for documents of several lengths needs it, and its ring.
     pub repeats: bool,
     /// Whether norms are separate operations in 32 bits (Hugging Face).
     pub separate: bool,
@@ -95,6 +97,7 @@ impl<'a> Shard<'a> {
     ) -> Self {
         let LayerKind { block, window, backward } = kind;
         let hugging_face = plan.implemented_by().is_hugging_face();
+        let is_eager = plan.implemented_by().is_eager();
         let flops = LayerFlops::new(shape, block, window, work);
         let sequence = if shape.target > 0 { shape.tokens_of(block) } else { work.sequence };
         let of_batch = |sequence: u64| (sequence * work.batch) as f64 / split.context as f64;
@@ -123,6 +126,10 @@ impl<'a> Shard<'a> {
                 shared: experts.shared_width as f64 / tensor,
             }
         });
+        let ring = match plan.context_exchange {
+            ContextExchange::Ring if split.context > 1 => split.context as f64,
+            _ => 0.0,
+        };
         let has_heads = if block.mixer.attends() { 1.0 } else { 0.0 };
         let widths = [heads * key as f64, groups * key as f64, groups * value as f64];
         Self {
@@ -142,16 +149,14 @@ impl<'a> Shard<'a> {
             keys: pairs,
             attention: plan.attention_kind(),
             biased: hugging_face && shape.biases_scores(block),
-            ring: match plan.context_exchange {
-                ContextExchange::Ring if split.context > 1 => split.context as f64,
-                _ => 0.0,
-            },
+            ring,
+            ring_passes: if is_eager { kernels::RING_EAGER } else { kernels::RING },
             loss: plan.loss,
             dropout: plan.dropout || (hugging_face && shape.drops_out()),
             backward,
-            repeats: shape.documents.is_some_and(|own| own.packing == Packing::Within)
-                && plan.implemented_by().is_eager()
-                && shape.kv_heads < shape.heads,
+            repeats: is_eager
+                && shape.kv_heads < shape.heads
+                && (ring > 0.0 || shape.documents.is_some_and(|own| own.packing == Packing::Within)),
             separate: hugging_face && !fused,
             liger: plan.implemented_by() == Implementation::Liger && !fused,
             joined: match hugging_face {

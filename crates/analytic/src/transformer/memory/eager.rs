@@ -146,7 +146,7 @@ impl Layer {
         let core = match held.attention {
             // Softmax and, with their mask, the scores that dropout leaves, in 32 bits.
             _ if biased => (if drops_out { 9.0 } else { 4.0 }) * heads * keys_seen,
-            Attention::Flash | Attention::Cudnn => 4.0 * heads,
+            Attention::Flash | Attention::Cudnn | Attention::Triton => 4.0 * heads,
             Attention::Unfused if recompute.has(Recompute::Attention) => 0.0,
             Attention::Unfused => {
                 let scores = if held.dropout { 5.0 } else { 2.0 };

@@ -28,8 +28,8 @@ use stepcast_core::strategy::{Overlaps, PlanChoice, Recompute, Sends};
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
 
-/// Values by what they depend on of a plan, each computed once. The last one, and the one that followed it before, are found
-/// without a look-up. In a key, all dimensions on which the value does not depend are the same for all plans.
+/// Values that depend on some dimensions of a plan, each computed once. The last one, and the one that followed it before, are
+/// found without a look-up. A key has the same value for all plans in every other dimension.
 #[derive(Debug)]
 struct Memo<V> {
     places: FxHashMap<PlanChoice, usize>,

@@ -1,7 +1,8 @@
 //! Pipeline schedules as data: the order of operations of every stage.
 //!
-//! Every schedule is a function from its sizes to an [`Order`] for each stage (`orders`), its only definition. [`execute()`]
-//! runs any of them, and so does the event engine; the recurrences of `plans` are a fast twin of [`execute()`]. Forward of virtual stage q waits for that of q−1; backward waits for its own forward and for the
+//! Every schedule is a function from its sizes to an [`Order`] for each stage (`orders`), its only definition.
+//! [`execute()`] runs any of them, and so does the event engine; the recurrences of `plans` are a fast twin of
+//! [`execute()`]. Forward of virtual stage q waits for that of q−1; backward waits for its own forward and for the
 //! backward of q+1; with a split backward, the gradients of weights wait for those of inputs.
 
 mod execute;

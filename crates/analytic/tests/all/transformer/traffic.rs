@@ -253,6 +253,7 @@ fn collectives_take_the_golden_times() {
             between_start: Seconds::ZERO,
             torus: None,
             switch_sums: 1.0,
+            trees: true,
             levels: [FULL; MAX_LEVELS],
         };
         let (size, per_node) = (number(&case, "ranks"), number(&case, "ranks_per_node"));
@@ -274,8 +275,33 @@ fn some_links() -> Links {
         between_start: Seconds::ZERO,
         torus: None,
         switch_sums: 1.0,
+        trees: true,
         levels: [FULL; MAX_LEVELS],
     }
+}
+
+/// Small sums over many nodes go along trees, where the software has them: two steps a doubling, not two a node.
+#[test]
+fn small_sums_go_along_trees() {
+    let links = Links { within_latency: Seconds::ZERO, ..some_links() };
+    let seats = Seats { size: 64, per_node: 1, nodes: 64, apart: 1 };
+    let time = |links: &Links, of, size: f64, route| links.time(of, seats, Bytes::new(size), route).get();
+    let steps = |of, route| time(&links, of, 1.0, route) / links.between_latency.get();
+    assert!((steps(Collective::AllReduce, Route::Hierarchical) - 126.0).abs() < 1e-3);
+    assert!((steps(Collective::AllReduce, Route::Trees) - 12.0).abs() < 1e-3);
+    assert!((steps(Collective::AllGather, Route::Trees) - 63.0).abs() < 1e-3);
+    let without = Links { trees: false, ..links };
+    assert!(
+        (time(&without, Collective::AllReduce, 1e9, Route::Trees)
+            - time(&links, Collective::AllReduce, 1e9, Route::Hierarchical))
+        .abs()
+            < 1e-12
+    );
+    // A ring moves less of a large tensor.
+    assert!(
+        time(&links, Collective::AllReduce, 1e9, Route::Trees)
+            > time(&without, Collective::AllReduce, 1e9, Route::Trees)
+    );
 }
 
 /// Only all-reduces of enough ranks of one node are summed by its switches.

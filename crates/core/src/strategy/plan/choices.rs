@@ -108,6 +108,8 @@ choice! {
         Flash = "flash",
         /// The same by cuDNN, whose kernels are written for Hopper and Blackwell (Transformer Engine's choice).
         Cudnn = "cudnn",
+        /// The same by Triton, as of 2023 (llm-foundry): without instructions of Hopper and Blackwell.
+        Triton = "triton",
         /// In several kernels that write the scores to memory.
         Unfused = "unfused",
     }

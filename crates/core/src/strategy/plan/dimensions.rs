@@ -234,7 +234,7 @@ macro_rules! plan_dimensions {
                     refused(Torchtitan, "buckets of a size: it sends layer by layer"),
                     refused(Fsdp, "buckets of a size: it sends layer by layer")
                 };
-            /// How attention is computed: `"flash"` (FlashAttention 2), `"cudnn"` or `"unfused"`.
+            /// How attention is computed: `"flash"` (FlashAttention 2), `"cudnn"`, `"triton"` (flash attention in Triton, as of 2023) or `"unfused"`.
             attention: Attention => Attention, optional("`\"flash\"` with `implementation = \"pytorch\"`, else `\"cudnn\"`"), Check::Any,
                 launch {
                     names(Megatron, "--attention-backend", &[("unfused", "unfused"), ("flash", "flash"), ("fused", "cudnn"), ("auto", "")])

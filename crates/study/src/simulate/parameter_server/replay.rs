@@ -15,8 +15,8 @@ use stepcast_sim::{
     TcpSpec, TransferOrder,
 };
 
-/// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model, copies
-/// of batches included.
+/// Computing time of a group against the profile's: by batch and speed, or as its device computes the model, with copies of
+/// batches.
 fn slowness(scenario: &Scenario, index: usize) -> f64 {
     // Stragglers among workers that wait for each other, as in the closed form.
     let waits = scenario.strategy.synchronisation != Synchronisation::Async;
