@@ -267,7 +267,7 @@ constants! {
         flash: f64,
         /// The same backward.
         flash_back: f64,
-        /// Share of the peak rate that flash attention reaches forward on Ampere.
+        /// Share of the peak rate that flash attention reaches forward on Ampere, Ada and GB20x.
         flash_ampere: f64,
         /// The same backward.
         flash_back_ampere: f64,

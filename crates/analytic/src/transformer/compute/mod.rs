@@ -203,7 +203,10 @@ impl Parts {
         };
         let triton = [constants.triton, constants.triton_back];
         let flash = match device.generation {
-            Some(Generation::Ampere) => [constants.flash_ampere, constants.flash_back_ampere],
+            // FlashAttention 2 computes with products of a warp, which are the fastest of these.
+            Some(Generation::Ampere | Generation::Ga10x | Generation::Ada | Generation::Gb20x) => {
+                [constants.flash_ampere, constants.flash_back_ampere]
+            }
             Some(own) if own.is_systolic() => triton,
             Some(Generation::Blackwell) => [constants.flash_blackwell, constants.flash_back_blackwell],
             _ => [constants.flash, constants.flash_back],
