@@ -117,7 +117,7 @@ unordered!(Network);
 pub const WORKERS_OF_SWITCH_SUMS: u64 = 8;
 
 impl Network {
-    /// How many times as fast as a ring an all-reduce of so many workers inside a machine is, unless its rate was measured.
+    /// Speed-up that sums in switches give an all-reduce of `workers` inside a machine over a ring: 1 where its rate was measured.
     pub fn all_reduce_gain(&self, workers: u64) -> f64 {
         let summed = workers >= WORKERS_OF_SWITCH_SUMS && self.reached.is_none();
         self.switch_sums.filter(|_| summed).unwrap_or(1.0)

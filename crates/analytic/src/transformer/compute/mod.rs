@@ -1,11 +1,10 @@
 //! What the shard of a transformer on one device takes to compute.
 //!
 //! One model for every device ([`Parts`]): products run in tiles over the multiprocessors (`kernels`), attention at its
-//! own share of the peak rate or, unfused, as products and passes over its scores, everything else as
-//! passes over memory (`pointwise`), experts as one product for all of them; and the host needs time to
-//! issue every kernel, which shows where it is longer than the device's. Rates are those of the data sheet
-//! times shares that are assumed (`catalog/priors.toml`, `[transformer]`). A device whose share of the peak rate is
-//! given computes all operations at [one rate](Compute::OneRate).
+//! own share of the peak rate or, unfused, as products and passes over its scores, everything else as passes over
+//! memory (`pointwise`), experts as one product for all of them. The host needs time to issue every kernel, which shows
+//! where it is longer than the device's. Rates are those of the data sheet times assumed shares (`catalog/priors.toml`).
+//! A device whose share of the peak rate is given computes all operations at [one rate](Compute::OneRate).
 
 mod adapters;
 mod kernels;

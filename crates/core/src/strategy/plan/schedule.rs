@@ -53,8 +53,8 @@ impl ScheduleKind {
         matches!(self, Self::Zbv | Self::DualPipeV | Self::DualPipe)
     }
 
-    /// Whether a replica may have so many micro-batches: whole groups with interleaved schedules (Megatron-LM), two for each stage
-    /// or more with DualPipe (DeepSeek, PyTorch).
+    /// Whether the schedule runs with this number of micro-batches: interleaved ones need a multiple of the stages (Megatron-LM),
+    /// DualPipe at least two for each stage (DeepSeek, PyTorch).
     pub const fn takes(self, stages: u64, micro_batches: u64) -> bool {
         match self {
             Self::Interleaved | Self::InterleavedZeroBubble => micro_batches.is_multiple_of(stages),
