@@ -214,6 +214,10 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
 /// Devices of a usual machine, beyond which steps lose time to each other.
 const USUAL_NODE: f64 = 8.0;
 
+/// Rate at which a rank copies its own part of what a ring moves, against one direction of its NVLink: NCCL on 2, 4 and 8 A100, H100
+/// and B200, 512 MiB: 1.4 to 2.1 (ai-dynamo/aiconfigurator).
+const OWN_PART: f64 = 1.65;
+
 /// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports, at what collectives
 /// reach on their transports.
 fn links(cluster: &Cluster, priors: &Priors) -> Links {
@@ -223,6 +227,7 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         (Some(reached), _) => reached,
         (None, Transport::Ideal) => port * network.efficiency,
         (None, Transport::Nvlink) => port * own.nvlink,
+        (None, Transport::Rdma) if network.rented == Some(true) => port * (own.rdma * own.rented),
         (None, Transport::Rdma) => port * own.rdma,
         _ => reached_rate(cluster, inside, &priors.all_reduce),
     };
@@ -252,13 +257,21 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         let machines = given.machines * cluster.workers_per_node() / cluster.workers_per_domain();
         *own = FabricLevel { machines: machines.max(1), ..*given };
     }
+    let copies = |network: &Network| match (network.transport, network.reached, network.torus) {
+        (Transport::Nvlink, None, None) => network.bandwidth.to_bytes_per_sec() * OWN_PART,
+        _ => BytesPerSec::new(f64::INFINITY),
+    };
+    let between_latency = latency(&cluster.network, false);
+    let between_message = between_latency.min(own.hop_between);
     let trees = matches!(cluster.network.transport, Transport::Nvlink | Transport::Rdma | Transport::Tcp);
     match &cluster.nodes {
         Some(nodes) => Links {
             within: rate(&nodes.network, nodes.network.bandwidth.to_bytes_per_sec(), true),
             within_latency: latency(&nodes.network, true),
             between: between * (f64::from(nodes.ports.unwrap_or(1)) / f64::from(nodes.workers)),
-            between_latency: latency(&cluster.network, false),
+            own_part: copies(&nodes.network),
+            between_latency,
+            between_message,
             within_start: start(&nodes.network),
             between_start: start(&cluster.network),
             torus: torus(&nodes.network, cluster.workers_per_domain()),
@@ -268,9 +281,11 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         },
         None => Links {
             within: between,
-            within_latency: latency(&cluster.network, false),
+            within_latency: between_latency,
+            own_part: copies(&cluster.network),
             between,
-            between_latency: latency(&cluster.network, false),
+            between_latency,
+            between_message,
             within_start: start(&cluster.network),
             between_start: start(&cluster.network),
             torus: None,

@@ -104,9 +104,13 @@ pub struct Links {
     /// Rate between ranks of a node, one direction.
     pub within: BytesPerSec,
     pub within_latency: Seconds,
+    /// Rate at which a rank copies its own part of what a ring within a node moves.
+    pub own_part: BytesPerSec,
     /// Rate of one rank's share of the node's network ports, one direction.
     pub between: BytesPerSec,
     pub between_latency: Seconds,
+    /// Time from one message of an all-to-all between nodes to the next: their latencies pass at the same time.
+    pub between_message: Seconds,
     /// Start of a collective within a node, whatever it sends.
     pub within_start: Seconds,
     pub between_start: Seconds,
@@ -247,13 +251,18 @@ impl Links {
                 _ => gather,
             }
         };
+        let own = |ranks: u64| Cost { transfer: size / ranks as f64 / self.own_part, ..Cost::default() };
         match route {
+            Route::Flat if seats.nodes <= 1 => {
+                over(&self.flat(collective, seats), seats.size).then(own(seats.size))
+            }
             Route::Flat => over(&self.flat(collective, seats), seats.size),
             Route::Hierarchical | Route::Trees => {
                 // Each of the r ranks of a node moves its share S/r: all of S at r times the rate of a port.
                 let between = self.between * (seats.per_node as f64 / self.around_ring(seats));
                 let within = self.rings_within(seats.per_node);
                 let within = over(&Self::fabric(within, self.within_latency), seats.per_node);
+                let within = if seats.per_node > 1 { within.then(own(seats.per_node)) } else { within };
                 let between = Self::fabric(between, self.between_latency);
                 let along_trees = self.trees && collective == Collective::AllReduce && route == Route::Trees;
                 within.then(match along_trees {
@@ -309,7 +318,11 @@ impl Links {
             (n - (each * below.max(1.0))).max(0.0) * level.ratio
         };
         let sent = self.levels.iter().map(upwards).fold(far, f64::max);
-        let between = size * (sent / n) / self.between + self.between_latency * far;
+        let latency = match far > 0.0 {
+            true => self.between_latency + self.between_message * (far - 1.0),
+            false => Seconds::ZERO,
+        };
+        let between = size * (sent / n) / self.between + latency;
         within.max(between)
     }
 }

@@ -5,7 +5,7 @@ use super::flops::{self, LayerFlops, Work};
 use super::loads::ExpertLoads;
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, lost_beside, uncovered};
-use super::traffic::{self, Message, Phase};
+use super::traffic::{self, Collective, Message, Phase};
 use super::unequal::TwoKinds;
 use super::{LayerKind, Split, compute, schedules};
 use stepcast_core::model::transformer::{Backward, Target, Transformer};
@@ -118,9 +118,12 @@ impl Run<'_> {
             return time * message.count as f64;
         }
         let by = |route| self.links.message(message, seats, route);
-        match seats.nodes {
-            0 | 1 => by(Route::Flat),
-            _ => by(Route::Flat).min(by(Route::Hierarchical)).min(by(Route::Trees)),
+        match (seats.nodes, message.collective) {
+            (0 | 1, _) | (_, Collective::AllToAll | Collective::Send) => by(Route::Flat),
+            (_, Collective::AllReduce) => by(Route::Flat).min(by(Route::Hierarchical)).min(by(Route::Trees)),
+            (_, Collective::AllGather | Collective::ReduceScatter) => {
+                by(Route::Flat).min(by(Route::Hierarchical))
+            }
         }
     }
 

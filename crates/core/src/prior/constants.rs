@@ -311,6 +311,8 @@ constants! {
         nvlink: f64,
         /// Share of the nominal rate of RDMA ports that large collectives reach.
         rdma: f64,
+        /// Factor of that share between rented machines.
+        rented: f64,
         /// Start of a collective over NVLink.
         start: Seconds,
         /// Start of a collective over other links.
