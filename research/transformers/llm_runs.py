@@ -339,7 +339,8 @@ def tpus(folder):
         weights = layers * (4 * hidden * heads * width + (3 if gated else 2) * hidden * mlp) + 32000 * hidden
         work = 6 * weights * sequence + 12 * layers * heads * width * sequence * sequence
         seconds = batch * work / (number(row["tflops_per_acc"]) * 1e12 * gpus)
-        recompute = "" if row["recompute"] == "minimal" else "layer"
+        # "minimal" keeps what products compute, which attention is not.
+        recompute = "attention" if row["recompute"] == "minimal" else "layer"
         extra = f" tensor={tensor} sequence-parallel=true" if tensor > 1 else ""
         settings = fsdp(batch, batch * tensor // gpus, "megatron", "fp32", recompute, "", True, extra)
         if slices > 1:
@@ -365,7 +366,7 @@ def recipes(folder):
         fsdp_ranks = number(re.sub(r"\D*", "", row["sharding"].split("(")[0]), 0) or gpus // tensor
         # What MaxText's policies save: products ("minimal", "save_dot"), chosen ones, or nothing.
         kept = row["recompute"] == "minimal" or row["recompute"].startswith("save_dot")
-        recompute = "" if kept else "operators" if "context" in row["offload"] else "layer"
+        recompute = "attention" if kept else "operators" if "context" in row["offload"] else "layer"
         extra = f" tensor={tensor} sequence-parallel=true" if tensor > 1 else ""
         extra += " offload=activations" if row["offload"] else ""
         settings = fsdp(batch, whole(row["micro_batch"]) * tensor, "megatron", "fp32", recompute,

@@ -187,12 +187,11 @@ impl LayerFlops {
         }
     }
 
-    /// What is computed again outside of kernels. Selective recomputation repeats core attention, and nothing where
-    /// flash attention repeats it anyway.
-    pub fn recomputed(&self, recompute: Recomputed, attention: Attention) -> u128 {
+    /// What is computed again outside of kernels. Recomputation of attention repeats all of it, whether its kernel keeps scores or not.
+    pub fn recomputed(&self, recompute: Recomputed) -> u128 {
         let part = |part| match part {
-            Recompute::Attention if attention.keeps_scores() => self.scores + self.values,
-            Recompute::None | Recompute::Attention | Recompute::Norms | Recompute::Activation => 0,
+            Recompute::Attention => self.scores + self.values,
+            Recompute::None | Recompute::Norms | Recompute::Activation => 0,
             Recompute::Projections => self.widened,
             Recompute::Mlp => self.mlp + self.router + self.experts + self.shared,
             Recompute::Operators => self.alternate,
@@ -337,7 +336,7 @@ pub fn step(
     let received = if shape.tuning.frozen_embedding { signal } else { 3 * signal - first };
     let model =
         layers_needed + received + logits(shape, work) * if shape.tuning.frozen_output { 2 } else { 3 };
-    let again = |range| layers(shape, work, &range).recomputed(recompute, attention);
+    let again = |range| layers(shape, work, &range).recomputed(recompute);
     let again = some.into_iter().map(again).sum::<u128>() + all.again_in_kernel(attention);
     StepFlops { model, hardware: model + again }
 }

@@ -414,6 +414,16 @@ fn report(
     let tokens = (run.division.global_batch * shape.sequence) as f64 / iteration.get();
     let held = MemoryInputs { micro_batches, ..run.held() };
     let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
+    let capacity = scenario.cluster.smallest_memory();
+    let mut memory = memory_report(capacity, plan, &ranks);
+    if memory.verdict == Verdict::DoesNotFit {
+        let held = held.sparing();
+        let spared: Vec<RankMemory> = (0..ranks.len() as u64).map(|stage| held.rank(stage)).collect();
+        let MemoryReport { least, verdict, .. } = memory_report(capacity, plan, &spared);
+        if verdict != Verdict::DoesNotFit {
+            memory = MemoryReport { least, verdict: Verdict::MayNotFit, ..memory };
+        }
+    }
     let stage = |(stage, rank): (&StageStep, &RankMemory)| StageReport {
         layers: stage.layers.count(),
         parameters: rank.parameters,
@@ -445,8 +455,8 @@ fn report(
         exposed: exposed.into_iter().filter(|part| part.kind.is_link()).collect(),
         stages: step.stages.iter().zip(&ranks).map(stage).collect(),
         memory: MemoryReport {
-            risk: held.risk(|total| allowance(plan).with(total) <= scenario.cluster.smallest_memory()),
-            ..memory_report(scenario.cluster.smallest_memory(), plan, &ranks)
+            risk: held.risk(|total| allowance(plan).with(total) <= capacity),
+            ..memory
         },
         outer: None,
     }

@@ -199,8 +199,7 @@ impl Run<'_> {
         let computed = computed.with_slower_core(self.imbalance());
         // Every part has a checkpoint of its own.
         let (mut again, mut checkpoint) = (compute::Work::default(), Seconds::ZERO);
-        let keeps_scores = self.plan.attention_kind().keeps_scores();
-        for part in recompute.parts().filter(|part| keeps_scores || *part != Recompute::Attention) {
+        for part in recompute.parts() {
             again = again.and(match part {
                 Recompute::Layer => computed.forward.without(computed.last),
                 Recompute::Attention => computed.core[0],

@@ -6,7 +6,7 @@ use super::stages::Run;
 use stepcast_core::compute;
 use stepcast_core::prediction::{MemoryReport, SplitReport, Verdict, Warning};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Plan, Recompute};
+use stepcast_core::strategy::{Plan, Recompute, States};
 
 pub(super) fn all(scenario: &Scenario, run: &Run<'_>, report: &SplitReport) -> Vec<Warning> {
     let mut warnings = compute::assumptions(scenario);
@@ -59,8 +59,12 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
     use stepcast_core::strategy::Sharding::{Zero1, Zero3};
     let plan = run.plan;
     let mut changes: Vec<(String, Plan)> = Vec::new();
+    if plan.states == States::MegatronBf16 {
+        let changed = Plan { states: States::MixedFp16, ..plan.clone() };
+        changes.push(("`states = \"mixed-fp16\"` (gradients in 16 bits)".to_owned(), changed));
+    }
     let what = plan.recomputation().what;
-    if what == Recompute::None {
+    if what == Recompute::None && plan.attention_kind().keeps_scores() {
         let changed = plan.recomputing(Recompute::Attention);
         changes.push(("`recompute = [\"attention\"]`".to_owned(), changed));
     }

@@ -121,7 +121,7 @@ pub struct StageMemory {
 pub enum Verdict {
     /// Also with what the allocator may lose.
     Fits,
-    /// Only if the allocator loses little.
+    /// Only if the allocator loses little, or the software saves what the plan does not say.
     MayNotFit,
     /// Not even without losses.
     DoesNotFit,
@@ -133,7 +133,7 @@ pub enum Verdict {
 pub struct MemoryReport {
     /// The fullest stage.
     pub stage: usize,
-    /// Tensors and reserved memory.
+    /// Tensors and reserved memory; where these do not fit, with what the software may save although the plan does not say it.
     #[serde_as(as = "InBaseUnits")]
     pub least: Bytes,
     /// The same with what the allocator may lose.

@@ -73,10 +73,10 @@ fn before_and_after(runs: &[Run], is_sibling: impl Fn(&Run) -> bool) -> [f64; 2]
     [error(siblings(), None), error(siblings(), Some(&by))]
 }
 
-/// The run that is cheapest to measure tells about those of its length if kernels are not stated; if they are, forecasts are as close
-/// as single runs are to each other, and stay so.
+/// Forecasts of siblings are about as close as single runs are to each other, whether kernels are stated or not, and stay so once the run
+/// that is cheapest to measure is known; if kernels are not stated, those of its length.
 #[test]
-fn one_run_of_a_source_tells_about_its_siblings() {
+fn one_run_of_a_source_leaves_its_siblings_close() {
     let Ok(text) = std::fs::read_to_string(RUNS) else {
         eprintln!("left out: {RUNS} is not there");
         return;
@@ -84,5 +84,5 @@ fn one_run_of_a_source_tells_about_its_siblings() {
     let [before, after] = before_and_after(&runs(&text, true), |_| true);
     assert!(before < 0.06 && after < 0.06, "{before} {after}");
     let [before, after] = before_and_after(&runs(&text, false), |run| run.what[1] == "2048");
-    assert!(after < 0.05 && after < before, "{before} {after}");
+    assert!(before < 0.05 && after < 0.05, "{before} {after}");
 }

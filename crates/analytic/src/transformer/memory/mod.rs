@@ -172,6 +172,17 @@ impl<'a> MemoryInputs<'a> {
         self.rank_with(stage, self.load(stage), self.states_of(stage))
     }
 
+    /// The same with what a plan does not say: kernels of XLA compute again what does not fit (its pass HloRematerialization), and
+    /// Megatron-LM may keep gradients in 16 bits.
+    pub fn sparing(&self) -> Self {
+        let recompute = match self.implementation {
+            Implementation::Xla => Recompute::Layer.into(),
+            _ => self.recompute,
+        };
+        let states = if self.states == States::MegatronBf16 { States::MixedFp16 } else { self.states };
+        Self { recompute, states, ..*self }
+    }
+
     /// What a rank with these layers holds without sharding, except weights, gradients and optimiser states. Only for
     /// implementations whose memory is a sum of parts.
     pub(super) fn beside_states(&self, stage: u64, layers: &ChunkLayers) -> RankMemory {

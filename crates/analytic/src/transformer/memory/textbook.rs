@@ -195,8 +195,8 @@ impl MemoryInputs<'_> {
         // A gate, and its product with the output.
         let gate = if shape.attention_gate { 4 * shape.heads * value } else { 0 };
         let core = match self.attention {
+            _ if recompute.has(Recompute::Attention) => 0,
             Attention::Flash | Attention::Cudnn | Attention::Triton => 4 * shape.heads,
-            Attention::Unfused if recompute.has(Recompute::Attention) => 0,
             Attention::Unfused => {
                 let scores = if self.dropout { 5 } else { 2 };
                 let keys = if shape.target > 0 { shape.keys_of(block) } else { self.sequence() };

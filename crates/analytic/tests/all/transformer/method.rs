@@ -92,6 +92,18 @@ fn recomputation_costs_time_and_saves_memory() {
     assert!(report.hfu > 1.2 * report.mfu, "{} {}", report.hfu, report.mfu);
 }
 
+/// Kernels that keep no scores are run again as well: a whole forward pass of attention, for nearly nothing.
+#[test]
+fn flash_attention_is_computed_again_where_a_plan_asks_for_it() {
+    let [none, again] = ["[]", "[\"attention\"]"].map(|list| {
+        predict(&["strategy.plan.attention=flash", &format!("strategy.plan.recompute={list}")])
+    });
+    assert!(again.part(PartKind::Recompute) > Seconds::ZERO);
+    assert!(again.iteration > none.iteration);
+    let least = |prediction: &Prediction| prediction.transformer.as_ref().unwrap().memory.least;
+    assert!(least(&again) < least(&none) && least(&again) > least(&none) * 0.95);
+}
+
 /// Computing the first layers again lies between computing none and all of them, in time and in memory.
 #[test]
 fn recomputation_of_some_layers_lies_between() {
@@ -160,6 +172,28 @@ fn what_does_not_fit_is_said_with_what_would() {
     let small = predict(&["strategy.plan.sharding=zero-3", "strategy.plan.recompute=[\"layer\"]"]);
     assert_eq!(small.transformer.unwrap().memory.verdict, Verdict::Fits);
     assert!(small.warnings.is_empty(), "{:?}", small.warnings);
+}
+
+/// Nemotron-4 15B ran so on 16 H100 (dgxc-benchmarking): with gradients in 32 bits it does not fit, in 16 bits it does.
+#[test]
+fn what_fits_with_narrower_gradients_may_fit() {
+    let run = [
+        "model.zoo=nemotron4-15b",
+        "cluster.workers.count=16",
+        "cluster.workers.device=h100-sxm5",
+        "strategy.plan.tensor=2",
+        "strategy.plan.sequence-parallel=true",
+        "strategy.plan.sharding=zero-1",
+        "strategy.plan.micro-batch=2",
+        "strategy.plan.global-batch=64",
+    ];
+    let wide = predict(&run);
+    let memory = wide.transformer.as_ref().unwrap().memory;
+    assert_eq!(memory.verdict, Verdict::MayNotFit);
+    let narrow = predict(&[&run[..], &["strategy.plan.states=mixed-fp16"]].concat());
+    assert_eq!(narrow.transformer.unwrap().memory.least, memory.least);
+    let warning = wide.warnings.iter().find(|warning| warning.code == "memory").unwrap();
+    assert!(warning.message.contains("may not fit"), "{}", warning.message);
 }
 
 #[test]

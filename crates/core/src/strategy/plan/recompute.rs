@@ -45,9 +45,9 @@ impl Recomputed {
         self.0 & Self::bit(part) != 0
     }
 
-    /// Whether it is a part of a layer; scores are one only where attention `keeps` them.
-    pub fn is_within(self, keeps: bool) -> bool {
-        self.parts().any(|part| part != Recompute::Layer && (keeps || part != Recompute::Attention))
+    /// Whether it is a part of a layer.
+    pub fn is_within(self) -> bool {
+        self.parts().any(|part| part != Recompute::Layer)
     }
 
     pub fn parts(self) -> impl Iterator<Item = Recompute> {

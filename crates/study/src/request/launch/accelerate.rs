@@ -185,7 +185,7 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
 
 /// What modules of Hugging Face do not run, whoever shards them.
 pub(super) fn undivided(asked: &Proposal<'_>) -> Option<Refusal> {
-    let Proposal { base, choice, .. } = *asked;
+    let Proposal { choice, .. } = *asked;
     let recompute = choice.recompute.what;
     first([
         (choice.tensor > 1, ("tensor parallelism", "plan.tensor=[1]")),
@@ -194,7 +194,7 @@ pub(super) fn undivided(asked: &Proposal<'_>) -> Option<Refusal> {
         (choice.expert > 1, ("expert parallelism", "plan.expert=[1]")),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
         (
-            recompute.is_within(base.attention_kind().keeps_scores()),
+            recompute.is_within(),
             ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
         ),
     ])

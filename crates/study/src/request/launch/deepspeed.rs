@@ -153,7 +153,7 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
         ),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
         (
-            recompute.is_within(base.attention_kind().keeps_scores()),
+            recompute.is_within(),
             ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
         ),
         (choice.sharding == Sharding::Keep, ("`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]")),

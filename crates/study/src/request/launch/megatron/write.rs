@@ -48,7 +48,7 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
             ),
         ),
         (
-            recompute.what.is_within(true) && recompute.layers.is_some(),
+            recompute.what.is_within() && recompute.layers.is_some(),
             ("recomputation of a part of some layers", "plan.recompute-some=false"),
         ),
         (
