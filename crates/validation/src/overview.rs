@@ -275,6 +275,7 @@ fn verdict(holds: Option<bool>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Section;
     use crate::set::test_reports::{figures, report, unwatched};
     use crate::template::find;
     use serde_json::Value;
@@ -297,7 +298,7 @@ mod tests {
             assert_eq!((&kept.set, &kept.group, kept.cases), (&found.set, &found.group, found.cases));
             assert!((kept.square - found.square).abs() < 1e-4, "{kept:?} {found:?}");
         }
-        documented(&markdown(&overview.table()));
+        documented(&overview.table());
     }
 
     /// How many figures sets have, or cases of a check: fewer would mean that some were skipped.
@@ -358,18 +359,35 @@ mod tests {
         assert!(mean(0) < 0.5 * mean(2), "{:#?}", jobs["errors"]);
     }
 
-    /// The documentation shows this table; `UPDATE_DOCS=1` renews it.
-    fn documented(table: &str) {
+    /// The documentation shows this table, and below a comment such as `<!-- llm-runs: By family -->` that table of that set's report;
+    /// `UPDATE_DOCS=1` renews them.
+    fn documented(overview: &Table) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
         let page = std::fs::read_to_string(&path).unwrap();
-        let from = page.find("| set | cases |").unwrap();
-        let to = from + page[from..].find("\n\n").unwrap() + 1;
-        let renewed = format!("{}{table}{}", &page[..from], &page[to..]);
+        let (mut renewed, mut rest) = (String::new(), page.as_str());
+        while let Some((before, after)) = rest.split_once("<!-- ") {
+            let (place, table) = after.split_once(" -->\n").unwrap();
+            let shown = match place.split_once(": ") {
+                None => markdown(overview),
+                Some((set, title)) => markdown(table_of(set, title)),
+            };
+            renewed += &format!("{before}<!-- {place} -->\n{shown}");
+            rest = &table[table.find("\n\n").unwrap() + 1..];
+        }
+        renewed += rest;
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(&path, renewed).unwrap();
         } else {
-            assert!(page == renewed, "run this test with UPDATE_DOCS=1:\n{table}");
+            assert!(page == renewed, "run this test with UPDATE_DOCS=1");
         }
+    }
+
+    fn table_of(set: &str, title: &str) -> &'static Table {
+        let tables = report(set).sections.iter().filter_map(|section| match section {
+            Section::Table(table) => Some(table),
+            Section::Text { .. } => None,
+        });
+        tables.into_iter().find(|table| table.title == title).unwrap()
     }
 
     #[test]

@@ -454,10 +454,7 @@ fn report(
         schedule: plan.schedule_kind(),
         exposed: exposed.into_iter().filter(|part| part.kind.is_link()).collect(),
         stages: step.stages.iter().zip(&ranks).map(stage).collect(),
-        memory: MemoryReport {
-            risk: held.risk(|total| allowance(plan).with(total) <= capacity),
-            ..memory
-        },
+        memory: MemoryReport { risk: held.risk(|total| allowance(plan).with(total) <= capacity), ..memory },
         outer: None,
     }
 }

@@ -95,9 +95,8 @@ fn recomputation_costs_time_and_saves_memory() {
 /// Kernels that keep no scores are run again as well: a whole forward pass of attention, for nearly nothing.
 #[test]
 fn flash_attention_is_computed_again_where_a_plan_asks_for_it() {
-    let [none, again] = ["[]", "[\"attention\"]"].map(|list| {
-        predict(&["strategy.plan.attention=flash", &format!("strategy.plan.recompute={list}")])
-    });
+    let [none, again] = ["[]", "[\"attention\"]"]
+        .map(|list| predict(&["strategy.plan.attention=flash", &format!("strategy.plan.recompute={list}")]));
     assert!(again.part(PartKind::Recompute) > Seconds::ZERO);
     assert!(again.iteration > none.iteration);
     let least = |prediction: &Prediction| prediction.transformer.as_ref().unwrap().memory.least;

@@ -328,7 +328,8 @@ fn a_ring_copies_the_own_part_of_every_rank() {
     };
     for (size, measured) in [(2, 1038.2e-6), (4, 1268.3e-6), (8, 1398.1e-6)] {
         let seats = Seats { size, per_node: size, nodes: 1, apart: 1 };
-        let time = links.time(Collective::AllGather, seats, Bytes::new(512.0 * 1_048_576.0), Route::Flat).get();
+        let time =
+            links.time(Collective::AllGather, seats, Bytes::new(512.0 * 1_048_576.0), Route::Flat).get();
         assert!((time / measured - 1.0).abs() < 0.08, "{size}: {time}");
     }
 }

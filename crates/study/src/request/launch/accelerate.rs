@@ -193,10 +193,7 @@ pub(super) fn undivided(asked: &Proposal<'_>) -> Option<Refusal> {
         (choice.pipeline > 1, ("a pipeline", "plan.pipeline=[1]")),
         (choice.expert > 1, ("expert parallelism", "plan.expert=[1]")),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
-        (
-            recompute.is_within(),
-            ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
-        ),
+        (recompute.is_within(), ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]")),
     ])
 }
 

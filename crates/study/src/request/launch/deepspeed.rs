@@ -152,10 +152,7 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
             ("a ring of context-parallel ranks", "strategy.plan.context-exchange=all-to-all"),
         ),
         (choice.recompute.layers.is_some(), ("recomputation of some layers", "plan.recompute-some=false")),
-        (
-            recompute.is_within(),
-            ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]"),
-        ),
+        (recompute.is_within(), ("recomputation within a layer", "plan.recompute=[\"none\", \"layer\"]")),
         (choice.sharding == Sharding::Keep, ("`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]")),
         (
             base.offloaded().activations && recompute != Recompute::Layer,

@@ -43,8 +43,7 @@ pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let staged = choice.pipeline > 1;
     let known = SCHEDULES.iter().any(|(_, kind)| *kind == choice.schedule);
     let recompute = choice.recompute.what;
-    let within =
-        recompute.is_within() && recompute != Recompute::Operators;
+    let within = recompute.is_within() && recompute != Recompute::Operators;
     let groups = choice.sharding_group.is_some_and(|group| !group.is_multiple_of(choice.context));
     let [_, shard] = degrees(choice);
     let expert_ranks = shard * choice.context * choice.tensor;
