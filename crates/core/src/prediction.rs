@@ -2,7 +2,7 @@
 
 mod transformer;
 
-pub use transformer::{MemoryReport, OuterReport, SplitReport, StageMemory, StageReport, Verdict};
+pub use transformer::{MemoryReport, OuterReport, Saving, SplitReport, StageMemory, StageReport, Verdict};
 
 use crate::fault::names;
 use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};

@@ -156,6 +156,12 @@ pub fn memory(forecast: &Forecast) -> Option<String> {
             format!(" A plan that fits needs {} of this kind.", several(workers.into(), "worker"))
         }
     };
+    if let Some(saving) = memory.saving {
+        let condition = saving.condition();
+        return Some(format!(
+            "May not fit: needs {most} of the {capacity} of a worker, or {least} {condition}.{more}"
+        ));
+    }
     Some(match memory.verdict {
         Verdict::Fits => format!("Fits: {least} to {most} of the {capacity} of a worker."),
         Verdict::MayNotFit => {

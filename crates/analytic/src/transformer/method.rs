@@ -416,12 +416,11 @@ fn report(
     let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
     let capacity = scenario.cluster.smallest_memory();
     let mut memory = memory_report(capacity, plan, &ranks);
-    if memory.verdict == Verdict::DoesNotFit {
-        let held = held.sparing();
+    if let (Verdict::DoesNotFit, Some((saving, held))) = (memory.verdict, held.sparing()) {
         let spared: Vec<RankMemory> = (0..ranks.len() as u64).map(|stage| held.rank(stage)).collect();
         let MemoryReport { least, verdict, .. } = memory_report(capacity, plan, &spared);
         if verdict != Verdict::DoesNotFit {
-            memory = MemoryReport { least, verdict: Verdict::MayNotFit, ..memory };
+            memory = MemoryReport { least, verdict: Verdict::MayNotFit, saving: Some(saving), ..memory };
         }
     }
     let stage = |(stage, rank): (&StageStep, &RankMemory)| StageReport {
@@ -470,7 +469,7 @@ pub(super) fn memory_report(capacity: Bytes, plan: &Plan, ranks: &[RankMemory]) 
         () if least <= capacity => Verdict::MayNotFit,
         () => Verdict::DoesNotFit,
     };
-    MemoryReport { stage, least, most, capacity, verdict, risk: None }
+    MemoryReport { stage, least, most, capacity, verdict, saving: None, risk: None }
 }
 
 fn allowance(plan: &Plan) -> Allowance {

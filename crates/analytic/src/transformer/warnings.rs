@@ -44,11 +44,14 @@ fn memory_warning(scenario: &Scenario, run: &Run<'_>, memory: &MemoryReport) -> 
         Some(remedy) => format!("; {remedy} would fit"),
         None => "; neither a smaller micro-batch, recomputation nor sharding alone would fit".to_owned(),
     };
+    let (least, most) = (memory.least.human(), memory.most.human());
+    let needs = match memory.saving {
+        Some(saving) => format!("{most}, or {least} {},", saving.condition()),
+        None => format!("{least} to {most}"),
+    };
     let message = format!(
-        "stage {} needs {} to {} and its devices have {}: it {verdict}{remedy}",
+        "stage {} needs {needs} and its devices have {}: it {verdict}{remedy}",
         memory.stage,
-        memory.least.human(),
-        memory.most.human(),
         memory.capacity.human()
     );
     Some(Warning { code: "memory", message })

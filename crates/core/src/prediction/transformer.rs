@@ -127,13 +127,33 @@ pub enum Verdict {
     DoesNotFit,
 }
 
+/// What software can save although the plan does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Saving {
+    /// Megatron-LM may keep gradients in 16 bits.
+    NarrowGradients,
+    /// XLA computes layers again until they fit.
+    RepeatedLayers,
+}
+
+impl Saving {
+    /// The condition in words, behind what is then needed.
+    pub const fn condition(self) -> &'static str {
+        match self {
+            Self::NarrowGradients => "with gradients in 16 bits",
+            Self::RepeatedLayers => "if the compiler computes layers again",
+        }
+    }
+}
+
 /// What the fullest stage needs.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct MemoryReport {
     /// The fullest stage.
     pub stage: usize,
-    /// Tensors and reserved memory; where these do not fit, with what the software may save although the plan does not say it.
+    /// Tensors and reserved memory, less a saving.
     #[serde_as(as = "InBaseUnits")]
     pub least: Bytes,
     /// The same with what the allocator may lose.
@@ -144,6 +164,9 @@ pub struct MemoryReport {
     pub capacity: Bytes,
     /// Whether it fits.
     pub verdict: Verdict,
+    /// What makes the least fit where it would not otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saving: Option<Saving>,
     /// Probability that uneven loads of experts need more memory than a device has, where no token is dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<f64>,

@@ -104,15 +104,20 @@ fn figures(report: &SplitReport) -> Table {
         table.figure("outer replicas", count(outer.replicas), waits);
     }
     let verdict = sentences::verdict(report.memory.verdict);
-    let MemoryReport { least, most, capacity, stage, risk, .. } = report.memory;
+    let MemoryReport { least, most, capacity, stage, saving, risk, .. } = report.memory;
     let risk = risk.filter(|risk| *risk >= 0.001).map_or(String::new(), |risk| {
         format!(
             "; with uneven experts more than it has, with a probability of {}",
             percent_with_decimal(risk)
         )
     });
-    let range =
-        format!("{} to {} of {} on stage {stage}{risk}", least.human(), most.human(), capacity.human());
+    let saving = saving.map_or(String::new(), |saving| format!("; {} {}", least.human(), saving.condition()));
+    let range = format!(
+        "{}{} of {} on stage {stage}{saving}{risk}",
+        if saving.is_empty() { format!("{} to ", least.human()) } else { String::new() },
+        most.human(),
+        capacity.human()
+    );
     table.figure("memory", verdict, range);
     table
 }

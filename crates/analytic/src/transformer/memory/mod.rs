@@ -18,6 +18,7 @@ use super::{LayerKind, Split};
 pub(super) use layers::ChunkLayers;
 pub use layers::StageLayers;
 use stepcast_core::model::transformer::{Backward, Block, Parameters, Transformer, Tuning};
+use stepcast_core::prediction::Saving;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
     Attention, Implementation, Offloaded, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding,
@@ -172,15 +173,18 @@ impl<'a> MemoryInputs<'a> {
         self.rank_with(stage, self.load(stage), self.states_of(stage))
     }
 
-    /// The same with what a plan does not say: kernels of XLA compute again what does not fit (its pass HloRematerialization), and
-    /// Megatron-LM may keep gradients in 16 bits.
-    pub fn sparing(&self) -> Self {
-        let recompute = match self.implementation {
-            Implementation::Xla => Recompute::Layer.into(),
-            _ => self.recompute,
-        };
-        let states = if self.states == States::MegatronBf16 { States::MixedFp16 } else { self.states };
-        Self { recompute, states, ..*self }
+    /// The same with what software saves although a plan does not say it: XLA computes again what does not fit (its pass
+    /// HloRematerialization), and Megatron-LM may keep gradients in 16 bits.
+    pub fn sparing(&self) -> Option<(Saving, Self)> {
+        match (self.implementation, self.states) {
+            (Implementation::Xla, _) => {
+                Some((Saving::RepeatedLayers, Self { recompute: Recompute::Layer.into(), ..*self }))
+            }
+            (_, States::MegatronBf16) => {
+                Some((Saving::NarrowGradients, Self { states: States::MixedFp16, ..*self }))
+            }
+            _ => None,
+        }
     }
 
     /// What a rank with these layers holds without sharding, except weights, gradients and optimiser states. Only for

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::transformer::flops::{self, Work};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{PartKind, Prediction, Verdict};
+use stepcast_core::prediction::{PartKind, Prediction, Saving, Verdict};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Attention, Mask, Recompute};
@@ -188,7 +188,7 @@ fn what_fits_with_narrower_gradients_may_fit() {
     ];
     let wide = predict(&run);
     let memory = wide.transformer.as_ref().unwrap().memory;
-    assert_eq!(memory.verdict, Verdict::MayNotFit);
+    assert_eq!((memory.verdict, memory.saving), (Verdict::MayNotFit, Some(Saving::NarrowGradients)));
     let narrow = predict(&[&run[..], &["strategy.plan.states=mixed-fp16"]].concat());
     assert_eq!(narrow.transformer.unwrap().memory.least, memory.least);
     let warning = wide.warnings.iter().find(|warning| warning.code == "memory").unwrap();
