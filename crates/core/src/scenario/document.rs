@@ -260,7 +260,15 @@ fn explain(message: &str) -> (String, Remedies) {
             let remedy = suggest::remedy(name, known.iter().map(String::as_str), list);
             return (unknown.to_owned(), remedy);
         }
-        return (plain_found(unknown), format!("write {}", plain_expected(expected)).into());
+        let found = unknown
+            .trim_start_matches("invalid type: ")
+            .split_once(' ')
+            .map(|(_, value)| value.trim_matches('`'));
+        let remedy = match found {
+            Some(value) if expected == "a sequence" => format!("write an array such as `[{value}]`"),
+            _ => format!("write {}", plain_expected(expected)),
+        };
+        return (plain_found(unknown), remedy.into());
     }
     let known = [
         ("duplicate key", "the key stands here twice", "keep one of the two"),
