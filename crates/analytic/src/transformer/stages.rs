@@ -346,7 +346,7 @@ impl Run<'_> {
     }
 
     fn tensor_traffic(&self, kind: LayerKind, recompute: Recomputed) -> TensorTraffic {
-        let kept = self.shape.needs_input(&Target::ALL);
+        let kept = self.shape.needs_input(Target::ALL);
         let seats = self.seats(Group::Tensor);
         let mut sum = TensorTraffic::default();
         let (split, batch) = (self.split(), self.plan.micro_batch);

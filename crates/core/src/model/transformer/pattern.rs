@@ -230,11 +230,6 @@ impl Transformer {
         self.relative_positions > 0 && matches!(block.mixer, Mixer::Attention | Mixer::Encoder)
     }
 
-    /// Whether a layer has this mixer.
-    pub fn has_mixer(&self, mixer: Mixer) -> bool {
-        self.blocks().iter().flatten().any(|block| block.mixer == mixer)
-    }
-
     pub fn expert_layers(&self) -> u64 {
         self.experts_in(&(0..self.layers))
     }

@@ -92,30 +92,24 @@ pub enum Target {
     Experts,
 }
 
+crate::variant_names!(Target {
+    Q = "q",
+    K = "k",
+    V = "v",
+    O = "o",
+    Gate = "gate",
+    Up = "up",
+    Down = "down",
+    Experts = "experts",
+});
+
 impl Target {
-    /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::Q, Self::K, Self::V, Self::O, Self::Gate, Self::Up, Self::Down, Self::Experts];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Q => "q",
-            Self::K => "k",
-            Self::V => "v",
-            Self::O => "o",
-            Self::Gate => "gate",
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Experts => "experts",
-        }
-    }
-
     /// The matrices that a word of a file names: one of them, `attention`, `mlp` or `all`.
-    pub fn named(word: &str) -> Option<&'static [Self]> {
+    pub fn meant_by(word: &str) -> Option<&'static [Self]> {
         match word {
             "attention" => Some(&Self::ALL[..4]),
             "mlp" => Some(&Self::ALL[4..7]),
-            "all" => Some(&Self::ALL),
+            "all" => Some(Self::ALL),
             _ => Self::ALL.iter().position(|own| own.name() == word).map(|place| &Self::ALL[place..=place]),
         }
     }
@@ -137,7 +131,7 @@ impl Targets {
     }
 
     fn words(self) -> Vec<String> {
-        Target::ALL.into_iter().filter(|own| self.has(*own)).map(|own| own.name().to_owned()).collect()
+        Target::ALL.iter().filter(|own| self.has(**own)).map(|own| own.name().to_owned()).collect()
     }
 }
 
@@ -197,7 +191,7 @@ impl AdaptersSection {
             Some(words) => {
                 let mut all = Vec::new();
                 for word in words {
-                    let named = Target::named(word).ok_or_else(|| {
+                    let named = Target::meant_by(word).ok_or_else(|| {
                         let reason = format!("\"{word}\" is no matrix of a layer");
                         let remedy = "use q, k, v, o, gate, up, down, experts, attention, mlp or all";
                         Fault::in_key("targets", reason, remedy)

@@ -330,22 +330,6 @@ impl Plan {
         }
     }
 
-    /// The plan with everything in turn.
-    #[must_use]
-    pub fn without_overlap(&self) -> Self {
-        Self {
-            overlap: OverlapPreset::None,
-            overlap_tensor: None,
-            overlap_products: false,
-            overlap_gradients: None,
-            overlap_weights: None,
-            overlap_prefetch: None,
-            overlap_sends: None,
-            overlap_context: None,
-            ..self.clone()
-        }
-    }
-
     pub fn given_layers(&self) -> &[u64] {
         self.stage_layers.as_deref().unwrap_or_default()
     }
