@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,11 @@ def workers(path: Path) -> tuple[int, int]:
 
 by_name = pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 
+# Each kind of scenario once: the program's own tests ask every command about every example.
+KINDS = ("all-reduce", "lora", "one-worker", "quickstart", "transformer")
+SOME = ALL if "STEPCAST_FULL_TESTS" in os.environ else [path for path in ALL if path.stem in KINDS]
+some_by_name = pytest.mark.parametrize("path", SOME, ids=lambda path: path.name)
+
 
 @by_name
 def test_predict(path: Path, cli: Cli) -> None:
@@ -38,7 +44,7 @@ def test_predict(path: Path, cli: Cli) -> None:
     assert some.to_json() == cli("predict", path, "--workers", f"{few},{more}", "--worth", "20", *ask)
 
 
-@by_name
+@some_by_name
 def test_compare(path: Path, cli: Cli) -> None:
     told = stepcast.compare(path, set=QUICK)
     assert told.to_json() == cli("compare", path, "--json", *sets(QUICK))
@@ -77,7 +83,7 @@ def test_remedies_by_every_road(cli: Cli, server: str) -> None:
         stepcast.predict(ROOT / "examples/transformer.toml", method="zeng2023")
 
 
-@by_name
+@some_by_name
 def test_sweep(path: Path, cli: Cli) -> None:
     # A plan has its own batches.
     key, sizes = ("strategy.plan.micro-batch", [1, 2, 4]) if "global-batch" in path.read_text() else ("batch", [8, 16, 32])

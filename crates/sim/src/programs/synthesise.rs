@@ -70,7 +70,7 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
     jittered(
         &single,
         scenario.cluster.groups.len(),
-        scenario.methods.simulate.jitter,
+        scenario.methods.simulate.varied(),
         scenario.methods.simulate.seed,
     )
 }

@@ -187,7 +187,7 @@ impl<'a> Evaluator<'a> {
                 let lengths: Vec<f64> = profile.steps.iter().map(|step| step.length).collect();
                 deviation(&lengths).unwrap_or(0.0) / mean(&lengths)
             }
-            _ => self.scenario.methods.simulate.jitter,
+            _ => self.scenario.methods.simulate.varied(),
         }
     }
 }

@@ -289,7 +289,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let exchange = &scenario.strategy.exchange;
     let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);
     let mut contention = Contention::from_scenario(scenario);
-    if recorded || scenario.methods.simulate.jitter > 0.0 {
+    if recorded || scenario.methods.simulate.given_jitter() > 0.0 {
         contention = contention.of_varying_steps();
     }
     let period = match scenario.strategy.synchronisation {
@@ -339,7 +339,8 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
         }
         _ => {
             let (delay, pass) = mean;
-            let factors = jitter_factors(scenario.methods.simulate.jitter, scenario.methods.simulate.seed);
+            let factors =
+                jitter_factors(scenario.methods.simulate.given_jitter(), scenario.methods.simulate.seed);
             let factors =
                 factors.take(most_steps(pass.layers.len().saturating_mul(scenario.cluster.groups.len())));
             Ok(factors.map(|factor| pass.scaled(factor, *delay)).collect())

@@ -70,7 +70,7 @@ impl Observer for Recent {
 /// The scenario with mean times and equal shares.
 fn typical(scenario: &Scenario) -> Scenario {
     let mut typical = scenario.with_typical_step();
-    typical.methods.simulate.jitter = 0.0;
+    typical.methods.simulate.jitter = Some(0.0);
     if typical.methods.simulate.transport == SharingRule::Uneven {
         typical.methods.simulate.transport = SharingRule::Fair;
     }

@@ -70,7 +70,7 @@ pub fn simulated_threads(threads: &Threads, jitter: f64) -> Sprint {
 }
 
 fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
-    let own = simulated_threads(threads, scenario.methods.simulate.jitter);
+    let own = simulated_threads(threads, scenario.methods.simulate.varied());
     match scenario.methods.oyama2016.through_servers {
         true => Sprint { exchange: serving(scenario).get(), how: Exchange::ParameterServer, ..own },
         false => own,

@@ -308,6 +308,25 @@ fn small_sums_go_along_trees() {
     );
 }
 
+/// NCCL on two p5.48xlarge sums 256 MiB at 343 GB/s (aws-samples/awsome-distributed-training); one level after the other would take
+/// half as long again.
+#[test]
+fn two_nodes_exchange_halves_while_they_sum() {
+    let links = Links {
+        within: BytesPerSec::new(0.797 * 450e9),
+        own_part: BytesPerSec::new(1.65 * 450e9),
+        within_latency: Seconds::new(1.9e-6),
+        between: BytesPerSec::new(0.92 * 50e9),
+        ..some_links()
+    };
+    let seats = Seats { size: 16, per_node: 8, nodes: 2, apart: 1 };
+    let size = Bytes::new(256.0 * 1_048_576.0);
+    let time = |route| links.time(Collective::AllReduce, seats, size, route).get();
+    let rate = 2.0 * 15.0 / 16.0 * size.get() / time(Route::Trees);
+    assert!((rate / 342.8e9 - 1.0).abs() < 0.15, "{rate}");
+    assert!(time(Route::Trees) < 0.8 * time(Route::Hierarchical));
+}
+
 /// Latencies of an all-to-all pass at the same time: 24 of 32 ranks are elsewhere, each after the one before.
 #[test]
 fn messages_of_an_all_to_all_follow_each_other() {

@@ -74,8 +74,9 @@ keys! {
         /// Whether receivers parse on the unit that computes.
         parse_while_computing: bool => bool, default(false), Check::Any, Resolved;
         /// Spread of computing times, standard deviation against the mean, where steps are made from a model or from a single
-        /// measured step.
-        jitter: f64 => f64, default(0.05), Check::NotNegative("a share such as 0.05"), Resolved;
+        /// measured step. If not given, 0.05, but 0 where all workers all-reduce in every step: the constants of the closed
+        /// form, which the engine shares, come from whole jobs and have in them what slow steps cost.
+        jitter: f64 => f64, optional("0.05, or 0 where workers all-reduce"), Check::NotNegative("a share such as 0.05"), Resolved;
         /// In which order parameters are asked for: `"profile"`, `"tic"` or `"tac"` (what computing waits for first, by the
         /// number or by the time of operations), `"reverse"`, `"random"`.
         order: TransferOrder => TransferOrder, default(TransferOrder::default()), Check::Any, Resolved;
@@ -87,6 +88,18 @@ keys! {
         unevenness: f64 => f64, default(0.3), Check::NotNegative("a share such as 0.3"), Resolved;
         /// Longest queue of a port, in time at its rate; only for `"tcp"`.
         queue: Seconds => Seconds, default(Seconds::new(0.05)), Check::Positive("a time such as \"50 ms\""), Resolved;
+    }
+}
+
+impl Simulate {
+    /// The spread of computing times of workers that do not wait for each other in every step.
+    pub fn varied(&self) -> f64 {
+        self.jitter.unwrap_or(0.05)
+    }
+
+    /// The spread of computing times of workers that all-reduce in every step.
+    pub fn given_jitter(&self) -> f64 {
+        self.jitter.unwrap_or(0.0)
     }
 }
 

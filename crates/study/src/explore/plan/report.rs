@@ -356,7 +356,7 @@ pub struct Confirmation {
 /// One step of `scenario` by the engine beside `step` seconds.
 pub(super) fn by_engine(scenario: &Scenario, step: f64) -> Confirmation {
     let mut steady = scenario.clone();
-    steady.methods.simulate.jitter = 0.0;
+    steady.methods.simulate.jitter = Some(0.0);
     match Simulate.predict(&steady) {
         Ok(simulated) => {
             let difference = simulated.iteration.get() / step - 1.0;

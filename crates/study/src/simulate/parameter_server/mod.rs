@@ -154,14 +154,14 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
         1 => {
             let message = format!(
                 "the profile has a single step: others are made from it, computing times spread by {:.0} %",
-                100.0 * scenario.methods.simulate.jitter
+                100.0 * scenario.methods.simulate.varied()
             );
             warnings.push(Warning { code: "single-step", message });
             let groups = scenario.cluster.groups.len();
             Cow::Owned(jittered(
                 profile,
                 groups,
-                scenario.methods.simulate.jitter,
+                scenario.methods.simulate.varied(),
                 scenario.methods.simulate.seed,
             ))
         }

@@ -69,7 +69,7 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let built = training.pipeline.build().map_err(broken)?;
     let stages = training.pipeline.costs[0].tails.len();
     let observer = || Stages::new(&built, stages);
-    if scenario.methods.simulate.jitter <= 0.0 {
+    if scenario.methods.simulate.given_jitter() <= 0.0 {
         let mut observed = observer();
         let wanted = || watch(Progress::Working);
         let time = observe(&built.program, scenario.methods.simulate.seed, 1, &mut observed, &wanted)?;

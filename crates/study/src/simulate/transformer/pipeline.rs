@@ -46,7 +46,7 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
             (costs(scenario, &replicas, &stage_of)?, replicas.count)
         }
     };
-    let jitter = scenario.methods.simulate.jitter;
+    let jitter = scenario.methods.simulate.given_jitter();
     let passes: usize = orders.iter().flatten().map(Vec::len).sum();
     let affordable =
         scenario.methods.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
