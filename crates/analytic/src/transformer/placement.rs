@@ -167,7 +167,7 @@ pub enum Route {
     Flat,
     /// Within nodes, then between nodes, then within nodes.
     Hierarchical,
-    /// Sums that go up and down two trees of nodes, on both levels at the same time.
+    /// The same with sums that go up and down two trees of nodes.
     Trees,
 }
 
@@ -264,21 +264,21 @@ impl Links {
                 let within = over(&Self::fabric(within, self.within_latency), seats.per_node);
                 let within = if seats.per_node > 1 { within.then(own(seats.per_node)) } else { within };
                 let between = Self::fabric(between, self.between_latency);
-                if self.trees && collective == Collective::AllReduce && route == Route::Trees {
-                    return Self::along_trees(within, &between, seats.nodes, size);
-                }
-                within.then(over(&between, seats.nodes))
+                let along_trees = self.trees && collective == Collective::AllReduce && route == Route::Trees;
+                within.then(match along_trees {
+                    true => Self::along_trees(&between, seats.nodes, size),
+                    false => over(&between, seats.nodes),
+                })
             }
         }
     }
 
-    /// An all-reduce whose packets pass `within` nodes and go up and down both trees at the same time. The two nodes of a pair
-    /// exchange halves, each the root of one tree; of three, each has one child less than a node of larger trees.
-    fn along_trees(within: Cost, between: &Fabric, nodes: u64, size: Bytes) -> Cost {
-        let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
-        let trees = collectives::all_reduce(Algorithm::DoubleTree, between, nodes, size);
-        let carried = trees.transfer * (f64::from(nodes) / 4.0).min(1.0);
-        Cost { transfer: within.transfer.max(carried), ..within.then(trees) }
+    /// Sums of `size` bytes along two trees of nodes. The two nodes of a pair exchange halves, each the root of one tree; of
+    /// three, each has one child less than a node of larger trees.
+    fn along_trees(between: &Fabric, nodes: u64, size: Bytes) -> Cost {
+        let count = u32::try_from(nodes).unwrap_or(u32::MAX);
+        let trees = collectives::all_reduce(Algorithm::DoubleTree, between, count, size);
+        Cost { transfer: trees.transfer * (nodes as f64 / 4.0).min(1.0), ..trees }
     }
 
     /// A send to a neighbour; to another node if the group touches more than one.
