@@ -6,7 +6,11 @@ use crate::profile::Profile;
 use std::collections::BTreeMap;
 
 pub trait Files {
-    fn profile(&self, path: &str) -> Result<Profile, Fault>;
+    /// The profile called `path` in the scenario.
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
+        let reason = format!("the profile \"{path}\" cannot be read from here");
+        Err(Fault::new(reason, "give the scenario as a file"))
+    }
 
     /// The layers of the ONNX file called `path` in the scenario; `sizes` gives the lengths of its open dimensions.
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
@@ -26,9 +30,4 @@ pub trait Files {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoFiles;
 
-impl Files for NoFiles {
-    fn profile(&self, path: &str) -> Result<Profile, Fault> {
-        let reason = format!("the profile \"{path}\" cannot be read from here");
-        Err(Fault::new(reason, "give the scenario as a file"))
-    }
-}
+impl Files for NoFiles {}

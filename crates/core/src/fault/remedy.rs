@@ -338,34 +338,3 @@ impl JsonSchema for Remedies {
         Fields::json_schema(generator)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn alternatives_make_one_sentence() {
-        let both =
-            Remedies::from([Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("simulate")]);
-        assert_eq!(
-            both.to_string(),
-            "use `strategy.architecture = \"all-reduce\"`, or the method `simulate`"
-        );
-        let flags = both.worded(|remedy| match remedy {
-            Remedy::UseMethod { method } => Some(format!("use `--method {method}`")),
-            _ => None,
-        });
-        assert_eq!(flags, "use `strategy.architecture = \"all-reduce\"`, or `--method simulate`");
-        let meant = Remedy::DidYouMean { name: "vgg16".to_owned() };
-        let listed = Remedies::from([meant, Remedy::ListNames { list: NameList::Models }]);
-        assert_eq!(listed.to_string(), "did you mean \"vgg16\"? see the list of models");
-        assert!(Remedies::from("").is_empty());
-    }
-
-    #[test]
-    fn json_has_the_text_and_the_data() {
-        let json = serde_json::to_string(&Remedies::from(Remedy::method("zeng2023"))).unwrap();
-        let data = r#"{"remedy":"use the method `zeng2023`","remedies":[{"kind":"use-method","method":"zeng2023"}]}"#;
-        assert_eq!(json, data);
-    }
-}

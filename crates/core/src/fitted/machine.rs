@@ -132,20 +132,3 @@ impl MachineModel {
         self.steps.as_ref().map_or(Ok(()), StepModel::check)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arrays_files_and_names_have_the_order_of_the_table() {
-        let constants = MeasuredConstants::from_array(std::array::from_fn(|place| 0.5 + place as f64));
-        let table: toml::Table = toml::to_string(&constants).unwrap().parse().unwrap();
-        for (place, row) in CONSTANTS.iter().enumerate() {
-            let value = 0.5 + place as f64;
-            assert_eq!(table[&kebab(row.name)].as_float(), Some(value), "{}", row.name);
-            assert_eq!(constants.get(row.name), Some(value), "{}", row.name);
-        }
-        assert_eq!((table.len(), constants.get("nvlink")), (CONSTANTS.len(), None));
-    }
-}

@@ -285,29 +285,3 @@ impl Moments {
         self.xy += x * y;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn points(list: &[(f64, f64)]) -> Vec<(Bytes, Seconds)> {
-        list.iter().map(|&(size, time)| (Bytes::new(size), Seconds::new(time))).collect()
-    }
-
-    #[test]
-    fn measured_times_are_met_and_joined() {
-        let curve = Measured::new(&points(&[(10.0, 1.0), (20.0, 2.0), (40.0, 3.0)])).unwrap();
-        for (size, time) in
-            [(0.0, 0.0), (1.0, 1.0), (10.0, 1.0), (15.0, 1.5), (20.0, 2.0), (30.0, 2.5), (70.0, 5.0)]
-        {
-            assert!((curve.time(Bytes::new(size)).get() - time).abs() < 1e-12, "{size}");
-        }
-    }
-
-    #[test]
-    fn what_makes_no_curve_is_refused() {
-        assert_eq!(Measured::new(&points(&[(10.0, 1.0)])), Err(NoCurve::TooFew(1)));
-        assert!(matches!(Measured::new(&points(&[(10.0, 1.0), (10.0, 2.0)])), Err(NoCurve::Unsorted(..))));
-        assert!(matches!(Measured::new(&points(&[(10.0, 1.0), (20.0, 0.0)])), Err(NoCurve::Absurd(..))));
-    }
-}

@@ -61,34 +61,3 @@ impl<'de> Deserializer<'de> for Names<'_> {
         newtype_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::precision::Precision;
-    use crate::strategy::WireFormat;
-    use schemars::{JsonSchema, schema_for};
-    use std::collections::BTreeSet;
-
-    fn names<T: JsonSchema>() -> (BTreeSet<String>, BTreeSet<String>) {
-        let schema = schema_for!(T);
-        let all = schema.get("oneOf").and_then(Value::as_array).unwrap().clone();
-        let name = |one: &Value| one["const"].as_str().unwrap().to_owned();
-        let others = all.iter().filter(|one| one.get(ALIAS_OF).is_some());
-        (all.iter().map(name).collect(), others.map(name).collect())
-    }
-
-    fn permits_what_is_parsed<T: JsonSchema + Serialize + DeserializeOwned>(others: &[&str]) {
-        let (all, found) = names::<T>();
-        assert_eq!(all, accepted::<T>().into_iter().map(str::to_owned).collect());
-        assert_eq!(found, others.iter().map(|name| (*name).to_owned()).collect());
-        assert!(all.iter().all(|name| parsed::<T>(name).is_some()));
-        assert!(parsed::<T>("fp23").is_none());
-    }
-
-    #[test]
-    fn a_schema_permits_what_the_parser_accepts() {
-        permits_what_is_parsed::<Precision>(&["float32", "float16", "half", "bfloat16", "amp", "mixed"]);
-        permits_what_is_parsed::<WireFormat>(&["bf16"]);
-    }
-}

@@ -147,24 +147,3 @@ pub(crate) fn kebab(field: &str) -> String {
 pub(crate) fn shown(default: &impl serde::Serialize) -> String {
     toml::Value::try_from(default).map_or_else(|_| String::new(), |value| format!("`{value}`"))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::scenario::documentation;
-
-    #[test]
-    fn keys_of_a_few_names_offer_them() {
-        let choices = |path: &str, name: &str| {
-            let sections = documentation();
-            let section = sections.iter().find(|section| section.path == path).unwrap();
-            section.keys.iter().find(|key| key.name == name).unwrap().choices.clone()
-        };
-        assert_eq!(
-            choices("strategy", "precision"),
-            ["fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16"]
-        );
-        assert_eq!(choices("strategy", "architecture"), ["parameter-server", "all-reduce", "stand-alone"]);
-        assert_eq!(choices("cluster.servers", "placement"), ["greedy", "even"]);
-        assert!(choices("strategy", "batch").is_empty());
-    }
-}

@@ -63,9 +63,9 @@ static ALIASES: LazyLock<Result<Aliases, CatalogError>> =
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aliases {
-    devices: IndexMap<String, String>,
-    networks: IndexMap<String, String>,
-    machines: IndexMap<String, String>,
+    pub devices: IndexMap<String, String>,
+    pub networks: IndexMap<String, String>,
+    pub machines: IndexMap<String, String>,
 }
 
 /// The device that a description begins with where no name is alike.
@@ -355,6 +355,3 @@ impl Reliability {
         RELIABILITY.as_ref().map_err(Clone::clone)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -36,8 +36,6 @@ use std::collections::BTreeMap;
 
 mod expand;
 mod formula;
-#[cfg(test)]
-mod tests;
 mod write;
 
 pub(super) use expand::{LayerFault, expand};
@@ -167,7 +165,7 @@ layer_file! {
 }
 
 /// The operations and their keys, besides `name`, `op` and `inputs`.
-pub(super) const OPS: &[(&str, &[&str])] = &[
+pub const OPS: &[(&str, &[&str])] = &[
     ("input", &["shape"]),
     ("conv2d", &["out", "kernel", "stride", "padding", "dilation", "groups", "bias"]),
     ("linear", &["out", "bias", "tied"]),

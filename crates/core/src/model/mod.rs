@@ -12,15 +12,13 @@ mod infer;
 mod memory;
 mod op;
 mod shape;
-#[cfg(test)]
-mod tests;
 pub mod transformer;
 mod window;
 pub mod zoo;
 
 pub use builder::Builder;
 pub use cost::{Cost, CostKind, Counting, Rows};
-pub use file::{BlockFile, LayerFile, ModelFile, Value};
+pub use file::{BlockFile, LayerFile, ModelFile, OPS, Value};
 pub use head::{Head, NoHead};
 pub use op::{Activation, Conv2d, EXPONENTIAL, Norm, Op, Padding, Pool};
 pub use shape::{Shape, ShapeError};

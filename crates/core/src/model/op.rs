@@ -196,16 +196,3 @@ impl Activation {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sigmoid_takes_83_operations() {
-        assert_eq!(Activation::Sigmoid.operations(), 83);
-        assert_eq!(Activation::Silu.operations(), 84);
-        assert_eq!(Activation::Gelu.operations(), 93);
-        assert_eq!(Activation::Softmax.operations(), 85);
-    }
-}

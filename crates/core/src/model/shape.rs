@@ -100,23 +100,3 @@ impl ShapeError {
         Self { layer: layer.to_owned(), ..self }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prints_dimensions_with_crosses() {
-        assert_eq!(Shape::new([64, 55, 55]).unwrap().to_string(), "64×55×55");
-        assert_eq!(Shape::new([1000]).unwrap().to_string(), "1000");
-    }
-
-    #[test]
-    fn refuses_what_has_no_countable_elements() {
-        assert_eq!(Shape::new([]), None);
-        assert_eq!(Shape::new([3, 0, 4]), None);
-        assert_eq!(Shape::new([u64::MAX, 2]), None);
-        assert_eq!(Shape::new([u64::MAX]).map(|shape| shape.elements()), Some(u64::MAX));
-        assert_eq!(Shape::new([u64::MAX, 2, 0]), None);
-    }
-}

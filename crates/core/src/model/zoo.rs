@@ -237,8 +237,3 @@ pub fn remedy(name: &str) -> Remedies {
     let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(describe)];
     suggest::variants(name, names(), others)
 }
-
-#[cfg(test)]
-mod measured;
-#[cfg(test)]
-mod tests;

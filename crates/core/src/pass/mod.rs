@@ -181,6 +181,3 @@ impl Pass {
         self.layers.iter().map(|layer| layer.gradients).sum()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -111,36 +111,3 @@ impl Learned {
         rows.zip(with).map(|(inverse, with)| row(inverse) * with).sum()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn character(workers: f64, device: &str) -> Character {
-        Character { sizes: vec![workers.log2()], names: vec![device.to_owned()] }
-    }
-
-    /// One run of 8 workers that was e^0.3 slower than forecast, and measured without error.
-    fn learned() -> Learned {
-        let unexplained = Unexplained { common: 0.03, own: 0.01 };
-        let variance = 0.5 * 0.5 * 0.04 + unexplained.total();
-        let run = LearnedRun {
-            character: character(8.0, "a"),
-            slopes: vec![0.5],
-            weight: 0.3 / unexplained.total(),
-        };
-        Learned { runs: vec![run], inverse: vec![1.0 / variance], variances: vec![0.04], unexplained }
-    }
-
-    #[test]
-    fn a_run_tells_all_about_itself_and_less_about_others() {
-        let learned = learned();
-        let deviations = [(8.0, "a"), (16.0, "a"), (1024.0, "a"), (8.0, "b")]
-            .map(|(workers, device)| learned.deviation(&character(workers, device)));
-        assert!((deviations[0] - 0.3).abs() < 1e-12);
-        assert!(deviations.windows(2).all(|pair| pair[0] > pair[1]), "{deviations:?}");
-        assert!((deviations[2] / 0.3 - 0.75).abs() < 1e-3 && (deviations[3] / 0.3 - 0.5).abs() < 1e-12);
-        let left = |slope: f64, workers| learned.variance(&[slope], &character(workers, "a"), 0.04);
-        assert!(left(0.5, 8.0) < 1e-12 && left(0.5, 16.0) > 1e-3 && left(1.0, 8.0) > 1e-3);
-    }
-}

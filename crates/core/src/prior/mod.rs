@@ -8,8 +8,6 @@
 mod constants;
 pub mod device;
 mod file;
-#[cfg(test)]
-mod formula_tests;
 pub mod learned;
 pub mod work;
 
@@ -298,74 +296,4 @@ fn groups(domain: Domain, section: &Section) -> Vec<Group> {
         }
     }
     groups
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shipped_constant_has_a_source_and_moves_with_its_group() {
-        let file = file().unwrap();
-        let priors = Priors::shipped().unwrap();
-        for section in [&file.all_reduce, &file.one_gpu, &file.servers, &file.transformer] {
-            for (name, constant) in &section.constants {
-                assert!(
-                    constant.group.as_ref().is_none_or(|group| section.remedies.contains_key(group)),
-                    "{name}"
-                );
-                assert!(constant.value > 0.0 && constant.spread > 0.0, "{name}");
-                assert!(!constant.prior_source.trim().is_empty() && !constant.unit.is_empty(), "{name}");
-            }
-        }
-        let network = priors.groups.iter().position(|group| group.name == "rate of the network").unwrap();
-        let moved = priors.moved(network, 0.1);
-        assert!((moved.all_reduce.rdma / priors.all_reduce.rdma / 0.1_f64.exp() - 1.0).abs() < 1e-12);
-        assert!((moved.all_reduce.nv - priors.all_reduce.nv).abs() < 1e-12);
-        assert_eq!(moved.servers, priors.servers);
-    }
-
-    #[test]
-    fn overlap_of_servers_gets_better_or_worse_as_a_whole() {
-        let priors = Priors::shipped().unwrap();
-        let overlap = priors.groups.iter().position(|group| group.name == "overlap").unwrap();
-        let moved = priors.moved(overlap, 0.1);
-        assert!(
-            moved.servers.exposed > priors.servers.exposed
-                && moved.servers.hideable_backward < priors.servers.hideable_backward
-        );
-    }
-
-    #[test]
-    fn measured_constants_replace_assumed_ones_and_move_as_they_do() {
-        let priors = Priors::shipped().unwrap();
-        let measured = MeasuredConstants::from_array(std::array::from_fn(|place| 0.5 + place as f64));
-        let now = priors.transformer.with_measured(&measured);
-        assert!((now.product_hopper - 0.5).abs() < 1e-12 && (now.product_ampere - 0.5).abs() < 1e-12);
-        assert!((now.flash_back_ampere - 6.5).abs() < 1e-12 && (now.checkpoint.get() - 15.5).abs() < 1e-12);
-        assert_eq!(now.nvlink.to_bits(), priors.transformer.nvlink.to_bits());
-        let group = priors.groups.iter().position(|group| group.name == "rate of products").unwrap();
-        let moved = priors.moved(group, 0.1).transformer.with_measured(&measured);
-        assert!((moved.product_hopper / now.product_hopper - 0.1_f64.exp()).abs() < 1e-12);
-        assert!((moved.depth / now.depth - (-0.1_f64).exp()).abs() < 1e-12);
-        assert!((moved.pass / now.pass - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn every_measured_constant_is_assumed_before() {
-        let assumed = Priors::shipped().unwrap().transformer;
-        let own = assumed.of_generation(Some(Generation::Ampere));
-        assert_eq!(
-            [own.product, own.flash, own.pass].map(f64::to_bits),
-            [assumed.product_ampere, assumed.flash_ampere, assumed.pass_ampere].map(f64::to_bits)
-        );
-        let other = assumed.of_generation(Some(Generation::Turing));
-        assert_eq!(
-            [other.product, other.flash].map(f64::to_bits),
-            [assumed.product_other, assumed.flash].map(f64::to_bits)
-        );
-        for generation in [None, Some(Generation::Hopper), Some(Generation::Blackwell)] {
-            assert!(assumed.of_generation(generation).to_array().iter().all(|value| *value > 0.0));
-        }
-    }
 }

@@ -303,6 +303,3 @@ pub fn count(number: u64) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests;

@@ -308,28 +308,3 @@ fn plain_expected(expected: &str) -> &str {
         _ => expected,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_section_that_is_one_table_is_no_list() {
-        for (text, path) in [
-            ("[[strategy]]\nbatch = 8", "strategy"),
-            ("[[cluster.servers]]\ncount = 2", "cluster.servers"),
-            ("strategy.plan = [{ tensor = 2 }]", "strategy.plan"),
-            ("strategy = []", "strategy"),
-        ] {
-            let fault =
-                Document::new("s.toml", format!("model.zoo = \"vgg16\"\n{text}")).file(&[]).unwrap_err();
-            assert_eq!(fault.key.to_string(), path, "{fault}");
-            assert!(
-                fault.reason.contains("is one table") && fault.remedy.contains(&format!("[{path}]")),
-                "{fault}"
-            );
-        }
-        let lists = "model.zoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\n[[cluster.workers]]\ncount = 1";
-        assert_eq!(Document::new("s.toml", lists).scenario(&[]).unwrap().cluster.workers(), 3);
-    }
-}

@@ -10,16 +10,12 @@ mod echo;
 mod edit;
 mod exchanged;
 mod field;
-#[cfg(test)]
-mod fitted_tests;
 mod methods;
 mod offers;
 mod planning;
 mod resolve;
 mod sections;
 mod training;
-#[cfg(test)]
-mod transformer_tests;
 mod uncertain;
 
 pub use document::Document;

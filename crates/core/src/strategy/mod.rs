@@ -197,18 +197,3 @@ impl Optimiser {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn synchronisation_reads_what_it_writes() {
-        for text in ["bsp", "async", "ssp(3)", "local-sgd(8)"] {
-            assert_eq!(text.parse::<Synchronisation>().unwrap().to_string(), text);
-        }
-        for text in ["", "ssp", "ssp()", "ssp(-1)", "local-sgd(0)", "local-sgd(99999999999)", "bulk"] {
-            assert!(text.parse::<Synchronisation>().is_err(), "{text}");
-        }
-    }
-}

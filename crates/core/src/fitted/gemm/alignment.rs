@@ -69,23 +69,3 @@ impl Alignment {
         self == Self::Element && precision != Precision::Fp32 && elements <= SMALL_RESULT
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_decide() {
-        let of = |precision, transposition, m, n, k| {
-            Alignment::of_rows(Variant { precision, transposition }, Shape { m, n, k })
-        };
-        let bf16 = |transposition, m, n, k| of(Precision::Bf16, transposition, m, n, k);
-        assert_eq!(bf16(Transposition::Nn, 333, 320, 320), Alignment::Bulk);
-        assert_eq!(bf16(Transposition::Nn, 320, 333, 320), Alignment::Element);
-        assert_eq!(bf16(Transposition::Tn, 320, 320, 333), Alignment::Bulk);
-        assert_eq!(bf16(Transposition::Nt, 320, 320, 666), Alignment::Word);
-        assert_eq!(bf16(Transposition::Tt, 84, 320, 320), Alignment::Word);
-        assert_eq!(of(Precision::Fp32, Transposition::Nn, 1, 1, 1), Alignment::Word);
-        assert_eq!(of(Precision::Fp32, Transposition::Tn, 320, 320, 333), Alignment::Bulk);
-    }
-}

@@ -110,22 +110,3 @@ impl AxisPosition {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outside_the_nearest_face_counts() {
-        let nodes = Corrections::none([16, 16, 16], [256, 256, 256]);
-        let [m, n, k] = nodes.counts();
-        let by_m = (0..m * n * k).map(|node| (node / (n * k)) as f64).collect();
-        let corrections = nodes.with(by_m);
-        assert!(corrections.is_whole());
-        let ratio = |m| corrections.log_ratio(Shape { m, n: 64, k: 64 });
-        for (m, expected) in [(1, 0.0), (16, 0.0), (64, 4.0), (256, 8.0), (1 << 20, 8.0)] {
-            assert!((ratio(m) - expected).abs() < 1e-12, "{m}");
-        }
-        assert!(!corrections.covers(Shape { m: 257, n: 64, k: 64 }));
-    }
-}

@@ -93,18 +93,3 @@ impl GemmModel {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queues_share_a_budget() {
-        let machine = Machine { multiprocessors: 132, budget: Some(Flops::new(2e9)) };
-        for (flops, calls) in [(1e3, 20.0), (2.7e8, 7.0), (5.4e8, 3.0), (1.1e9, 1.0), (1e12, 1.0)] {
-            assert!((machine.first_share(Flops::new(flops)) * calls - 1.0).abs() < 1e-12, "{flops}");
-        }
-        let endless = Machine { budget: None, ..machine };
-        assert!(endless.first_share(Flops::new(1e12)).abs() < 1e-12);
-    }
-}

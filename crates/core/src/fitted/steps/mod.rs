@@ -7,8 +7,6 @@
 mod class;
 mod op;
 mod queue;
-#[cfg(test)]
-mod tests;
 
 pub use class::{Class, Feature, Nominal, Phase};
 pub use op::{Setting, StepOp};

@@ -29,7 +29,7 @@ pub struct StepTimes {
 
 impl Lanes {
     /// When the work of each layer ends, first forward and then backward.
-    pub(super) fn ends(&self, costs: &LaunchCosts, factors: [f64; 2]) -> Vec<Seconds> {
+    pub fn ends(&self, costs: &LaunchCosts, factors: [f64; 2]) -> Vec<Seconds> {
         let (mut issued, mut end) = (Seconds::ZERO, Seconds::ZERO);
         let ends = self.work.iter().enumerate().map(|(place, (launches, device))| {
             issued += costs.time(launches);

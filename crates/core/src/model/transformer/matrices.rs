@@ -89,18 +89,3 @@ impl Transformer {
         all
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Llama 7B at rank 1,024: Table 1 of the paper with m ≤ n: mr of projections and 2nr of moments.
-    #[test]
-    fn moments_of_low_rank_are_those_of_the_paper() {
-        let shape = Transformer::llama(32, 4096, [32, 32], 11_008, 32_000, 2048);
-        let own = shape.low_rank(shape.block(0), 1024);
-        assert_eq!(own.weights, 4 * 4096 * 4096 + 3 * 4096 * 11_008);
-        assert_eq!(own.projections, 7 * 4096 * 1024);
-        assert_eq!(own.moment, (4 * 4096 + 3 * 11_008) * 1024);
-    }
-}

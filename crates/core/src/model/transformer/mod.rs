@@ -15,8 +15,6 @@ mod parts;
 mod pattern;
 mod section;
 mod signal;
-#[cfg(test)]
-mod tests;
 mod tuning;
 
 pub use documents::{DocumentLengths, Documents, Lengths, Packing};

@@ -10,8 +10,6 @@ mod coded;
 mod dimensions;
 mod recompute;
 mod schedule;
-#[cfg(test)]
-mod tests;
 
 pub use check::{Division, has_layers};
 pub use choices::{

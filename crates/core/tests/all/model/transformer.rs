@@ -1,9 +1,14 @@
 //! Parameters against published checkpoints and independent counts; sections and configurations against the zoo.
 
-use super::*;
-use crate::model::{Builder, zoo};
-use crate::text::test_cases;
+use crate::test_cases;
 use serde_json::Value;
+use stepcast_core::fault::Fault;
+use stepcast_core::model::transformer::{
+    AdaptersSection, Block, Experts, Mla, Mlp, Modules, NormKind, Pattern, Transformer, TransformerSection,
+    Tuning, hugging_face,
+};
+use stepcast_core::model::{Builder, zoo};
+use stepcast_core::text;
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/params.json");
 
@@ -80,7 +85,7 @@ fn parameters_are_the_golden_ones() {
 
 #[test]
 fn parameters_are_those_of_other_checkpoints() {
-    for [name, total] in test_cases(include_str!("checkpoints.txt")) {
+    for [name, total] in test_cases(include_str!("../../models/checkpoints.txt")) {
         assert_eq!(zoo::transformer(name).unwrap().parameters().to_string(), total, "{name}");
     }
 }
@@ -187,8 +192,8 @@ fn sections_describe_every_shape_completely() {
     }
 }
 
-fn section(text: &str) -> Result<(String, Transformer), crate::fault::Fault> {
-    toml::from_str::<TransformerSection>(text).unwrap().resolve()
+fn section(text: &str) -> Result<(String, Transformer), Fault> {
+    text::parse::<TransformerSection>(text).unwrap().resolve()
 }
 
 #[test]
@@ -238,7 +243,7 @@ fn sections_refuse_what_is_no_shape() {
 
 #[test]
 fn configurations_give_the_shapes_of_the_zoo() {
-    for [name, text] in test_cases(include_str!("configurations.txt")) {
+    for [name, text] in test_cases(include_str!("../../models/configurations.txt")) {
         let zoo = zoo::transformer(name).unwrap();
         // Diffusers have matrices of their own for queries, keys and values.
         let modules = if zoo.modules == Modules::Timm { Modules::Plain } else { zoo.modules };
@@ -294,4 +299,14 @@ fn modules_for_further_tokens_add_a_layer_a_projection_and_norms() {
         Transformer { multi_token: 62, ..shape }.check().unwrap_err().to_string().split(':').next(),
         Some("multi-token")
     );
+}
+
+/// Llama 7B at rank 1,024: Table 1 of the paper with m ≤ n: mr of projections and 2nr of moments.
+#[test]
+fn moments_of_low_rank_are_those_of_the_paper() {
+    let shape = Transformer::llama(32, 4096, [32, 32], 11_008, 32_000, 2048);
+    let own = shape.low_rank(shape.block(0), 1024);
+    assert_eq!(own.weights, 4 * 4096 * 4096 + 3 * 4096 * 11_008);
+    assert_eq!(own.projections, 7 * 4096 * 1024);
+    assert_eq!(own.moment, (4 * 4096 + 3 * 11_008) * 1024);
 }

@@ -1,14 +1,17 @@
-//! One refusal for each thing that cannot be combined, naming what would be valid.
+//! Synchronisation, and one refusal for each thing that a plan cannot combine, naming what would be valid.
 
-use super::{Division, Plan, PlanSection};
-use super::{layers_before, stage_share};
-use crate::fault::Fault;
-use crate::files::NoFiles;
-use crate::model::zoo;
-use crate::text::test_cases;
+use crate::test_cases;
+use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::model::zoo;
+use stepcast_core::scenario::Document;
+use stepcast_core::strategy::{
+    Division, Overlaps, Plan, PlanSection, Synchronisation, layers_before, stage_share,
+};
+use stepcast_core::text;
 
 fn plan(text: &str) -> Plan {
-    toml::from_str::<PlanSection>(text).unwrap().fill(None, &NoFiles).unwrap()
+    text::parse::<PlanSection>(text).unwrap().fill(None, &NoFiles).unwrap()
 }
 
 fn divide(model: &str, workers: u64, text: &str) -> Result<Division, Fault> {
@@ -27,7 +30,7 @@ fn what_is_left_open_is_derived() {
 
 #[test]
 fn refusals_name_the_key_and_what_would_be_valid() {
-    for [model, workers, text, key, remedy] in test_cases(include_str!("refused.txt")) {
+    for [model, workers, text, key, remedy] in test_cases(include_str!("../plans.txt")) {
         let fault = divide(model, workers.parse().unwrap(), &text.replace("; ", "\n")).expect_err(text);
         assert_eq!(fault.key.to_string(), key, "{text}: {fault}");
         assert!(fault.remedy.contains(remedy), "{text}: {fault}");
@@ -56,9 +59,8 @@ fn a_switch_overrules_the_preset() {
     let preset = plan("overlap = \"megatron\"\nvirtual-stages = 2").overlaps();
     let found = plan("overlap = \"megatron\"\nvirtual-stages = 2\noverlap-gradients = false").overlaps();
     assert!(preset.gradients && preset.sends);
-    assert_eq!(found, super::Overlaps { gradients: false, ..preset });
-    let alone = plan("overlap = \"none\"\noverlap-sends = true");
-    assert!(alone.overlaps().sends && !alone.without_overlap().overlaps().sends);
+    assert_eq!(found, Overlaps { gradients: false, ..preset });
+    assert!(plan("overlap = \"none\"\noverlap-sends = true").overlaps().sends);
 }
 
 #[test]
@@ -78,18 +80,34 @@ fn layers_before_a_virtual_stage_are_the_shares_of_the_earlier_ones() {
 /// DualPipe on p stages is DualPipeV on half as many, with twice the replicas.
 #[test]
 fn dual_pipe_is_two_pipelines() {
-    let section = |text: &str| {
-        let mut section = toml::from_str::<PlanSection>(text).unwrap();
-        section.halve_dual_pipe().map(|()| section.fill(None, &NoFiles).unwrap())
+    let resolved = |plan: &str| {
+        let text = format!(
+            "model.zoo = \"llama3-8b\"\ncluster.workers = [{{ count = 16 }}]\n[strategy.plan]\n{plan}\n"
+        );
+        Document::new("s.toml", text).scenario(&[]).map(|scenario| scenario.strategy.plan)
     };
-    let dual = section("schedule = \"dualpipe\"\npipeline = 8\ndata = 2\nglobal-batch = 32").unwrap();
-    let halves =
-        plan("schedule = \"dualpipev\"\npipeline = 4\nvirtual-stages = 2\ndata = 4\nglobal-batch = 32");
-    assert_eq!(dual, halves);
-    let division = dual.divide(&zoo::transformer("llama3-8b").unwrap(), 16).unwrap();
+    let dual = resolved("schedule = \"dualpipe\"\npipeline = 8\ndata = 2\nglobal-batch = 32").unwrap();
+    let halves = "schedule = \"dualpipev\"\npipeline = 4\nvirtual-stages = 2\ndata = 4\nglobal-batch = 32";
+    assert_eq!(dual, resolved(halves).unwrap());
+    let division = dual.unwrap().divide(&zoo::transformer("llama3-8b").unwrap(), 16).unwrap();
     assert_eq!(division, Division { data: 4, micro_batches: 8, global_batch: 32 });
-    for odd in ["pipeline = 7", "pipeline = 2", "pipeline = 8\nvirtual-stages = 2"] {
-        let fault = section(&format!("schedule = \"dualpipe\"\n{odd}")).unwrap_err();
-        assert!(odd.contains(&fault.key.to_string()), "{fault}");
+    for (odd, key) in [
+        ("pipeline = 7", "pipeline"),
+        ("pipeline = 2", "pipeline"),
+        ("pipeline = 8\nvirtual-stages = 2", "virtual-stages"),
+    ] {
+        let fault = resolved(&format!("schedule = \"dualpipe\"\n{odd}")).unwrap_err();
+        assert_eq!(fault.key.to_string(), format!("strategy.plan.{key}"), "{fault}");
+        assert!(fault.reason.contains("`dualpipe`"), "{fault}");
+    }
+}
+
+#[test]
+fn synchronisation_reads_what_it_writes() {
+    for text in ["bsp", "async", "ssp(3)", "local-sgd(8)"] {
+        assert_eq!(text.parse::<Synchronisation>().unwrap().to_string(), text);
+    }
+    for text in ["", "ssp", "ssp()", "ssp(-1)", "local-sgd(0)", "local-sgd(99999999999)", "bulk"] {
+        assert!(text.parse::<Synchronisation>().is_err(), "{text}");
     }
 }

@@ -1,14 +1,31 @@
 //! Random graphs, and operations with closed-form counts.
 
-use super::file::OPS;
-use super::*;
+mod counts;
+mod file;
+mod training;
+mod transformer;
+mod zoo;
+
+use crate::in_a_file;
 use proptest::prelude::*;
+use stepcast_core::model::zoo::build;
+use stepcast_core::model::{
+    Activation, Adjustment, BlockFile, Builder, Conv2d, Counting, Layer, LayerFile, Model, ModelFile, NoHead,
+    OPS, Op, Padding, Pool, Shape, Value,
+};
+use stepcast_core::quantity::{Bytes, Flops};
+use stepcast_core::text;
+
+/// The model of a file.
+fn built(text: &str) -> Model {
+    text::parse::<ModelFile>(text).unwrap().build().unwrap()
+}
 
 fn one(op: Op, dims: &[u64]) -> Layer {
     let mut builder = Builder::new("one", "test");
     let input = builder.input("input", dims).unwrap();
     builder.add("layer", op, &[input]).unwrap();
-    builder.finish().unwrap().layers[1].clone()
+    builder.finish().unwrap().layers()[1].clone()
 }
 
 /// Two operations per channel, kernel element and output, with groups dividing the channels (Zeng 2023, eq. 21).
@@ -89,7 +106,7 @@ fn an_empty_model_and_a_foreign_layer_are_errors() {
 /// Linear layers return the gradient of their bias first, others that of their weight.
 #[test]
 fn gradients_come_last_layer_first() {
-    let names: Vec<_> = zoo::build("resnet18").unwrap().gradients().into_iter().map(|g| g.name).collect();
+    let names: Vec<_> = build("resnet18").unwrap().gradients().into_iter().map(|g| g.name).collect();
     let first = ["fc.bias", "fc.weight", "layer4.1.bn2.weight", "layer4.1.bn2.bias", "layer4.1.conv2.weight"];
     assert_eq!(names[..5], first);
     assert_eq!(names.last().map(String::as_str), Some("conv1.weight"));
@@ -144,7 +161,7 @@ fn layer() -> BoxedStrategy<LayerFile> {
                     table.insert((*key).to_owned(), value);
                 }
             }
-            let file: LayerFile = table.try_into().unwrap();
+            let file: LayerFile = text::parse(&table.to_string()).unwrap();
             let name = name.map(|n| format!("l{n}"));
             match op {
                 "block" => LayerFile { block: Some("again".to_owned()), inputs, name, repeat, ..file },
@@ -202,8 +219,7 @@ proptest! {
         let input = [3, 9, width].map(Value::Number).into();
         let file = ModelFile { name: "deep".to_owned(), input, with: [].into(), layers, blocks: [].into() };
         check(&file.build().unwrap());
-        let text = toml::to_string(&file).unwrap();
-        prop_assert_eq!(toml::from_str::<ModelFile>(&text).unwrap(), file);
+        prop_assert_eq!(text::parse::<ModelFile>(&in_a_file(&file)).unwrap(), file);
     }
 
     /// Output i of an adaptive pooling covers the elements from ⌊i·n/out⌋ to ⌈(i+1)·n/out⌉.
@@ -213,4 +229,92 @@ proptest! {
         let layer = one(Op::AdaptivePool { kind: Pool::Average, size: (out, 1) }, &[2, n, 3]);
         prop_assert_eq!(layer.cost.pooling, 2 * windows * 3);
     }
+}
+
+#[test]
+fn heads_are_found_where_a_feature_map_is_flattened() {
+    let head = |name: &str| build(name).unwrap().head();
+    let vgg = build("vgg16").unwrap();
+    let found = vgg.head().unwrap();
+    assert_eq!(
+        (vgg.layers()[found.first].name.as_str(), found.channels, found.classes),
+        ("flatten", 512, 1000)
+    );
+    assert_eq!(head("alexnet").map(|head| head.channels), Ok(256));
+    assert_eq!(head("resnet50"), Err(NoHead::OnePixel));
+    assert_eq!(head("bert-base"), Err(NoHead::NoFeatureMap));
+    let convolution = r#"input = [3, 8, 8]
+        layers = [{ op = "conv2d", out = 4, kernel = 3 }, { op = "relu" }]"#;
+    assert_eq!(built(convolution).head(), Err(NoHead::OtherEnd));
+}
+
+/// Liu 2022, Table 3: MiB of weights.
+#[test]
+fn sizes_of_table_3() {
+    let mib = |layer: &Layer| layer.cost.weights as f64 * 4.0 / 1024.0 / 1024.0;
+    let sizes = |model: &Model, from: usize| -> Vec<f64> {
+        model.layers()[from..].iter().map(mib).filter(|size| *size > 0.0).collect()
+    };
+    let vgg = build("vgg16").unwrap();
+    let head = vgg.head().unwrap();
+    let (_, replaced) = ModelFile::from_model(&vgg).replaced(head.first, head.convolutions()).unwrap();
+    assert_eq!(sizes(&vgg, head.first), [392.0, 64.0, 15.625]);
+    assert_eq!(sizes(&replaced, head.first), [1.0, 1.953_125]);
+    assert_eq!(replaced.layers().last().unwrap().output.dims(), [1000, 1, 1]);
+}
+
+fn kept(text: &str) -> u64 {
+    built(text).activation_bytes().get() as u64
+}
+
+#[test]
+fn each_tensor_is_kept_once() {
+    let text = r#"
+        input = [1, 8, 8]
+        layers = [
+            { op = "conv2d", out = 1, kernel = 3, padding = 1, bias = false },
+            { op = "relu" },
+            { op = "max-pool", kernel = 2 },
+            { op = "flatten" },
+            { op = "linear", out = 10 },
+        ]"#;
+    // Input, ReLU (which overwrites the convolution's output), pooling with indices, logits.
+    assert_eq!(kept(text), 4 * 64 + 4 * 64 + (4 + 8) * 16 + 4 * 10);
+}
+
+/// The sum of a residual block is overwritten by its ReLU, and no gradient needs the branches.
+#[test]
+fn sums_keep_nothing() {
+    let text = r#"
+        input = [4, 8, 8]
+        layers = [
+            { name = "left", op = "conv2d", out = 4, kernel = 1, bias = false },
+            { name = "right", op = "conv2d", inputs = ["input"], out = 4, kernel = 1, bias = false },
+            { op = "add", inputs = ["left", "right"] },
+            { op = "relu" },
+        ]"#;
+    assert_eq!(kept(text), 2 * 4 * 4 * 64);
+}
+
+#[test]
+fn prints_dimensions_with_crosses() {
+    assert_eq!(Shape::new([64, 55, 55]).unwrap().to_string(), "64×55×55");
+    assert_eq!(Shape::new([1000]).unwrap().to_string(), "1000");
+}
+
+#[test]
+fn refuses_what_has_no_countable_elements() {
+    assert_eq!(Shape::new([]), None);
+    assert_eq!(Shape::new([3, 0, 4]), None);
+    assert_eq!(Shape::new([u64::MAX, 2]), None);
+    assert_eq!(Shape::new([u64::MAX]).map(|shape| shape.elements()), Some(u64::MAX));
+    assert_eq!(Shape::new([u64::MAX, 2, 0]), None);
+}
+
+#[test]
+fn sigmoid_takes_83_operations() {
+    assert_eq!(Activation::Sigmoid.operations(), 83);
+    assert_eq!(Activation::Silu.operations(), 84);
+    assert_eq!(Activation::Gelu.operations(), 93);
+    assert_eq!(Activation::Softmax.operations(), 85);
 }

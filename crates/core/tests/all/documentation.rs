@@ -1,11 +1,14 @@
-//! Checks that the tables of docs/scenario.md and the keywords of the Python package match the declarations of the keys.
+//! Checks that the tables of docs/scenario.md, the keywords of the Python package and the schema match the declarations of the keys.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
+use schemars::{JsonSchema, schema_for};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, from_value};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use stepcast_core::precision::Precision;
 use stepcast_core::scenario::{SectionDoc, documentation};
+use stepcast_core::strategy::WireFormat;
 
 /// The markers around the table of a section.
 fn markers(path: &str) -> [String; 2] {
@@ -65,5 +68,44 @@ fn up_to_date(path: &str, renewed: impl FnOnce(&str) -> String) {
         fs::write(&path, &renewed).unwrap();
         return;
     }
-    assert!(now == renewed, "run `UPDATE_DOCS=1 cargo test -p stepcast-core --test documentation`");
+    assert!(now == renewed, "run `UPDATE_DOCS=1 cargo test -p stepcast-core --test all documentation`");
+}
+
+#[test]
+fn keys_of_a_few_names_offer_them() {
+    let choices = |path: &str, name: &str| {
+        let sections = documentation();
+        let section = sections.iter().find(|section| section.path == path).unwrap();
+        section.keys.iter().find(|key| key.name == name).unwrap().choices.clone()
+    };
+    assert_eq!(choices("strategy", "precision"), ["fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16"]);
+    assert_eq!(choices("strategy", "architecture"), ["parameter-server", "all-reduce", "stand-alone"]);
+    assert_eq!(choices("cluster.servers", "placement"), ["greedy", "even"]);
+    assert!(choices("strategy", "batch").is_empty());
+}
+
+/// The names in the schema of a type, and those of them that stand for another.
+fn names<T: JsonSchema>() -> (BTreeSet<String>, BTreeSet<String>) {
+    let schema = schema_for!(T);
+    let all = schema.get("oneOf").and_then(Value::as_array).unwrap().clone();
+    let name = |one: &Value| one["const"].as_str().unwrap().to_owned();
+    let others = all.iter().filter(|one| one.get("x-alias-of").is_some());
+    (all.iter().map(name).collect(), others.map(name).collect())
+}
+
+fn permits_what_is_parsed<T: JsonSchema + DeserializeOwned>(others: &[&str]) {
+    let (all, found) = names::<T>();
+    let parsed = |name: &str| from_value::<T>(name.into()).map(drop).map_err(|error| error.to_string());
+    // "unknown variant `fp23`, expected one of `fp32`, …"
+    let refused = parsed("fp23").unwrap_err();
+    let accepted: BTreeSet<String> = refused.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+    assert_eq!(all, accepted, "{refused}");
+    assert_eq!(found, others.iter().map(|name| (*name).to_owned()).collect());
+    assert!(all.iter().all(|name| parsed(name).is_ok()));
+}
+
+#[test]
+fn a_schema_permits_what_the_parser_accepts() {
+    permits_what_is_parsed::<Precision>(&["float32", "float16", "half", "bfloat16", "amp", "mixed"]);
+    permits_what_is_parsed::<WireFormat>(&["bf16"]);
 }
