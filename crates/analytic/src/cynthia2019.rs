@@ -25,25 +25,3 @@ pub fn from_phases(phases: &Phases, workers: u32, half: bool) -> f64 {
     let transmit = (phases.down + phases.up).max(phases.software) * if half { 0.25 } else { 0.5 };
     steps_per_second(phases.compute, transmit, None, workers)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn golden_values_of_the_errata() {
-        // K = 32, T_p = 6, T_C = 4: samples per second.
-        let golden = [
-            (1, 2.285_714_285_714_285_6),
-            (2, 4.307_692_307_692_307_5),
-            (3, 5.25),
-            (4, 5.894_736_842_105_263),
-        ];
-        for (workers, expected) in golden {
-            let rate = 32.0 * steps_per_second(Seconds::new(6.0), Seconds::new(4.0), None, workers);
-            assert!((rate / expected - 1.0).abs() < 1e-12, "{workers}: {rate}");
-        }
-        let half = 32.0 * steps_per_second(Seconds::new(6.0), Seconds::new(2.0), None, 3);
-        assert!((half / 8.571_428_571_428_571 - 1.0).abs() < 1e-12);
-    }
-}

@@ -30,32 +30,3 @@ pub fn steps_per_second(phases: &Phases, workers: u32) -> f64 {
     let stations = [phases.down, phases.up, phases.software];
     mean_value_analysis(&stations, phases.compute + phases.update, workers)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn golden_values_of_the_errata() {
-        let stations = [Seconds::new(4.0); 2];
-        let golden = [
-            0.066_666_666_666_666_67,
-            0.116_731_517_509_727_63,
-            0.152_041_017_550_778_92,
-            0.175_879_440_557_015_13,
-        ];
-        for (workers, expected) in (1..).zip(golden) {
-            let rate = mean_value_analysis(&stations, Seconds::new(7.0), workers);
-            assert!((rate / expected - 1.0).abs() < 1e-12, "{workers}: {rate}");
-        }
-        let three = [Seconds::new(4.0), Seconds::new(4.0), Seconds::new(1.0)];
-        let rate = mean_value_analysis(&three, Seconds::new(6.0), 8);
-        assert!((rate / 0.215_127_935_225_169_65 - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn saturates_at_the_slowest_station() {
-        let rate = mean_value_analysis(&[Seconds::new(4.0), Seconds::new(3.0)], Seconds::new(7.0), 1000);
-        assert!((rate - 0.25).abs() < 1e-3);
-    }
-}

@@ -128,10 +128,3 @@ fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
         element: ELEMENT,
     }
 }
-
-/// Rate of a ring and start-up of an all-reduce, where the network is not ideal.
-#[cfg(test)]
-pub(crate) fn reached_ring(scenario: &Scenario) -> Option<(BytesPerSec, Seconds)> {
-    let reached = AchievedRates::from_cluster(&scenario.cluster, &scenario.priors.all_reduce)?;
-    Some((reached.ring(), reached.start()))
-}

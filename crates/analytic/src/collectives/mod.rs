@@ -14,8 +14,6 @@
 mod curve;
 mod reached;
 
-#[cfg(test)]
-pub(crate) use curve::reached_ring;
 pub use curve::{curve, ring_update, scenario_cost};
 pub(crate) use reached::{Machines, reached_rate};
 
@@ -183,12 +181,4 @@ impl Hierarchy {
         between.reduction = between.reduction / f64::from(self.on_last.clamp(1, self.per_node.max(1)));
         inside.then(between)
     }
-
-    /// Time of a two-level all-reduce of `size` bytes per worker.
-    pub fn time(&self, size: Bytes) -> Seconds {
-        self.cost(size).total()
-    }
 }
-
-#[cfg(test)]
-mod tests;

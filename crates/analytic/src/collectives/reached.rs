@@ -162,31 +162,3 @@ fn smaller(a: BytesPerSec, b: BytesPerSec) -> BytesPerSec {
     let (low, high) = (a.min(b), a.max(b));
     low * (1.0 + (low / high).powf(SHARPNESS)).powf(-1.0 / SHARPNESS)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_core::scenario::Document;
-
-    /// kit/machine.py, PyTorch 2.11, processes of one host with 16 cores: 16 MiB and 1 KiB.
-    #[test]
-    fn gloo_takes_what_was_measured() {
-        for (workers, large, small) in [(2_u32, 8.467e-3, 0.262e-3), (4, 9.804e-3, 0.703e-3)] {
-            let text = format!(
-                "model.zoo = \"resnet50\"\nstrategy.architecture = \"all-reduce\"\n[[cluster.workers]]\n\
-                 count = {workers}\n[cluster.network]\nbandwidth = \"10 Gbit/s\"\ntransport = \"gloo\"\n\
-                 [cluster.nodes]\nworkers = {workers}\n"
-            );
-            let scenario = Document::new("test", text).scenario(&[]).unwrap();
-            let reached =
-                AchievedRates::from_cluster(&scenario.cluster, &scenario.priors.all_reduce).unwrap();
-            let time = |bytes: f64| {
-                let carried = 2.0 * f64::from(workers - 1) / f64::from(workers) * bytes;
-                carried / reached.ring().get() + reached.start().get()
-            };
-            let near = |predicted: f64, measured: f64| (predicted / measured - 1.0).abs() < 0.2;
-            assert!(near(time(16_777_216.0), large), "{} against {large}", time(16_777_216.0));
-            assert!(near(time(1024.0), small), "{} against {small}", time(1024.0));
-        }
-    }
-}

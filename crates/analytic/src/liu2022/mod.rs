@@ -3,9 +3,9 @@
 //!
 //! [`Pass`] describes the computation of one worker in a step, [`Curve`] the time of an all-reduce as a function of its
 //! size, and [`Schedule`] the fusion of gradients into messages. [`osf`] computes the times of a step, and [`plan`]
-//! also lists every message, [`mean`] takes the mean over all phases of Horovod's cycles. [`sf`] and [`csf`] are the
-//! paper's definition and its baseline without overlap; [`optimum`] finds the best fusion. [`Liu2022`] applies the
-//! model to a scenario, including unequal workers.
+//! also lists every message, [`mean`] takes the mean over all phases of Horovod's cycles. [`csf`] is the paper's baseline
+//! without overlap; [`optimum`] finds the best fusion. [`Liu2022`] applies the model to a scenario, including unequal
+//! workers.
 //!
 //! The paper numbers layers from the input (1) to the output (n). Here they are stored in the order of the backward
 //! pass: index 0 is layer n.
@@ -23,11 +23,6 @@ pub use stepcast_core::pass::{Layer, Pass};
 
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::Seconds;
-
-/// Eq. 1: time of one worker divided by N times the time of N workers for the same job.
-pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {
-    one / (many * f64::from(workers))
-}
 
 /// Eq. 2: scaling factor if all gradients are sent at once after the backward pass (one δ, errata 4.1); 1 if
 /// communication takes no time.

@@ -341,18 +341,6 @@ pub fn step(
     StepFlops { model, hardware: model + again }
 }
 
-/// Operations by the rule of six for every parameter that a token uses, embeddings included, and token.
-pub fn six_n_d(shape: &Transformer, tokens: u64) -> u128 {
-    6 * u128::from(shape.active_parameters()) * u128::from(tokens)
-}
-
-/// Operations as PaLM counts them: 6N + 12·L·a·e·s for each token.
-pub fn palm(shape: &Transformer, sequence: u64, tokens: u64) -> u128 {
-    let wide = u128::from;
-    let attention = 12 * wide(shape.layers) * wide(shape.heads) * wide(shape.head_width) * wide(sequence);
-    six_n_d(shape, tokens) + attention * wide(tokens)
-}
-
 /// Share of the peak rate of all devices that these operations in this time are.
 pub fn utilisation(operations: u128, time: Seconds, devices: u64, peak: FlopsPerSec) -> f64 {
     operations as f64 / (time.get() * devices as f64 * peak.get())

@@ -11,7 +11,7 @@
 //! - [`spent`], [`stages`], `vocabulary`, [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
 //! - [`outer`]: replicas that exchange outer gradients after some steps;
-//! - `unequal`: workers of two kinds in one plan;
+//! - [`unequal`]: workers of two kinds in one plan;
 //! - [`stagewise`]: layers and recomputation of every stage by itself.
 //!
 //! Counts are whole numbers and exact. Symbols in formulas: s tokens of a sequence, b sequences of a micro-batch, h
@@ -36,7 +36,7 @@ pub mod stagewise;
 pub mod step;
 pub mod tail;
 pub mod traffic;
-mod unequal;
+pub mod unequal;
 pub mod units;
 mod vocabulary;
 mod warnings;

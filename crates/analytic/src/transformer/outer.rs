@@ -44,9 +44,9 @@ pub struct Outer {
     /// What the device takes for a fragment, beside which it computes nothing.
     pub update: Seconds,
     /// Of the exchange, what passes the link between sites.
-    between: Seconds,
+    pub between: Seconds,
     /// What a site sends of a fragment.
-    sent: Bytes,
+    pub sent: Bytes,
 }
 
 impl Outer {
@@ -171,56 +171,5 @@ impl Run<'_> {
             update += self.compute.update(Bytes::new(moved));
         }
         [exchange, update]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Step by step: an exchange begins every I-th step when the link is free; its result is waited for and taken τ steps later.
-    fn walked(outer: &Outer, inner: f64, rounds: u64) -> f64 {
-        let Outer { interval, delay, exchange, update, .. } = *outer;
-        let (mut now, mut link, mut marks) = (0.0_f64, 0.0_f64, Vec::new());
-        let mut under_way = std::collections::VecDeque::new();
-        for step in 0..rounds * interval {
-            let begins = step % interval == 0;
-            if begins && delay == 0 {
-                link = link.max(now) + exchange.get();
-                now = link + update.get();
-            } else {
-                if under_way.front().is_some_and(|(due, _)| *due == step)
-                    && let Some((_, end)) = under_way.pop_front()
-                {
-                    now = now.max(end) + update.get();
-                }
-                if begins {
-                    link = link.max(now) + exchange.get();
-                    under_way.push_back((step + delay, link));
-                }
-            }
-            if begins {
-                marks.push(now);
-            }
-            now += inner;
-        }
-        let (half, last) = (marks.len() / 2, marks.len() - 1);
-        (marks[last] - marks[half]) / (last - half) as f64 / interval as f64
-    }
-
-    proptest! {
-        #[test]
-        fn a_round_is_walked_step_by_step(
-            interval in 1_u64..8, delay in 0_u64..20, times in any::<[u8; 3]>(),
-        ) {
-            let [inner, exchange, update] = times.map(|time| f64::from(time) + 1.0);
-            let [exchange, update] = [exchange * 3.0, update * 0.1].map(Seconds::new);
-            let (between, sent) = (exchange, Bytes::new(1.0));
-            let outer = Outer { interval, fragments: 1, delay, exchange, update, between, sent };
-            // A multiple of all numbers of laps, so that the mean is that of whole cycles.
-            let (found, expected) = (walked(&outer, inner, 2 * 2 * 5040 + 1), outer.step(Seconds::new(inner)).get());
-            prop_assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
-        }
     }
 }

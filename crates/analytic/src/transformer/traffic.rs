@@ -123,7 +123,8 @@ pub fn tensor_layer(
 
 /// Context-parallel collectives of one layer and micro-batch; KV = (s/c)·b·max(1, g/t)·(key and value)·2.
 ///
-/// Around a ring, c−1 sends of KV forward and backward, and c of its gradient; the last one brings it home.
+/// Around a ring, c−1 sends of KV forward and backward, and c of its gradient; the last one brings it home. Of a
+/// causal sequence, ranks have zigzag slices (r and 2c−1−r of 2c), which are the same work for all.
 pub fn context_layer(
     shape: &Transformer,
     split: &Split,
@@ -164,12 +165,6 @@ pub fn context_layer(
         .into_iter()
         .map(move |(phase, collective, count, bytes)| Message { phase, collective, ranks, count, bytes })
         .filter(|message| message.count > 0 && message.ranks > 1)
-}
-
-/// Most work of a rank against the mean if contiguous slices of a causal sequence are dealt to `ranks`: the last
-/// slice sees all keys, (2s − s/c + 1)/(s + 1). Zigzag slices (r and 2c−1−r of 2c) are exactly balanced.
-pub fn contiguous_imbalance(sequence: u64, ranks: u64) -> f64 {
-    (2 * sequence - sequence / ranks + 1) as f64 / (sequence + 1) as f64
 }
 
 /// Sends between pipeline stages.

@@ -60,7 +60,7 @@ impl TwoKinds {
 }
 
 /// Micro-batches of replicas of each kind, and the longer of their times; all have `m` on average.
-pub(super) fn balanced(
+pub fn balanced(
     [first, second]: [u64; 2],
     m: u64,
     mut time: impl FnMut(usize, u64) -> Option<f64>,
@@ -178,32 +178,5 @@ impl<'a> Run<'a> {
         let time = |kind, m| with(kind, m).step().ok().map(|step| step.time.get());
         let found = self.shared().and_then(|replicas| balanced(replicas, self.division.micro_batches, time));
         found.map_or_else(|| vec![*self], |(own, _)| vec![with(0, own[0]), with(1, own[1])])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Every division is tried.
-        #[test]
-        fn the_balance_is_the_best_division(
-            replicas in [1_u64..9, 1_u64..9],
-            m in 1_u64..40,
-            costs in [(0.0..5.0_f64, 0.01..3.0_f64), (0.0..5.0_f64, 0.01..3.0_f64)],
-        ) {
-            let time = |kind: usize, m: u64| -> f64 { costs[kind].0 + costs[kind].1 * m as f64 };
-            let all = m * (replicas[0] + replicas[1]);
-            let others = |first: u64| {
-                let left = all.checked_sub(first * replicas[0]).filter(|left| *left > 0)?;
-                left.is_multiple_of(replicas[1]).then(|| time(0, first).max(time(1, left / replicas[1])))
-            };
-            let least = (1..=all).filter_map(others).fold(f64::INFINITY, f64::min);
-            let (own, longer) = balanced(replicas, m, |kind, m| Some(time(kind, m))).unwrap();
-            prop_assert_eq!(own[0] * replicas[0] + own[1] * replicas[1], all);
-            prop_assert!((longer / least - 1.0).abs() < 1e-12, "{} instead of {}", longer, least);
-        }
     }
 }

@@ -160,14 +160,15 @@ impl Clock {
 
 /// What the passes of equal units send for their weights and gradients: the closed form of [`passes`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Units {
+pub struct Units {
     /// Gather of the weights and reduction of the gradients of a unit.
-    pub(super) sent: [Seconds; 2],
-    pub(super) count: u64,
+    pub sent: [Seconds; 2],
+    /// How many units there are.
+    pub count: u64,
     /// Whether weights are gathered one unit ahead, and reductions run behind.
-    pub(super) ahead: bool,
+    pub ahead: bool,
     /// Whether the backward pass is split into gradients of inputs, which need weights, and gradients of weights.
-    pub(super) split: bool,
+    pub split: bool,
 }
 
 impl Units {
@@ -176,7 +177,7 @@ impl Units {
     /// With fetching ahead, exposed are the first gather, the last reduction, and what does not fit. A gather goes before
     /// the reduction of the unit that computes meanwhile, so that the first one backward and the last reduction but one have
     /// the link for themselves. The weights with which the backward pass begins were fetched before it.
-    pub(super) fn exposed(&self, cover: [Seconds; 3]) -> [Seconds; 3] {
+    pub fn exposed(&self, cover: [Seconds; 3]) -> [Seconds; 3] {
         let [gather, reduce] = self.sent;
         if self.is_idle() || !self.ahead {
             return self.busy();
@@ -195,7 +196,7 @@ impl Units {
     }
 
     /// What the forward and the backward pass, which compute this long, lose to the traffic beside them.
-    pub(super) fn slows(&self, interference: f64, [forward, backward]: [Seconds; 2]) -> [Seconds; 2] {
+    pub fn slows(&self, interference: f64, [forward, backward]: [Seconds; 2]) -> [Seconds; 2] {
         if !self.ahead {
             return [Seconds::ZERO; 2];
         }
@@ -239,68 +240,4 @@ pub fn passes(units: &[Unit], exchange: &Exchange) -> [Seconds; 2] {
         }
     });
     [forward, Seconds::new(clock.now.max(reduced))]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn unit(times: [u32; 4]) -> Unit {
-        let [forward, backward, gather, reduce] = times.map(|time| Seconds::new(f64::from(time)));
-        Unit { forward, backward, gather, reduce }
-    }
-
-    const BLOCKING: Exchange =
-        Exchange { forward: true, backward: true, reduce: true, ahead: false, behind: false };
-    const OVERLAPPED: Exchange = Exchange { ahead: true, behind: true, ..BLOCKING };
-
-    proptest! {
-        /// Blocking collectives add up; overlap hides some of them, and never more than the link or computing needs.
-        #[test]
-        fn overlap_saves_time_within_limits(times in prop::collection::vec(any::<[u8; 4]>(), 1..9)) {
-            let units: Vec<Unit> = times.iter().map(|times| unit(times.map(u32::from))).collect();
-            let [_, blocking] = passes(&units, &BLOCKING);
-            let [_, overlapped] = passes(&units, &OVERLAPPED);
-            let sum = |of: fn(&Unit) -> Seconds| units.iter().map(|unit| of(unit).get()).sum::<f64>();
-            let computing = sum(|unit| unit.forward) + sum(|unit| unit.backward);
-            let sent = 2.0 * sum(|unit| unit.gather) + sum(|unit| unit.reduce);
-            prop_assert!((blocking.get() - computing - sent).abs() < 1e-9);
-            prop_assert!(overlapped <= blocking);
-            prop_assert!(overlapped.get() >= computing.max(sent));
-        }
-
-        /// Computing loses a share of the traffic's time, and beside endless traffic goes on at the rest of its rate.
-        #[test]
-        fn computing_loses_while_it_lasts(times in any::<[u8; 4]>(), share in 0.0..0.9) {
-            let Unit { forward, backward, gather, reduce } = unit(times.map(u32::from));
-            let units = Units { sent: [gather, reduce], count: 3, ahead: true, split: false };
-            let lost = units.slows(share, [forward, backward]);
-            for (computed, sent, lost) in [(forward, gather, lost[0]), (backward, gather + reduce, lost[1])] {
-                let (whole, computed) = (share * 3.0 * sent.get(), computed.get());
-                prop_assert!((lost.get() - whole.min(share * (computed + lost.get()))).abs() < 1e-9);
-            }
-        }
-
-        /// Equal units, of which the last has its weights when the backward pass begins.
-        #[test]
-        fn equal_units_have_a_closed_form(times in any::<[u8; 4]>(), count in 1_u32..9, ahead in any::<bool>()) {
-            let [forward, backward, gather, reduce] = times.map(u32::from);
-            let mut units = vec![unit([forward, backward, gather, reduce]); count as usize];
-            let exchange = if ahead { OVERLAPPED } else { BLOCKING };
-            let [there, _] = passes(&units, &exchange);
-            if ahead {
-                units.last_mut().unwrap().gather = Seconds::ZERO;
-            }
-            let [_, back] = passes(&units, &Exchange { forward: false, ..exchange });
-            let n = f64::from(count);
-            let (unit, computing) = (unit([forward, backward, gather, reduce]), [forward, backward].map(f64::from));
-            let computing = computing.map(|time| Seconds::new(time * n));
-            let units = Units { sent: [unit.gather, unit.reduce], count: u64::from(count), ahead, split: false };
-            let shown = units.exposed([computing[0], computing[1], Seconds::ZERO]);
-            prop_assert!((there - computing[0] - shown[0]).get().abs() < 1e-9);
-            // The backward pass here begins after a forward pass without gathers.
-            prop_assert!((back - computing[0] - computing[1] - shown[1]).get().abs() < 1e-9);
-        }
-    }
 }

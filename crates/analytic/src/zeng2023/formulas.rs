@@ -68,19 +68,3 @@ pub fn unequal_workers(ready: &[Seconds], transfers: Transfers) -> Seconds {
 fn arrival(ready: Seconds, transfers: Transfers) -> Arrival {
     Arrival { ready, service: transfers.push, count: 1, owner: 0 }
 }
-
-/// Eq. 32: the computing time of the fastest worker, followed by uninterrupted transfers. `None` without workers.
-pub fn communication_bound(ready: &[Seconds], transfers: Transfers) -> Option<Seconds> {
-    let fastest = ready.iter().copied().reduce(Seconds::min)?;
-    let workers = ready.len() as f64;
-    Some(transfers.pull * workers + fastest + transfers.push * workers)
-}
-
-/// Whether eq. 32 is exact: with times sorted, T_i ≤ T_1 + (i − 1)·T_push for every i. The paper's own
-/// condition (communication longer than every computation) is sufficient but not necessary (errata 1.5).
-pub fn is_communication_bound(ready: &[Seconds], transfers: Transfers) -> bool {
-    let mut sorted = ready.to_vec();
-    sorted.sort_unstable_by(|a, b| a.get().total_cmp(&b.get()));
-    let Some(&fastest) = sorted.first() else { return false };
-    sorted.iter().enumerate().all(|(i, &time)| time <= fastest + transfers.push * i as f64)
-}

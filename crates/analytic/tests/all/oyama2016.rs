@@ -1,12 +1,13 @@
 //! Oyama 2016: its limits, its steady states and its method. The validation set `oyama2016` has the golden cases.
 
+use super::resolved;
 use proptest::prelude::*;
 use stepcast_analytic::oyama2016::{Oyama2016, Steady, Structure, Threads, barrier, steady_states};
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 
 fn near(ours: f64, theirs: f64, tolerance: f64, what: &str) {
     let scale = theirs.abs().max(1e-300);
@@ -272,7 +273,7 @@ fn vgg_is_a_chain_and_residual_networks_are_not() {
 const SCENARIO: &str = include_str!("../scenarios/sprint.toml");
 
 fn scenario(changes: &[&str]) -> Scenario {
-    Document::new("test", SCENARIO).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
+    resolved(SCENARIO, changes)
 }
 
 fn predict(changes: &[&str]) -> Prediction {
@@ -300,7 +301,7 @@ fn a_scenario_gives_the_threads_of_its_coefficients() {
 #[test]
 fn what_is_not_measured_is_estimated_and_said() {
     let text = SCENARIO.split("[methods.oyama2016]").next().unwrap();
-    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let scenario = resolved(text, &[]);
     let prediction = Oyama2016.predict(&scenario).unwrap();
     let warning = prediction.warnings.iter().find(|warning| warning.code == "assumed-coefficients").unwrap();
     for key in ["fetch-weights", "sum-gradient", "all-reduce", "load-image"] {
@@ -324,7 +325,7 @@ fn only_asynchronous_all_reduce_of_equal_workers_is_modelled() {
     assert_eq!(refused("strategy.synchronisation=bsp"), "strategy.synchronisation");
     assert_eq!(refused("strategy.architecture=parameter-server"), "strategy.architecture");
     let text = format!("{SCENARIO}\n").replace("[cluster]", "[[cluster.workers]]\ncount = 8\n[cluster]");
-    let two = Document::new("test", text).scenario(&[]).unwrap();
+    let two = resolved(text, &[]);
     assert_eq!(Oyama2016.predict(&two).unwrap_err().key, "cluster.workers");
 }
 
@@ -358,7 +359,7 @@ fn kernels_make_up_the_gradient() {
     );
     let text =
         SCENARIO.replace("compute-gradient = { each = \"65.5 ms\", fixed = \"80 ms\" }", "") + &kernels;
-    let read = |text: &str| Document::new("test", text.to_owned()).scenario(&[]).unwrap();
+    let read = |text: &str| resolved(text, &[]);
     let prediction = Oyama2016.predict(&read(&text)).unwrap();
     let structure = Structure::from_model(&zoo::build("vgg16").unwrap()).unwrap();
     let products: f64 =

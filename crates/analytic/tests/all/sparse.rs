@@ -1,11 +1,12 @@
 //! Exchanges of sparse tables against the transfers of which they consist, one after the other.
 
+use super::resolved;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::PartKind;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::workload::Tensor;
 
 /// One table of a million rows of 64 bytes, of which a sample looks up two, before a product.
@@ -17,7 +18,7 @@ const RATE: f64 = 1.25e9;
 const START: f64 = 25e-6;
 
 fn scenario(sets: &[&str]) -> Scenario {
-    Document::new("table", TABLE).scenario(&Edit::parse_all(sets).unwrap()).unwrap()
+    resolved(TABLE, sets)
 }
 
 fn table(scenario: &Scenario) -> &Tensor {
@@ -116,5 +117,5 @@ fn the_answer_says_what_is_assumed_and_where_dense_gradients_are_smaller() {
     assert_eq!(codes(&["strategy.architecture=parameter-server"]), ["uniform-rows"]);
     assert_eq!(codes(&["strategy.synchronisation=local-sgd(8)"]), [""; 0]);
     let text = TABLE.replace(", sparse = true", "");
-    assert_eq!(Document::new("dense", text).scenario(&[]).unwrap().sparse_warnings(), []);
+    assert_eq!(resolved(text, &[]).sparse_warnings(), []);
 }

@@ -1,17 +1,17 @@
 //! Zeng 2023 against its golden cases, its closed forms and its limits.
 
+use super::resolved;
 use proptest::prelude::*;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_analytic::zeng2023::formulas::{
-    Operations, Transfers, communication_bound, cpu_rate, equal_workers, gpu_rate, is_communication_bound,
-    unequal_workers,
+    Operations, Transfers, cpu_rate, equal_workers, gpu_rate, unequal_workers,
 };
 use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bits, BitsPerSec, BytesPerSec, Flops, Hertz, Seconds};
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
 
 fn seconds(times: &[f64]) -> Vec<Seconds> {
@@ -27,14 +27,22 @@ const CASES: [(&[f64], f64, f64, f64, f64); 5] = [
     (&[1.0, 1.0, 1.0, 100.0], 3.0, 1.0, 107.0, 17.0),
 ];
 
+/// Eq. 32: the fastest worker's computing, followed by uninterrupted transfers; and whether it is exact, which it is if, sorted,
+/// T_i ≤ T_1 + (i − 1)·T_push for every i. The paper's own condition is sufficient but not necessary (errata 1.5).
+fn by_eq_32(times: &[f64], push: f64, pull: f64) -> (f64, bool) {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let exact = sorted.iter().enumerate().all(|(i, &time)| time <= sorted[0] + push * i as f64);
+    (sorted[0] + (push + pull) * times.len() as f64, exact)
+}
+
 #[test]
 fn golden_cases_of_algorithm_1() {
     for (times, push, pull, expected, eq32) in CASES {
         let ready = seconds(times);
         let transfers = Transfers { push: Seconds::new(push), pull: Seconds::new(pull) };
         assert_eq!(unequal_workers(&ready, transfers).get(), expected);
-        assert_eq!(communication_bound(&ready, transfers).unwrap().get(), eq32);
-        assert_eq!(is_communication_bound(&ready, transfers), expected == eq32);
+        assert_eq!(by_eq_32(times, push, pull), (eq32, expected == eq32));
     }
 }
 
@@ -63,13 +71,13 @@ proptest! {
         // Quarters are exact in binary, so results can be compared for equality.
         times in prop::collection::vec(0u32..40, 1..9), push in 1u32..8, pull in 0u32..8,
     ) {
-        let quarter = |n: u32| Seconds::new(f64::from(n) / 4.0);
-        let ready: Vec<Seconds> = times.into_iter().map(quarter).collect();
-        let transfers = Transfers { push: quarter(push), pull: quarter(pull) };
-        let exact = unequal_workers(&ready, transfers);
-        let bound = communication_bound(&ready, transfers).unwrap();
-        prop_assert!(exact.get() >= bound.get());
-        prop_assert_eq!(exact == bound, is_communication_bound(&ready, transfers));
+        let times: Vec<f64> = times.into_iter().map(|n| f64::from(n) / 4.0).collect();
+        let [push, pull] = [push, pull].map(|n| f64::from(n) / 4.0);
+        let transfers = Transfers { push: Seconds::new(push), pull: Seconds::new(pull) };
+        let found = unequal_workers(&seconds(&times), transfers).get();
+        let (bound, is_exact) = by_eq_32(&times, push, pull);
+        prop_assert!(found >= bound);
+        prop_assert_eq!(found == bound, is_exact);
     }
 }
 
@@ -81,7 +89,7 @@ fn scenario(device: &str, batches: &[u32], bandwidth: &str, more: &[&str]) -> Sc
     }
     text += "[cluster.servers]\nsoftware = \"none\"\n";
     text += &format!("[cluster.network]\nbandwidth = \"{bandwidth}\"\n");
-    Document::new("test", text).scenario(&Edit::parse_all(more).unwrap()).unwrap()
+    resolved(text, more)
 }
 
 fn sums_up(prediction: &Prediction) -> bool {
@@ -200,7 +208,7 @@ fn the_activation_sets_the_backward_count() {
 fn one_layer_leaves_nothing_to_overlap() {
     // With a single layer: computing, then the queue of Algorithm 1.
     let text = include_str!("../scenarios/one-layer.toml");
-    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let scenario = resolved(text, &[]);
     let prediction = Layerwise.predict(&scenario).unwrap();
     let compute: Vec<f64> = prediction.groups.iter().map(|group| group.compute.get()).collect();
     let ready = seconds(&[compute[0], compute[0], compute[1]]);

@@ -104,21 +104,3 @@ pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64
         ScheduleKind::DualPipeV | ScheduleKind::DualPipe => (2 * p + 1).min(2 * m),
     }
 }
-
-pub fn count_in_flight(order: &[Operation]) -> u64 {
-    let last = if order.iter().any(|op| op.kind == PassKind::Weight) {
-        PassKind::Weight
-    } else {
-        PassKind::Backward
-    };
-    let (mut now, mut most) = (0_u64, 0);
-    for operation in order {
-        if operation.kind == PassKind::Forward {
-            now += 1;
-            most = most.max(now);
-        } else if operation.kind == last {
-            now -= 1;
-        }
-    }
-    most
-}

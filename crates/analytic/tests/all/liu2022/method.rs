@@ -1,22 +1,19 @@
 //! The method on scenarios, and figures of the errata.
 
 use super::{PI, near, paper_fabric, relative};
+use crate::resolved;
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, csf, optimum, osf, plan, sf};
+use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, csf, optimum, osf, plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::Method;
 use stepcast_core::model::{Counting, zoo};
 use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::BufferReading;
 use stepcast_core::strategy::PYTORCH_CAP;
 use stepcast_core::workload::Workload;
-
-fn scenario(text: &str, sets: &[&str]) -> Scenario {
-    Document::new("test", text).scenario(&Edit::parse_all(sets).unwrap()).unwrap()
-}
 
 const EQUAL: &str = include_str!("../../scenarios/equal.toml");
 
@@ -35,7 +32,7 @@ fn equal_workers_are_osf() {
         vec!["model.zoo=vgg16", "strategy.batch=4"],
         vec!["cluster.network.startup=1 ms"],
     ] {
-        let scenario = scenario(EQUAL, &sets);
+        let scenario = resolved(EQUAL, &sets);
         let device = &scenario.cluster.groups[0].device;
         let fabric = Fabric {
             step: Seconds::ZERO,
@@ -57,7 +54,7 @@ fn equal_workers_are_osf() {
             (&["strategy.fusion.rule=all"], Schedule::AtEnd),
         ] {
             let expected = osf(&pass, &curve, &schedule);
-            let prediction = predict(&self::scenario(EQUAL, &[&sets[..], fusion].concat()));
+            let prediction = predict(&resolved(EQUAL, &[&sets[..], fusion].concat()));
             let copying = prediction.part(PartKind::HostToDevice).get();
             relative(prediction.iteration.get() - copying, expected.iteration().get(), 1e-9, "iteration");
             relative(prediction.part(PartKind::Compute).get(), expected.computing.get(), 1e-9, "compute");
@@ -74,7 +71,7 @@ fn equal_workers_are_osf() {
 
 #[test]
 fn one_worker_computes_only() {
-    let prediction = predict(&scenario(&EQUAL.replace("count = 32", "count = 1"), &[]));
+    let prediction = predict(&resolved(EQUAL.replace("count = 32", "count = 1"), &[]));
     assert_eq!(prediction.part(PartKind::ExposedCommunication), Seconds::ZERO);
     relative(prediction.scaling_factor, 1.0, 1e-15, "scaling factor");
     assert_eq!(prediction.bottleneck, Bottleneck::Compute);
@@ -84,9 +81,9 @@ fn one_worker_computes_only() {
 fn unequal_workers_wait_for_the_slowest() {
     let second = "[[cluster.workers]]\ncount = 8\nspeed = 0.5\n\
                   device = { base = \"quadro-rtx-4000\", efficiency = 0.5 }\n[cluster.network]";
-    let mixed = predict(&scenario(&EQUAL.replace("[cluster.network]", second), &[]));
+    let mixed = predict(&resolved(EQUAL.replace("[cluster.network]", second), &[]));
     let slow = EQUAL.replace("count = 32", "count = 40\nspeed = 0.5");
-    let slow = predict(&scenario(&slow, &[]));
+    let slow = predict(&resolved(&slow, &[]));
     relative(mixed.iteration.get(), slow.iteration.get(), 1e-9, "the slow decide");
     assert_eq!((mixed.workers, mixed.groups.len()), (40, 2));
     assert!(
@@ -97,14 +94,14 @@ fn unequal_workers_wait_for_the_slowest() {
     let port = EQUAL.replace("count = 32", "count = 31")
         + "\n[[cluster.workers]]\ncount = 1\nbandwidth = \
                 \"1 Gbit/s\"\ndevice = { base = \"quadro-rtx-4000\", efficiency = 0.5 }\n";
-    let port = predict(&scenario(&port, &[]));
-    let all = predict(&scenario(EQUAL, &["cluster.network.bandwidth=1 Gbit/s"]));
+    let port = predict(&resolved(&port, &[]));
+    let all = predict(&resolved(EQUAL, &["cluster.network.bandwidth=1 Gbit/s"]));
     relative(port.iteration.get(), all.iteration.get(), 1e-9, "the slow port decides");
 }
 
 #[test]
 fn bottlenecks_and_warnings() {
-    let bottleneck = |sets: &[&str]| predict(&scenario(EQUAL, sets)).bottleneck;
+    let bottleneck = |sets: &[&str]| predict(&resolved(EQUAL, sets)).bottleneck;
     assert_eq!(bottleneck(&["strategy.batch=256"]), Bottleneck::Compute);
     assert_eq!(
         bottleneck(&["strategy.batch=1", "cluster.network.bandwidth=1 Gbit/s"]),
@@ -116,9 +113,9 @@ fn bottlenecks_and_warnings() {
     );
     let copies = ["strategy.batch=1", "cluster.network.host-rate=200 MB/s"];
     assert_eq!(bottleneck(&copies), Bottleneck::HostCopy);
-    assert!(predict(&scenario(EQUAL, &[])).warnings.is_empty());
+    assert!(predict(&resolved(EQUAL, &[])).warnings.is_empty());
     let assumed = EQUAL.replace("\"quadro-rtx-4000\", efficiency = 0.5", "\"rtx-2080-ti\"");
-    assert_eq!(predict(&scenario(&assumed, &[])).warnings[0].code, "assumed-efficiency");
+    assert_eq!(predict(&resolved(&assumed, &[])).warnings[0].code, "assumed-efficiency");
 }
 
 #[test]
@@ -129,7 +126,7 @@ fn refuses_what_it_does_not_model() {
         (&["strategy.synchronisation=ssp(3)"], "strategy.synchronisation"),
         (&["strategy.synchronisation=local-sgd(4)"], "strategy.synchronisation"),
     ] {
-        let refusal = Liu2022.predict(&scenario(EQUAL, sets)).unwrap_err();
+        let refusal = Liu2022.predict(&resolved(EQUAL, sets)).unwrap_err();
         assert_eq!(refusal.key, key);
         assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty());
     }
@@ -137,14 +134,14 @@ fn refuses_what_it_does_not_model() {
 
 #[test]
 fn accumulated_batches_are_exchanged_once_and_sixteen_bits_are_half_the_bytes() {
-    let once = predict(&scenario(EQUAL, &[]));
-    let four = predict(&scenario(EQUAL, &["strategy.accumulation=4"]));
+    let once = predict(&resolved(EQUAL, &[]));
+    let four = predict(&resolved(EQUAL, &["strategy.accumulation=4"]));
     let exposed = |prediction: &Prediction| prediction.part(PartKind::ExposedCommunication).get();
     relative(exposed(&four), exposed(&once), 1e-9, "exposed");
     let computing = once.iteration.get() - exposed(&once);
     relative(four.iteration.get(), 4.0 * computing + exposed(&once), 1e-9, "step");
     assert_eq!(four.samples, 4 * once.samples);
-    let sent = |sets: &[&str]| predict(&scenario(EQUAL, sets)).communication.unwrap().allreduce.get();
+    let sent = |sets: &[&str]| predict(&resolved(EQUAL, sets)).communication.unwrap().allreduce.get();
     let none = "strategy.all-reduce.overhead=0 s";
     let half = sent(&[none, "strategy.all-reduce.gradients=fp16"]);
     relative(half, 0.5 * sent(&[none]), 1e-9, "all-reduces");
@@ -152,8 +149,8 @@ fn accumulated_batches_are_exchanged_once_and_sixteen_bits_are_half_the_bytes() 
 
 #[test]
 fn a_slow_input_pipeline_limits_a_machine() {
-    let fed = predict(&scenario(EQUAL, &["input.rate=100 samples/s"]));
-    let free = predict(&scenario(EQUAL, &[]));
+    let fed = predict(&resolved(EQUAL, &["input.rate=100 samples/s"]));
+    let free = predict(&resolved(EQUAL, &[]));
     let exposed = fed.part(PartKind::ExposedCommunication).get();
     // Every worker is a machine of its own: 32 samples at 100 samples/s.
     relative(fed.iteration.get() - exposed, 0.32, 1e-9, "computing and waiting");
@@ -222,8 +219,6 @@ fn figures_of_the_errata() {
     let (pass, curve) = (paper_pass("resnet101-v1", 128.0), paper_ring(3e-3));
     assert!((osf(&pass, &curve, &Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
     assert!((csf(&pass, &curve) - 0.792).abs() < 5.1e-4);
-    // Eq. 1's example.
-    assert!((sf(Seconds::new(9.0), Seconds::new(1.25), 8) - 0.9).abs() < 1e-15);
     // fc1 has 74.27 % of VGG16's bytes, and a layer larger than the buffer is sent alone.
     let pass = paper_pass("vgg16", 13.9);
     let plan = plan(&pass, &paper_ring(1e-3), &Schedule::Fused(Buffer::new(PYTORCH_CAP)));

@@ -3,7 +3,7 @@
 use super::paper_fabric;
 use proptest::prelude::*;
 use stepcast_analytic::collectives::ring_update;
-use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Schedule, csf, osf, plan, sf};
+use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Schedule, csf, osf, plan};
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::strategy::BufferReading;
@@ -238,7 +238,7 @@ proptest! {
         for schedule in schedules(&letters) {
             let outcome = osf(&pass, &curve, &schedule);
             prop_assert_eq!(outcome.factor(), 1.0);
-            prop_assert_eq!(sf(pass.computing(), outcome.iteration(), 1), 1.0);
+            prop_assert_eq!(outcome.iteration(), pass.computing());
         }
     }
 

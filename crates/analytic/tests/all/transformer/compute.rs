@@ -1,5 +1,6 @@
 //! Computing part by part: limits in which the time of a product is known, and when the host shows.
 
+use crate::resolved;
 use proptest::prelude::*;
 use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software, Sums};
 use stepcast_analytic::transformer::flops::Work;
@@ -9,7 +10,6 @@ use stepcast_core::method::Method;
 use stepcast_core::precision::Precision;
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::prior::Priors;
-use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::{Mask, Recipe};
 
 const SOFTWARE: Software = Software::eager(Precision::Bf16);
@@ -43,9 +43,7 @@ fn thin_products_take_what_memory_takes() {
 fn predict(changes: &[&str]) -> Prediction {
     let text = "[model]\nzoo = \"llama3-8b\"\nsequence = 1024\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n\
                 [strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n";
-    Transformer
-        .predict(&Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap())
-        .unwrap()
+    Transformer.predict(&resolved(text, changes)).unwrap()
 }
 
 /// Weights that FSDP gathers in 16 bits leave autocast nothing to cast: such a step is that of a model in 16 bits. Weights
@@ -97,7 +95,7 @@ fn the_host_is_a_floor() {
              [[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\n{more}\
              [strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n"
         );
-        Transformer.predict(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
+        Transformer.predict(&resolved(text, &[])).unwrap()
     };
     let [narrow, wider] = ["512", "768"].map(|hidden| shape(hidden, ""));
     assert!(narrow.part(PartKind::Host).get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
@@ -127,7 +125,7 @@ fn flash(device: &str, width: u64) -> f64 {
          [strategy.plan]\nglobal-batch = 1\n",
         2048 / width
     );
-    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let scenario = resolved(text, &[]);
     let shape = scenario.transformer_of_plan().unwrap();
     let plan = scenario.strategy.plan.as_ref().unwrap();
     let work = Work { sequence: 16384, batch: 1, mask: Mask::Causal };
@@ -187,7 +185,7 @@ fn float8_pays_for_wide_layers() {
                  [strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\nrecipe = \"{recipe}\"\n",
                 hidden / 128
             );
-            let scenario = Document::new("test", text).scenario(&[]).unwrap();
+            let scenario = resolved(text, &[]);
             Transformer.predict(&scenario).unwrap().iteration.get()
         };
         step("none") / step("fp8")
@@ -219,8 +217,7 @@ fn products_in_8_bits_take_what_was_measured() {
 fn layer(parts: &Parts, changes: &[&str]) -> [f64; 3] {
     let text = "[model.transformer]\nbase = \"llama2-7b\"\nsequence = 8192\n[[cluster.workers]]\ncount = 8\n\
                 device = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 8\n";
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-    let scenario = Document::new("test", text).scenario(&changes).unwrap();
+    let scenario = resolved(text, changes);
     let (shape, plan) = (scenario.source.transformer().unwrap(), scenario.strategy.plan.as_ref().unwrap());
     let split = Split { context: plan.context, ..Split::WHOLE };
     let work = Work { sequence: shape.sequence, batch: 1, mask: Mask::Causal };
@@ -271,8 +268,7 @@ fn traffic_beside_products_hides() {
         let text = "[model]\nzoo = \"llama3-70b\"\n[[cluster.workers]]\ncount = 8\ndevice = \"h100-sxm5\"\n\
                     [cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\n[strategy]\nprecision = \"bf16\"\n\
                     [strategy.plan]\ntensor = 8\nglobal-batch = 1\nsequence-parallel = true\n";
-        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
-        let found = Transformer.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap();
+        let found = Transformer.predict(&resolved(text, changes)).unwrap();
         [found.iteration.get(), found.part(PartKind::TensorParallelism).get()]
     };
     let beside = "strategy.plan.overlap-products=true";
@@ -287,9 +283,9 @@ fn traffic_beside_products_hides() {
 fn recipes_need_a_rate() {
     let text = "[model]\nzoo = \"llama3-8b\"\n[[cluster.workers]]\ncount = 8\ndevice = \"a100-sxm4-80gb\"\n[strategy.plan]\n\
                 sharding = \"zero-3\"\nrecipe = \"fp8\"\n";
-    let fault = Transformer.applies(&Document::new("test", text).scenario(&[]).unwrap()).unwrap_err();
+    let fault = Transformer.applies(&resolved(text, &[])).unwrap_err();
     assert!(fault.reason.contains("no 8-bit rate of the NVIDIA A100"), "{fault:?}");
     let text = text.replace("\"a100-sxm4-80gb\"", "{ base = \"h100-sxm5\", efficiency = 0.5 }");
-    let fault = Transformer.applies(&Document::new("test", &text).scenario(&[]).unwrap()).unwrap_err();
+    let fault = Transformer.applies(&resolved(text, &[])).unwrap_err();
     assert!(fault.reason.contains("at one given rate"), "{fault:?}");
 }

@@ -1,5 +1,6 @@
 //! The loss of a language model: bytes that its logits need, and what its passes over them take.
 
+use crate::resolved;
 use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer};
@@ -8,7 +9,6 @@ use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
-use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Implementation, Loss, Mask, Plan};
 
 fn predicted(loss: &str) -> (stepcast_core::prediction::Prediction, Plan) {
@@ -16,7 +16,7 @@ fn predicted(loss: &str) -> (stepcast_core::prediction::Prediction, Plan) {
         "[model]\nzoo = \"llama3-8b\"\nsequence = 1024\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\n\
          precision = \"bf16\"\n[strategy.plan]\nglobal-batch = 8\nmicro-batch = 8\nimplementation = \"pytorch\"\n{loss}"
     );
-    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let scenario = resolved(text, &[]);
     let prediction = Transformer.predict(&scenario).unwrap();
     (prediction, scenario.strategy.plan.unwrap())
 }

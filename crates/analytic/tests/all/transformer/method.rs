@@ -1,13 +1,13 @@
 //! The method on whole scenarios: limits in which the answer is known, and what must hold for every plan.
 
 use super::scenario;
+use crate::resolved;
 use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::transformer::flops::{self, Work};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{PartKind, Prediction, Saving, Verdict};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Attention, Mask, Recompute};
 
 fn predict(changes: &[&str]) -> Prediction {
@@ -202,7 +202,7 @@ fn plans_are_refused_where_they_make_no_sense() {
     assert_eq!(key(&["strategy.architecture=parameter-server"]), "strategy.architecture");
     assert_eq!(key(&["strategy.synchronisation=async"]), "strategy.synchronisation");
     assert_eq!(key(&["model.zoo=resnet50"]), "strategy.plan");
-    let without = Document::new("test", "[model]\nzoo = \"llama3-8b\"").scenario(&[]).unwrap();
+    let without = resolved("[model]\nzoo = \"llama3-8b\"", &[]);
     assert_eq!(Transformer.applies(&without).unwrap_err().key.to_string(), "strategy.plan");
 }
 
@@ -246,69 +246,57 @@ fn selective_recomputation_gains_what_was_measured() {
     }
 }
 
+const CHOICES: [(&str, &[&str]); 10] = [
+    (
+        "cluster.workers.device",
+        &[
+            "{ base = \"h100-sxm5\", efficiency = 0.5 }",
+            "h100-sxm5",
+            "a100-sxm4-80gb",
+            "tesla-v100-sxm2-32gb",
+        ],
+    ),
+    ("model.zoo", &["llama3-8b", "mixtral-8x7b", "gpt3-6.7b"]),
+    ("strategy.plan.tensor", &["1", "2", "4", "8", "16"]),
+    ("strategy.plan.context", &["1", "2"]),
+    ("strategy.plan.sharding", &["none", "zero-1", "zero-2", "zero-3", "fsdp-keep"]),
+    ("strategy.plan.recompute", &["[]", "[\"attention\"]", "[\"layer\"]"]),
+    ("strategy.plan.overlap", &["none", "megatron", "torchtitan", "deepspeed", "fsdp2"]),
+    ("strategy.plan.sequence-parallel", &["true", "false"]),
+    ("strategy.plan.attention", &["flash", "unfused"]),
+    ("strategy.plan.micro-batch", &["1", "2"]),
+];
+const SCHEDULES: &[(&str, u32)] = &[
+    ("gpipe", 1),
+    ("1f1b", 1),
+    ("zb-h1", 1),
+    ("interleaved", 2),
+    ("looped-bfs", 2),
+    ("interleaved-zero-bubble", 2),
+    ("zbv", 2),
+];
+
 /// A plan from its choices, as overrides.
 fn choices() -> impl Strategy<Value = Vec<String>> {
-    let tensor = prop::sample::select(vec![1_u64, 2, 4, 8, 16]);
-    let context = prop::sample::select(vec![1_u64, 2]);
-    let pipeline = prop::sample::select(vec![1_u64, 2, 4]);
-    let schedule = prop::sample::select(vec![
-        "gpipe",
-        "1f1b",
-        "zb-h1",
-        "interleaved",
-        "looped-bfs",
-        "interleaved-zero-bubble",
-        "zbv",
-    ]);
-    let sharding = prop::sample::select(vec!["none", "zero-1", "zero-2", "zero-3", "fsdp-keep"]);
-    let recompute = prop::sample::select(vec!["[]", "[\"attention\"]", "[\"layer\"]"]);
-    let overlap = prop::sample::select(vec!["none", "megatron", "torchtitan", "deepspeed", "fsdp2"]);
-    let model = prop::sample::select(vec!["llama3-8b", "mixtral-8x7b", "gpt3-6.7b"]);
-    let device = prop::sample::select(vec![
-        "{ base = \"h100-sxm5\", efficiency = 0.5 }",
-        "h100-sxm5",
-        "a100-sxm4-80gb",
-        "tesla-v100-sxm2-32gb",
-    ]);
-    let rest = (any::<bool>(), any::<bool>(), 1_u64..3, device);
-    (tensor, context, pipeline, schedule, sharding, recompute, overlap, model, rest).prop_map(
-        |(
-            tensor,
-            context,
-            pipeline,
-            schedule,
-            sharding,
-            recompute,
-            overlap,
-            model,
-            (sp, flash, micro, device),
-        )| {
-            let (schedule, chunks) = match schedule {
-                "gpipe" | "1f1b" | "zb-h1" => (schedule, 1),
-                _ if pipeline == 1 => ("1f1b", 1),
-                _ => (schedule, 2),
-            };
-            vec![
-                "cluster.workers.count=128".to_owned(),
-                format!("cluster.workers.device={device}"),
-                "strategy.precision=fp16".to_owned(),
-                format!("model.zoo={model}"),
-                "model.sequence=2048".to_owned(),
-                format!("strategy.plan.tensor={tensor}"),
-                format!("strategy.plan.context={context}"),
-                format!("strategy.plan.pipeline={pipeline}"),
-                format!("strategy.plan.virtual-stages={chunks}"),
-                format!("strategy.plan.schedule={schedule}"),
-                format!("strategy.plan.sharding={sharding}"),
-                format!("strategy.plan.recompute={recompute}"),
-                format!("strategy.plan.overlap={overlap}"),
-                format!("strategy.plan.sequence-parallel={sp}"),
-                format!("strategy.plan.attention={}", if flash { "flash" } else { "unfused" }),
-                format!("strategy.plan.micro-batch={micro}"),
-                "strategy.plan.global-batch=1024".to_owned(),
-            ]
-        },
-    )
+    let choice = |(key, values)| prop::sample::select(values).prop_map(move |value| format!("{key}={value}"));
+    let pipeline = (prop::sample::select(&[1, 2, 4]), prop::sample::select(SCHEDULES));
+    let pipeline = pipeline.prop_map(|(stages, (schedule, chunks))| {
+        let (schedule, chunks) = if stages == 1 && chunks > 1 { ("1f1b", 1) } else { (schedule, chunks) };
+        [
+            ("pipeline", stages.to_string()),
+            ("virtual-stages", chunks.to_string()),
+            ("schedule", schedule.to_owned()),
+        ]
+        .map(|(key, value)| format!("strategy.plan.{key}={value}"))
+    });
+    let usual = [
+        "cluster.workers.count=128",
+        "strategy.precision=fp16",
+        "model.sequence=2048",
+        "strategy.plan.global-batch=1024",
+    ];
+    (CHOICES.map(choice), pipeline)
+        .prop_map(move |(choices, pipeline)| [&usual.map(str::to_owned)[..], &choices, &pipeline].concat())
 }
 
 proptest! {

@@ -1,13 +1,13 @@
 //! Delta nets and Mamba in place of attention: operations product by product, what is kept, and times.
 
 use super::BASE;
+use crate::resolved;
 use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
 use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{FeedForward, Mixer, Transformer};
 use stepcast_core::model::zoo;
-use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::{Attention, Implementation, Mask, Recomputed};
 
 const TOKENS: u128 = 4096;
@@ -104,9 +104,7 @@ fn scans_take_time_in_proportion_to_tokens() {
             "transformer = {{ base = \"{name}\", layers = 4, pattern = \"{pattern}\", sequence = {sequence} }}"
         );
         let text = BASE.replace("zoo = \"llama3-8b\"", &own);
-        let changes = ["cluster.workers.device=h100", "strategy.plan.global-batch=2048"];
-        let changes = changes.map(|change| Edit::parse(change).unwrap());
-        let scenario = Document::new("test", &text).scenario(&changes).unwrap();
+        let scenario = resolved(text, &["cluster.workers.device=h100", "strategy.plan.global-batch=2048"]);
         Method.predict(&scenario).unwrap().iteration.get()
     };
     let grows = |name: &str| step(name, 65_536) / step(name, 8192) / 8.0;

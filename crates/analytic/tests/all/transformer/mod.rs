@@ -2,12 +2,14 @@
 
 mod compute;
 mod encoder;
+mod exchanges;
 mod flops;
 mod loads;
 mod loss;
 mod memory;
 mod method;
 mod mixers;
+mod pipelines;
 mod plans;
 mod schedules;
 mod stagewise;
@@ -25,8 +27,7 @@ use stepcast_core::scenario::{Document, Edit, Scenario};
 const BASE: &str = include_str!("../../scenarios/transformer.toml");
 
 fn scenario<T: AsRef<str>>(changes: &[T]) -> Result<Scenario, Fault> {
-    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change.as_ref()).unwrap()).collect();
-    Document::new("test", BASE).scenario(&changes)
+    Document::new("test", BASE).scenario(&Edit::parse_all(changes).unwrap())
 }
 
 fn cases(text: &str) -> Vec<Value> {

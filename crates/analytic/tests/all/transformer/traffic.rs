@@ -107,24 +107,6 @@ fn context_parallel_layers() {
         let none = stepcast_core::strategy::Recomputed::NONE;
         let found = traffic::context_layer(&shape, &split, number(&case, "micro_batch"), exchange, none);
         same(found.collect(), &case);
-        let imbalance = &case["causal_imbalance"];
-        let contiguous = traffic::contiguous_imbalance(number(imbalance, "seq_used"), split.context);
-        near(contiguous, &imbalance["contiguous"], "imbalance");
-    }
-}
-
-/// Pairs of query and key by slice, counted one by one.
-#[test]
-fn slices_of_a_causal_sequence_have_the_counted_work() {
-    for (sequence, ranks) in [(48_u64, 2_u64), (96, 4), (120, 5)] {
-        let slice = sequence / (2 * ranks);
-        let work = |piece: u64| -> u64 { (piece * slice..(piece + 1) * slice).map(|query| query + 1).sum() };
-        let mean = (sequence * (sequence + 1) / 2) as f64 / ranks as f64;
-        let contiguous = (0..ranks).map(|rank| work(2 * rank) + work(2 * rank + 1)).max().unwrap();
-        let counted = contiguous as f64 / mean;
-        assert!((traffic::contiguous_imbalance(sequence, ranks) - counted).abs() < 1e-12);
-        let zigzag = (0..ranks).map(|rank| work(rank) + work(2 * ranks - 1 - rank));
-        assert!(zigzag.into_iter().all(|work| (work as f64 / mean - 1.0).abs() < 1e-12));
     }
 }
 

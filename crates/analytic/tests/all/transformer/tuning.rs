@@ -1,13 +1,13 @@
 //! Adapters, frozen layers and documents: what is computed, held and summed, against closed forms and measured peaks.
 
 use super::scenario;
+use crate::resolved;
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
 use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer as Method};
 use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{Adapters, BaseFormat, Block, Target, Transformer, Tuning};
 use stepcast_core::model::zoo;
-use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Attention, Implementation, Mask, Recompute, States};
 
 fn adapted(rank: u64, targets: &[Target]) -> Transformer {
@@ -114,7 +114,7 @@ fn attention_stays_within_documents() {
             "[model]\nzoo = \"llama3-8b\"\nsequence = 8192\n{more}\n[[cluster.workers]]\ncount = 1\n\
              device = \"h200-sxm\"\n[strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n"
         );
-        Method.predict(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
+        Method.predict(&resolved(text, &[])).unwrap()
     };
     let [whole, across, within, padded] = [
         "",

@@ -1,6 +1,16 @@
-use super::*;
+//! Costs of collectives against lower bounds and by hand, rates against measured ones, and what all-reduces lose beyond.
+
+use super::resolved;
 use proptest::prelude::*;
-use stepcast_core::fitted::transfer::LogLinear;
+use stepcast_analytic::collectives::{
+    Cost, Fabric, Hierarchy, all_gather, all_reduce, reduce_scatter, ring_update, scenario_cost,
+};
+use stepcast_analytic::contention::Contention;
+use stepcast_analytic::liu2022::{Layer, Mean, Outcome, Pass, Schedule};
+use stepcast_core::fitted::transfer::{Curve, LogLinear};
+use stepcast_core::prediction::Communication;
+use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
+use stepcast_core::strategy::Algorithm;
 
 fn fabric() -> impl Strategy<Value = Fabric> {
     (0.0..1e-3f64, 1e6..1e11f64, 1e9..1e14f64).prop_map(|(step, bandwidth, reduce)| Fabric {
@@ -25,7 +35,13 @@ const ALGORITHMS: [Algorithm; 4] =
 /// Lower bound of any all-reduce (Chan et al. 2007, doi 10.1002/cpe.1206), separately for each cause: ⌈log₂ N⌉ α, 2(N-1)/N D/β
 /// and (N-1)/N D/(sπ).
 fn lower_bound(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
-    fabric.cost(size, rounds(workers), 2.0 * others(workers), others(workers))
+    let workers = f64::from(workers);
+    let others = (workers - 1.0) / workers;
+    Cost {
+        latency: fabric.step * workers.log2().ceil(),
+        transfer: size * (2.0 * others) / fabric.bandwidth,
+        reduction: Flops::new(size * others / fabric.element) / fabric.reduce,
+    }
 }
 
 /// The cost of every collective in this module on N workers.
@@ -37,23 +53,24 @@ fn all(fabric: &Fabric, workers: u32, size: Bytes) -> Vec<Cost> {
     costs
 }
 
+const UNIT: Fabric = Fabric {
+    step: Seconds::new(1.0),
+    bandwidth: BytesPerSec::new(12.0),
+    reduce: FlopsPerSec::new(12.0),
+    element: Bytes::new(1.0),
+};
+
+/// Up a tree and down again: each way, the logarithm rounded up.
 #[test]
 fn rounds_are_the_logarithm_rounded_up() {
-    let expected = [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0];
-    for (workers, rounds_of) in (0..).zip(expected) {
-        assert_eq!(rounds(workers).to_bits(), f64::to_bits(rounds_of), "{workers}");
-    }
-    assert_eq!(rounds(u32::MAX).to_bits(), 32f64.to_bits());
+    let rounds = |workers| all_reduce(Algorithm::Tree, &UNIT, workers, Bytes::new(1.0)).latency.get() / 2.0;
+    let found: Vec<f64> = (0..10).map(rounds).collect();
+    assert_eq!(found, [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0]);
+    assert_eq!(rounds(u32::MAX), 32.0);
 }
 
 #[test]
 fn by_hand_for_three_and_four_workers() {
-    let fabric = Fabric {
-        step: Seconds::new(1.0),
-        bandwidth: BytesPerSec::new(12.0),
-        reduce: FlopsPerSec::new(12.0),
-        element: Bytes::new(1.0),
-    };
     let parts = |cost: Cost| [cost.latency.get(), cost.transfer.get(), cost.reduction.get()];
     let size = Bytes::new(144.0);
     let near = |cost: Cost, expected: [f64; 3]| {
@@ -61,12 +78,12 @@ fn by_hand_for_three_and_four_workers() {
             assert!((part - expected).abs() < 1e-12, "{cost:?}, not {expected}");
         }
     };
-    near(all_reduce(Algorithm::Ring, &fabric, 4, size), [6.0, 18.0, 9.0]);
-    near(all_reduce(Algorithm::Ring, &fabric, 3, size), [4.0, 16.0, 8.0]);
-    near(all_reduce(Algorithm::HalvingDoubling, &fabric, 4, size), [4.0, 18.0, 9.0]);
-    near(all_reduce(Algorithm::HalvingDoubling, &fabric, 3, size), [4.0, 12.0 + 24.0, 6.0 + 12.0]);
-    near(all_reduce(Algorithm::Tree, &fabric, 3, size), [4.0, 48.0, 24.0]);
-    near(all_reduce(Algorithm::DoubleTree, &fabric, 4, size), [4.0, 24.0, 12.0]);
+    near(all_reduce(Algorithm::Ring, &UNIT, 4, size), [6.0, 18.0, 9.0]);
+    near(all_reduce(Algorithm::Ring, &UNIT, 3, size), [4.0, 16.0, 8.0]);
+    near(all_reduce(Algorithm::HalvingDoubling, &UNIT, 4, size), [4.0, 18.0, 9.0]);
+    near(all_reduce(Algorithm::HalvingDoubling, &UNIT, 3, size), [4.0, 12.0 + 24.0, 6.0 + 12.0]);
+    near(all_reduce(Algorithm::Tree, &UNIT, 3, size), [4.0, 48.0, 24.0]);
+    near(all_reduce(Algorithm::DoubleTree, &UNIT, 4, size), [4.0, 24.0, 12.0]);
 }
 
 #[test]
@@ -212,4 +229,104 @@ proptest! {
         prop_assert!(close(ring.transfer, halving.transfer));
         prop_assert!(no_less(ring.latency, halving.latency));
     }
+}
+
+/// kit/machine.py, PyTorch 2.11, processes of one host with 16 cores: 16 MiB and 1 KiB.
+#[test]
+fn gloo_takes_what_was_measured() {
+    for (workers, measured) in [(2, [8.467e-3, 0.262e-3]), (4, [9.804e-3, 0.703e-3])] {
+        let text = format!(
+            "model.zoo = \"resnet50\"\nstrategy.architecture = \"all-reduce\"\n[[cluster.workers]]\n\
+             count = {workers}\n[cluster.network]\nbandwidth = \"10 Gbit/s\"\ntransport = \"gloo\"\n\
+             [cluster.nodes]\nworkers = {workers}\n"
+        );
+        let scenario = resolved(text, &[]);
+        for (bytes, measured) in [16_777_216.0, 1024.0].into_iter().zip(measured) {
+            let predicted = scenario_cost(&scenario, Bytes::new(bytes)).total().get();
+            assert!((predicted / measured - 1.0).abs() < 0.2, "{predicted} against {measured}");
+        }
+    }
+}
+
+/// Inputs and results of the formula as fitted to published runs (research/priors/vectors.py).
+const VECTORS: &str = include_str!("../../../../research/priors/vectors_allreduce.csv");
+
+/// Columns of a line by their titles, from the last to the first number: names of runs have commas.
+fn columns<'a>(titles: &'a str, line: &'a str) -> impl Fn(&str) -> &'a str {
+    let cells: Vec<(&str, &str)> = titles.rsplit(',').zip(line.rsplit(',')).collect();
+    move |title| cells.iter().find(|(own, _)| *own == title).unwrap().1
+}
+
+#[test]
+fn the_formula_is_the_one_that_was_fitted() {
+    let (titles, lines) = VECTORS.split_once('\n').unwrap();
+    for line in lines.lines() {
+        let text = columns(titles, line);
+        let number = |title: &str| -> f64 { text(title).parse().unwrap() };
+        let is = |title: &str| text(title) == "True";
+        let either = |flag: &str, yes: &'static str, no: &'static str| if is(flag) { yes } else { no };
+        let scenario = resolved(
+            format!(
+                "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\nfusion.rule = \"{}\"\n\
+                 [[cluster.workers]]\ncount = {}\ndevice = {{ base = \"{}\", peer-to-peer = {} }}\n\
+                 [cluster.network]\nbandwidth = \"{} Gbit/s\"\ntransport = \"{}\"\nrented = {}\n\
+                 [cluster.nodes]\nworkers = {}\nnetwork = {{ bandwidth = \"{} GB/s\", transport = \"{}\" }}\n\
+                 [input]\ndata = \"{}\"\n",
+                either("horovod", "horovod", "none"),
+                text("g"),
+                either("no_p2p", "rtx-2080-ti", "tesla-v100-sxm2-16gb"),
+                !is("no_p2p"),
+                text("gbps"),
+                either("host_mpi", "host-mpi", either("rdma", "rdma", "tcp")),
+                is("rented"),
+                text("m"),
+                text("inside"),
+                either("nvlink", "nvlink", "pcie"),
+                either("real", "real", "synthetic"),
+            ),
+            &[],
+        );
+        assert_eq!((number("g") / number("m")).ceil(), number("N"), "{line}");
+        let all = scenario_cost(&scenario, Bytes::new(number("B") * 1e9));
+        let allreduce = all.transfer + all.latency * number("messages");
+        let tensors = number("tensors");
+        let backward = Seconds::new(number("T1") * 2.0 / 3.0 / tensors);
+        let pass = Pass::new(vec![Layer { backward, gradients: Bytes::new(1.0) }; tensors as usize]);
+        let schedule = match is("no_overlap") {
+            true => Schedule::AtEnd,
+            false if is("horovod") => {
+                let (cycle, negotiation) = (Seconds::ZERO, Seconds::ZERO);
+                Schedule::Horovod { threshold: Bytes::ZERO, cycle, negotiation }
+            }
+            false => Schedule::PerLayer,
+        };
+        // What a schedule exposes by itself: nothing, or all.
+        let shown = if is("no_overlap") { allreduce } else { Seconds::ZERO };
+        let mean = Mean {
+            outcome: Outcome {
+                computing: pass.computing(),
+                update: shown,
+                overlap: Seconds::ZERO,
+                after: Seconds::ZERO,
+            },
+            communication: Communication { allreduce, ..Communication::default() },
+        };
+        let contention = Contention::from_scenario(&scenario);
+        let step = contention.slowed(&pass).computing() + shown + contention.beyond(&pass, &schedule, &mean);
+        assert!((step.get() / number("predicted_s") - 1.0).abs() < 1e-3, "{step}: {line}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_on_ideal_networks_and_by_measured_all_reduces() {
+    let of = |text: &str| {
+        let text = format!("[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n{text}");
+        Contention::from_scenario(&resolved(text, &[]))
+    };
+    assert_eq!(of("[cluster.network]\nbase = \"10gbe\"\ntransport = \"ideal\""), Contention::NONE);
+    let measured = "[strategy.all-reduce]\nmeasured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]";
+    assert_eq!(of(measured), Contention::NONE);
+    assert_ne!(of(&format!("{measured}\noverlap = \"usual\"")), Contention::NONE);
+    assert_ne!(of(""), Contention::NONE);
+    assert_eq!(of("all-reduce.overlap = \"ideal\""), Contention::NONE);
 }
