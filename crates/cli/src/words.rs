@@ -77,10 +77,13 @@ fn hint(hint: &Hint) -> Option<&'static str> {
     })
 }
 
-/// A word for a shell: quoted if it has characters that a shell takes for its own.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "=.-_,/:".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{word}'") }
+/// An argument, quoted for a shell where that is needed.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -114,5 +117,16 @@ mod tests {
         let set = |value: &str| remedy(&Remedy::set("strategy.synchronisation", value)).unwrap();
         assert_eq!(set("bsp"), "use `--set strategy.synchronisation=bsp`");
         assert_eq!(set("local-sgd(8)"), "use `--set 'strategy.synchronisation=local-sgd(8)'`");
+    }
+
+    #[test]
+    fn arguments_stay_arguments() {
+        assert_eq!(quoted("job.toml"), "job.toml");
+        assert_eq!(
+            quoted("cluster.network.bandwidth=\"1 Gbit/s\""),
+            "'cluster.network.bandwidth=\"1 Gbit/s\"'"
+        );
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
     }
 }

@@ -107,10 +107,12 @@ pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
         };
         let sequences =
             sequences(scenario, plan, assumed).map_or(String::new(), |sequences| format!(", {sequences}"));
-        return format!(
-            "{}{sequences}{precision}{recipe}{network}",
-            marked(split(plan, cluster.workers()), assumed.plan)
-        );
+        let (split, micro_batch) = (split(plan, cluster.workers()), micro_batch(plan));
+        let split = match assumed.plan == assumed.micro_batch {
+            true => marked(format!("{split}, {micro_batch}"), assumed.plan),
+            false => format!("{}, {micro_batch}", marked(split, assumed.plan)),
+        };
+        return format!("{split}{sequences}{precision}{recipe}{network}");
     }
     let batches = (0..cluster.groups.len()).map(|group| scenario.batch(group));
     let least = batches.clone().min().unwrap_or(strategy.batch);
@@ -156,6 +158,8 @@ pub fn memory(forecast: &Forecast) -> Option<String> {
             format!(" A plan that fits needs {} of this kind.", several(workers.into(), "worker"))
         }
     };
+    let change = forecast.fits_after.as_ref();
+    let more = more + &change.map_or(String::new(), |change| format!(" To fit on these, {change}."));
     if let Some(saving) = memory.saving {
         let condition = saving.condition();
         return Some(format!(
@@ -210,6 +214,10 @@ fn split(plan: &Plan, workers: u64) -> String {
         Sharding::None => String::new(),
         sharding => format!(", {sharding}"),
     };
+    format!("{}{schedule}{sharding}", parts.join(" × "))
+}
+
+fn micro_batch(plan: &Plan) -> String {
     let outer = match plan.outer_replicas {
         1 => String::new(),
         replicas => {
@@ -217,7 +225,7 @@ fn split(plan: &Plan, workers: u64) -> String {
             format!(", {} replicas with local SGD{link}", count(replicas))
         }
     };
-    format!("{}{schedule}{sharding}, micro-batch {}{outer}", parts.join(" × "), count(plan.micro_batch))
+    format!("micro-batch {}{outer}", count(plan.micro_batch))
 }
 
 /// The method that predicted, what it models, and what is added to its paper's formula.

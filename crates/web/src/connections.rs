@@ -12,6 +12,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Request, Version};
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -171,7 +172,12 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
         async move {
             let response = application.call(request).await?;
             open.0.used().waits = None;
-            Ok::<_, Infallible>(response.map(|body| CountedBody { body, _open: open }))
+            // The request is open until the body has been sent, and dropped.
+            let sent = move |frame| {
+                let _open = &open;
+                frame
+            };
+            Ok::<_, Infallible>(response.map(|body| body.map_frame(sent)))
         }
     });
     let connection = http1::Builder::new()
@@ -304,32 +310,6 @@ impl HttpBody for ReceivedBody {
 impl Drop for ReceivedBody {
     fn drop(&mut self) {
         self.place.used().receiving_since = None;
-    }
-}
-
-/// The body of an answer; its request is open until it has been sent.
-struct CountedBody {
-    body: Body,
-    _open: OpenRequest,
-}
-
-impl HttpBody for CountedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

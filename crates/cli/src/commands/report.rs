@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, Output, unexpected};
 use crate::request::ForecastFlags;
+use crate::words::quoted;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -71,30 +72,5 @@ impl Report {
         }
         words.extend(["-o".to_owned(), quoted(&self.output.display().to_string())]);
         Ok(words.join(" "))
-    }
-}
-
-/// An argument, quoted for a shell where that is needed.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_stay_arguments() {
-        assert_eq!(quoted("job.toml"), "job.toml");
-        assert_eq!(
-            quoted("cluster.network.bandwidth=\"1 Gbit/s\""),
-            "'cluster.network.bandwidth=\"1 Gbit/s\"'"
-        );
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -14,9 +14,9 @@ use serde::Serialize;
 use serde_with::{serde_as, skip_serializing_none};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{Method, MethodAbout, Progress, Stopped, Watch, unwatched};
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, Implementation};
@@ -62,6 +62,8 @@ pub struct Forecast {
     pub prediction: Prediction,
     /// Workers on which some usual plan of a transformer fits, if this one does not; none if more would not help.
     pub fits_with: Option<u32>,
+    /// What would make some usual plan fit on the same workers, if this one does not.
+    pub fits_after: Option<Remedy>,
     /// A step with the kernels of Hugging Face, where PyTorch's own are assumed.
     #[serde_as(as = "Option<InBaseUnits>")]
     pub with_hugging_face_s: Option<Seconds>,
@@ -136,7 +138,13 @@ pub fn forecast<F: Source>(
     match forecast {
         _ if watched.is_cancelled() => Err(Stopped::Cancelled),
         Err(Stopped::Fault(refusal)) => Err(Stopped::Fault(request.refused(refusal))),
-        forecast => forecast,
+        Ok(forecast) => {
+            let report = forecast.prediction.transformer.as_ref();
+            let advised = assumed.plan && report.is_some_and(|report| report.memory.verdict != Verdict::Fits);
+            let fits_after = if advised { request.fits_after(&scenario) } else { None };
+            Ok(Forecast { fits_after, ..forecast })
+        }
+        refused => refused,
     }
 }
 
@@ -157,6 +165,7 @@ impl Forecast {
             scenario: scenario.to_file(),
             assumed,
             fits_with: training::fits_with(scenario, &prediction),
+            fits_after: None,
             with_hugging_face_s: None,
             advice: advice::explain(scenario, method, &prediction),
             scaling: Vec::new(),

@@ -30,6 +30,8 @@ pub struct Assumed {
     pub batch: bool,
     /// How a transformer is split.
     pub plan: bool,
+    /// The sequences of its micro-batch.
+    pub micro_batch: bool,
     /// Whose kernels compute: PyTorch's, as Hugging Face's modules do not.
     pub kernels: bool,
     /// What all machines cost in an hour, in US dollars, where the scenario has no prices: as the catalog says.
@@ -104,6 +106,8 @@ impl Assumed {
                 && strategy.batch.is_none()
                 && !strategy.plan.as_ref().is_some_and(batches),
             plan: plan.is_some(),
+            micro_batch: plan.is_some()
+                && strategy.plan.as_ref().is_none_or(|plan| plan.micro_batch.is_none()),
             kernels: plan.is_some_and(|plan| {
                 let given = strategy.plan.as_ref();
                 let named = given.is_some_and(|it| it.implementation.is_some() || it.overlap.is_some());

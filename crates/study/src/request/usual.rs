@@ -3,8 +3,9 @@
 use super::{Folder, Request, Source};
 use crate::explore::plan::{UsualPlan, usual_plan};
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::files::Files;
+use stepcast_core::model::transformer::BaseFormat;
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, Plan, PlanSection, Synchronisation};
 
@@ -22,6 +23,9 @@ const UNDIVIDED: [&str; 11] = [
     "implementation",
     "overlap",
 ];
+
+/// Shortest sequences, in tokens, that are advised where longer ones do not fit.
+const SHORTEST: u64 = 1024;
 
 /// Whether a key says how a model is split.
 pub(super) fn divides(key: &str) -> bool {
@@ -100,6 +104,28 @@ impl<F: Source> Request<F> {
         edits.push(Edit::set("cluster.workers.count", number));
         let file = self.document.file(&edits)?;
         Ok(resolve_with_usual_plan(file, &self.files)?.strategy.plan)
+    }
+
+    /// What makes a usual plan fit on the same workers: shorter sequences, where their length is assumed, or frozen matrices in
+    /// 4 bits.
+    pub(crate) fn fits_after(&self, scenario: &Scenario) -> Option<Remedy> {
+        let shape = scenario.source.transformer()?;
+        let shorter = std::iter::successors(Some(shape.sequence / 2), |length| Some(length / 2))
+            .take_while(|length| *length >= SHORTEST)
+            .filter(|_| self.assumed().is_ok_and(|assumed| assumed.sequence))
+            .map(|length| ("model.sequence", length.to_string()));
+        let packed = shape.tuning.adapters.filter(|adapters| adapters.base == BaseFormat::default());
+        let packed = packed.map(|_| ("model.adapters.base", "nf4".to_owned()));
+        let fits = |(key, value): &(&str, String)| {
+            let mut edits = self.edits.clone();
+            edits.push(Edit::from_form(key, Some(value)));
+            let found = self.document.file(&edits).and_then(|file| {
+                let plain = resolve_any_plan(file.clone(), &self.files)?;
+                Ok(plan(&file, &plain, &self.files))
+            });
+            found.is_ok_and(|plan| plan.is_some_and(|plan| plan.fits))
+        };
+        shorter.chain(packed).find(fits).map(|(key, value)| Remedy::set(key, value))
     }
 }
 
