@@ -159,7 +159,7 @@ pub fn memory(forecast: &Forecast) -> Option<String> {
         }
     };
     let change = forecast.fits_after.as_ref();
-    let more = more + &change.map_or(String::new(), |change| format!(" To fit on these, {change}."));
+    let more = more + &change.map_or(String::new(), |change| format!(" To fit here, {change}."));
     if let Some(saving) = memory.saving {
         let condition = saving.condition();
         return Some(format!(
