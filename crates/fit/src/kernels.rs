@@ -16,13 +16,13 @@ const COEFFICIENTS: [&str; 2] = ["per-element", "start"];
 
 /// One measured run of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct KernelRun {
-    elements: f64,
-    time: Seconds,
+pub struct KernelRun {
+    pub elements: f64,
+    pub time: Seconds,
 }
 
 /// Fits the coefficients to relative errors, as long as that is wanted.
-fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, FitError> {
+pub fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, FitError> {
     let rows: Vec<Vec<f64>> =
         runs.iter().map(|run| vec![run.elements / run.time.get(), run.time.get().recip()]).collect();
     let fit = nnls_while(&rows, &vec![1.0; runs.len()], wanted)?;
@@ -87,28 +87,4 @@ pub fn run(
     let notes = fitted.iter().map(line).collect();
     let artefact = artefact(ArtefactKind::Kernels, data, measurements, &date, &errors, &fitted)?;
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ops::ControlFlow;
-    use stepcast_core::method::never_cancelled;
-
-    #[test]
-    fn a_line_is_found_again() {
-        let line = |elements: f64| KernelRun { elements, time: Seconds::new(2e-9 * elements + 5e-6) };
-        let runs: Vec<KernelRun> = [1e3, 1e4, 1e5, 1e6].map(line).into();
-        let kernel = fit(&runs, &never_cancelled).unwrap();
-        assert!((kernel.per_element.get() / 2e-9 - 1.0).abs() < 1e-9, "{kernel:?}");
-        assert!((kernel.start.get() / 5e-6 - 1.0).abs() < 1e-9, "{kernel:?}");
-        assert!(!kernel.time(1e7).1);
-        assert!(quality(&kernel, &runs).unwrap().worst < 1e-9);
-    }
-
-    #[test]
-    fn what_is_no_longer_wanted_ends() {
-        let same = [KernelRun { elements: 8.0, time: Seconds::new(1.0) }; 4];
-        assert_eq!(fit(&same, &|| ControlFlow::Break(())), Err(FitError::Cancelled));
-    }
 }

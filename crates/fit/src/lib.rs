@@ -24,4 +24,4 @@ pub use linear::{Fit, least_squares, nnls, nnls_while};
 pub use measurements::Split;
 pub use nonlinear::{Problem, golden_section};
 pub use quality::{FitError, Quality};
-pub use report::{FitErrorRow, FitErrors, FitReport, FitSummary, today};
+pub use report::{FitErrorRow, FitErrors, FitReport, FitSummary, civil, today};

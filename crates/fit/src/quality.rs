@@ -63,23 +63,3 @@ pub enum FitError {
         undetermined: Vec<usize>,
     },
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_lie_between_ranks() {
-        let quality = Quality::from_pairs((0..=4).map(|i| (1.0 + f64::from(i) / 10.0, 1.0))).unwrap();
-        assert_eq!(quality.points, 5);
-        for (value, expected) in [
-            (quality.median, 0.2),
-            (quality.third_quartile, 0.3),
-            (quality.percentile_95, 0.38),
-            (quality.worst, 0.4),
-        ] {
-            assert!((value - expected).abs() < 1e-12, "{quality:?}");
-        }
-        assert_eq!(Quality::from_pairs::<f64>([]), None);
-    }
-}

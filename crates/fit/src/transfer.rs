@@ -14,7 +14,8 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 /// Names of the coefficients of a line, in the order of the columns of a fit.
 const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 
-type Transfer = (Bytes, Seconds);
+/// Size and time of a transfer.
+pub type Transfer = (Bytes, Seconds);
 
 /// Work of a fit, in transfers that are looked at: so many bends are tried that all together take no more.
 const MOST_WORK: usize = 50_000_000;
@@ -24,7 +25,7 @@ const FEWEST_BENDS: usize = 16;
 
 /// The curve with the smaller median error; the line where no bend can be determined. Bends are tried at every measured
 /// size, or at as many of them as time allows; a given threshold is the only bend. The fit goes on as long as it is wanted.
-fn fit(
+pub fn fit(
     measured: &[Transfer],
     threshold: Option<Bytes>,
     wanted: &CancelCheck<'_>,
@@ -52,7 +53,7 @@ fn fit(
 
 /// Sizes at which bends are tried: all in the order in which they were measured or, of too many, some from the smallest
 /// to the largest.
-fn bends(measured: &[Transfer]) -> Vec<Bytes> {
+pub fn bends(measured: &[Transfer]) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = measured.iter().map(|(size, _)| *size).collect();
     let most = (MOST_WORK / measured.len().max(1)).max(FEWEST_BENDS);
     if sizes.len() <= most {
@@ -131,54 +132,4 @@ pub fn run(
     let artefact = artefact(ArtefactKind::Transfer, data, measured.len(), &date, &errors, &model)?;
     let rows = FitErrorRow::rows("transfer", &errors).collect();
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ops::ControlFlow;
-    use stepcast_core::method::never_cancelled;
-
-    fn sizes() -> impl Iterator<Item = Bytes> {
-        (6..28).map(|power| Bytes::new(f64::from(power).exp2()))
-    }
-
-    #[test]
-    fn lines_and_bends_are_found_again() {
-        let truth = TransferCurve::Line { startup: Seconds::new(3e-5), bandwidth: BytesPerSec::new(1e9) };
-        let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        assert!(quality(&fit(&measured, None, &never_cancelled).unwrap(), &measured).unwrap().worst < 1e-6);
-        let threshold = Bytes::new(65536.0);
-        let truth =
-            LogLinear::continuous(threshold, Seconds::new(4e-6), BytesPerSec::new(2e9), Seconds::new(5e-5));
-        let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        let found = fit(&measured, None, &never_cancelled).unwrap();
-        assert!(matches!(found, TransferCurve::LogLinear(_)), "{found:?}");
-        assert!(quality(&found, &measured).unwrap().worst < 1e-6);
-        // A bandwidth-delay product that is known, as Liu 2022 sets D_Thresh.
-        let given = fit(&measured, Some(threshold), &never_cancelled).unwrap();
-        assert!(matches!(given, TransferCurve::LogLinear(curve) if curve.threshold == threshold));
-        assert!(quality(&given, &measured).unwrap().worst < 1e-6);
-        assert!(fit(&measured, Some(Bytes::new(1e12)), &never_cancelled).is_err());
-    }
-
-    /// A hundred thousand sizes would take ten thousand million looks at a transfer.
-    #[test]
-    fn the_work_of_a_fit_is_bounded() {
-        let many = |count: u32| -> Vec<Transfer> {
-            let time = |size: f64| Seconds::new(1e-5 + 1e-9 * size);
-            (1..=count).map(|size| (Bytes::new(f64::from(size)), time(f64::from(size)))).collect()
-        };
-        assert_eq!(bends(&many(1000)).len(), 1000);
-        for count in [100_000, 400_000] {
-            let measured = many(count);
-            let tried = bends(&measured);
-            assert!(tried.len() * measured.len() <= MOST_WORK.max(FEWEST_BENDS * measured.len()));
-            assert_eq!(
-                (tried.first(), tried.last()),
-                (Some(&measured[0].0), measured.last().map(|last| &last.0))
-            );
-        }
-        assert_eq!(fit(&many(10), None, &|| ControlFlow::Break(())), Err(FitError::Cancelled));
-    }
 }

@@ -112,7 +112,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 /// Whether each product found the host in its other state; `evidence` is ln(measured/predicted) in both.
-fn other_state(evidence: &[[f64; 2]]) -> Vec<bool> {
+pub fn other_state(evidence: &[[f64; 2]]) -> Vec<bool> {
     let likelihoods: Vec<[f64; 2]> = evidence.iter().map(|pair| pair.map(likelihood)).collect();
     let mut forward = Vec::with_capacity(likelihoods.len());
     let mut state = [0.5; 2];
@@ -146,22 +146,4 @@ fn times([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
 
 fn normal([a, b]: [f64; 2]) -> [f64; 2] {
     [a / (a + b), b / (a + b)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn states_last_and_single_outliers_are_no_state() {
-        let faster = -0.28;
-        let mut errors = vec![0.01; 40];
-        errors[10..25].fill(faster);
-        errors[33] = 0.9;
-        // In the other state 0.28 less is predicted.
-        let evidence: Vec<[f64; 2]> = errors.iter().map(|error| [*error, error - faster]).collect();
-        let found = other_state(&evidence);
-        let expected: Vec<bool> = (0..40).map(|index| (10..25).contains(&index)).collect();
-        assert_eq!(found, expected);
-    }
 }

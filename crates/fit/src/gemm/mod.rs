@@ -9,10 +9,10 @@ mod learn;
 mod model;
 mod smooth;
 mod table;
-#[cfg(test)]
-mod tests;
 
+pub use host::other_state;
 pub use model::fit;
+pub use smooth::smooth;
 pub use table::GemmTable;
 
 use crate::measurements::{MeasurementFile, Split};

@@ -199,20 +199,3 @@ fn assumed_costs(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<C
     };
     Some(there.with_host(aligned.0[LAUNCH] / LAUNCH_THERE).with_device(BEST_RATE_THERE / best_rate))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_kernels_follow_the_host_and_the_device() {
-        let aligned = WORD.with_host(2.0);
-        let there = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE).unwrap();
-        let slower = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE / 2.0).unwrap();
-        assert!((there.0[LAUNCH] / aligned.0[LAUNCH] - WORD.0[LAUNCH] / LAUNCH_THERE).abs() < 1e-12);
-        assert!((slower.0[LAUNCH] / there.0[LAUNCH] - 1.0).abs() < 1e-12);
-        let last = slower.0.len() - 1;
-        assert!((slower.0[last] / there.0[last] - 2.0).abs() < 1e-12);
-        assert_eq!(assumed_costs(Alignment::Bulk, &aligned, 1.0), None);
-    }
-}

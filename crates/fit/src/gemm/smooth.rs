@@ -31,7 +31,7 @@ struct Equations<'a> {
 }
 
 /// The smooth version of scattered log ratios.
-pub(super) fn smooth(points: &[(Shape, f64)], wanted: &CancelCheck<'_>) -> Result<Corrections, FitError> {
+pub fn smooth(points: &[(Shape, f64)], wanted: &CancelCheck<'_>) -> Result<Corrections, FitError> {
     let extreme = |pick: fn(u32, u32) -> u32, axis: usize| {
         let size = |(Shape { m, n, k }, _): &(Shape, f64)| [*m, *n, *k][axis];
         points.iter().map(size).reduce(pick).unwrap_or(1)
@@ -138,46 +138,4 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
 /// To a hundredth of a percent, so that files stay short.
 fn rounded(log_ratio: f64) -> f64 {
     (log_ratio * 1e4).round() / 1e4
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_core::method::never_cancelled;
-
-    fn grid(value: impl Fn(Shape) -> f64) -> Vec<(Shape, f64)> {
-        let sizes = || [16, 32, 64, 128, 256];
-        let all = sizes().into_iter().flat_map(|m| sizes().into_iter().map(move |n| (m, n)));
-        let shapes = all.flat_map(|(m, n)| sizes().into_iter().map(move |k| Shape { m, n, k }));
-        shapes.map(|shape| (shape, value(shape))).collect()
-    }
-
-    #[test]
-    fn what_is_the_same_everywhere_stays() {
-        let corrections = smooth(&grid(|_| 0.2), &never_cancelled).unwrap();
-        assert!(corrections.is_whole());
-        for shape in [Shape { m: 16, n: 16, k: 16 }, Shape { m: 128, n: 45, k: 181 }] {
-            let found = corrections.log_ratio(shape);
-            assert!((0.12..0.2).contains(&found), "{shape} {found}");
-            assert!(corrections.covers(shape));
-        }
-    }
-
-    /// One product that is far off leaves its neighbours alone.
-    #[test]
-    fn outliers_are_not_followed() {
-        let odd = Shape { m: 64, n: 64, k: 64 };
-        let corrections =
-            smooth(&grid(|shape| if shape == odd { 1.0 } else { 0.0 }), &never_cancelled).unwrap();
-        assert!(corrections.log_ratio(odd) < 0.05, "{}", corrections.log_ratio(odd));
-        assert!(corrections.log_ratio(Shape { m: 128, n: 64, k: 64 }).abs() < 0.01);
-    }
-
-    #[test]
-    fn a_single_size_is_enough() {
-        let corrections = smooth(&[(Shape { m: 8, n: 8, k: 8 }, 0.1)], &never_cancelled).unwrap();
-        assert!(corrections.is_whole());
-        let found = corrections.log_ratio(Shape { m: 8, n: 8, k: 8 });
-        assert!((0.08..0.1).contains(&found), "{found}");
-    }
 }

@@ -8,8 +8,6 @@ mod comparison;
 mod host;
 mod prepared;
 mod read;
-#[cfg(test)]
-mod tests;
 
 pub use comparison::{
     Fold, LeftOutErrors, LeftOutPrediction, StepComparison, StepGroup, StepPart, groups, predictions, summary,

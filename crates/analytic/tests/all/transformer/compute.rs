@@ -40,10 +40,17 @@ fn thin_products_take_what_memory_takes() {
     assert!(took >= read * (1.0 - 1e-12), "{took} {read}");
 }
 
-fn predict(changes: &[&str]) -> Prediction {
-    let text = "[model]\nzoo = \"llama3-8b\"\nsequence = 1024\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n\
-                [strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n";
+/// A model on one H200.
+fn on_h200(model: &str, changes: &[&str]) -> Prediction {
+    let text = format!(
+        "[model.transformer]\n{model}\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\n\
+         [strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n"
+    );
     Transformer.predict(&resolved(text, changes)).unwrap()
+}
+
+fn predict(changes: &[&str]) -> Prediction {
+    on_h200("base = \"llama3-8b\"\nsequence = 1024", changes)
 }
 
 /// Weights that FSDP gathers in 16 bits leave autocast nothing to cast: such a step is that of a model in 16 bits. Weights
@@ -89,18 +96,14 @@ fn gradients_are_reduced_in_the_bits_of_the_plan() {
 /// Small layers are bound by the host: fewer numbers to compute do not shorten the step, fewer kernels do.
 #[test]
 fn the_host_is_a_floor() {
-    let shape = |hidden: &str, more: &str| {
-        let text = format!(
-            "[model.transformer]\nlayers = 32\nhidden = {hidden}\nheads = 8\nvocabulary = 32000\nsequence = 512\n\
-             [[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\n{more}\
-             [strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n"
-        );
-        Transformer.predict(&resolved(text, &[])).unwrap()
+    let small = |hidden: u64, changes: &[&str]| {
+        let model = format!("layers = 32\nhidden = {hidden}\nheads = 8\nvocabulary = 32000\nsequence = 512");
+        on_h200(&model, changes)
     };
-    let [narrow, wider] = ["512", "768"].map(|hidden| shape(hidden, ""));
+    let [narrow, wider] = [512, 768].map(|hidden| small(hidden, &[]));
     assert!(narrow.part(PartKind::Host).get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
     assert!((narrow.iteration / wider.iteration - 1.0).abs() < 1e-9);
-    let compiled = shape("512", "compiled = true\n");
+    let compiled = small(512, &["strategy.compiled=true"]);
     assert!(compiled.iteration < narrow.iteration * 0.65, "{} {}", compiled.iteration, narrow.iteration);
     let large = predict(&["strategy.plan.micro-batch=8", "strategy.plan.global-batch=8"]);
     assert!(large.breakdown.iter().all(|part| part.kind != PartKind::Host), "{:?}", large.breakdown);
@@ -178,17 +181,11 @@ fn rested(device: &str, software: Software) -> Parts {
 #[test]
 fn float8_pays_for_wide_layers() {
     let faster = |hidden: u64| {
-        let step = |recipe: &str| {
-            let text = format!(
-                "[model.transformer]\nlayers = 8\nhidden = {hidden}\nheads = {}\nvocabulary = 32000\nsequence = 8192\n\
-                 [[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\ncompiled = true\n\
-                 [strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\nrecipe = \"{recipe}\"\n",
-                hidden / 128
-            );
-            let scenario = resolved(text, &[]);
-            Transformer.predict(&scenario).unwrap().iteration.get()
-        };
-        step("none") / step("fp8")
+        let heads = hidden / 128;
+        let model =
+            format!("layers = 8\nhidden = {hidden}\nheads = {heads}\nvocabulary = 32000\nsequence = 8192");
+        let step = |recipe: &str| on_h200(&model, &["strategy.compiled=true", recipe]).iteration;
+        step("strategy.plan.recipe=none") / step("strategy.plan.recipe=fp8")
     };
     let gains = [1024, 4096, 16384].map(faster);
     assert!(gains[0] < 1.1 && (1.1..1.5).contains(&gains[1]), "{gains:?}");

@@ -2,7 +2,6 @@
 
 use super::scenario;
 use crate::resolved;
-use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::transformer::flops::{self, Work};
 use stepcast_core::method::Method;
@@ -243,78 +242,6 @@ fn selective_recomputation_gains_what_was_measured() {
             step(["strategy.plan.recompute=[\"attention\"]", "strategy.plan.sequence-parallel=true"]);
         let found = full / selective;
         assert!((found / measured - 1.0).abs() < 0.05, "{model}: {found} instead of {measured}");
-    }
-}
-
-const CHOICES: [(&str, &[&str]); 10] = [
-    (
-        "cluster.workers.device",
-        &[
-            "{ base = \"h100-sxm5\", efficiency = 0.5 }",
-            "h100-sxm5",
-            "a100-sxm4-80gb",
-            "tesla-v100-sxm2-32gb",
-        ],
-    ),
-    ("model.zoo", &["llama3-8b", "mixtral-8x7b", "gpt3-6.7b"]),
-    ("strategy.plan.tensor", &["1", "2", "4", "8", "16"]),
-    ("strategy.plan.context", &["1", "2"]),
-    ("strategy.plan.sharding", &["none", "zero-1", "zero-2", "zero-3", "fsdp-keep"]),
-    ("strategy.plan.recompute", &["[]", "[\"attention\"]", "[\"layer\"]"]),
-    ("strategy.plan.overlap", &["none", "megatron", "torchtitan", "deepspeed", "fsdp2"]),
-    ("strategy.plan.sequence-parallel", &["true", "false"]),
-    ("strategy.plan.attention", &["flash", "unfused"]),
-    ("strategy.plan.micro-batch", &["1", "2"]),
-];
-const SCHEDULES: &[(&str, u32)] = &[
-    ("gpipe", 1),
-    ("1f1b", 1),
-    ("zb-h1", 1),
-    ("interleaved", 2),
-    ("looped-bfs", 2),
-    ("interleaved-zero-bubble", 2),
-    ("zbv", 2),
-];
-
-/// A plan from its choices, as overrides.
-fn choices() -> impl Strategy<Value = Vec<String>> {
-    let choice = |(key, values)| prop::sample::select(values).prop_map(move |value| format!("{key}={value}"));
-    let pipeline = (prop::sample::select(&[1, 2, 4]), prop::sample::select(SCHEDULES));
-    let pipeline = pipeline.prop_map(|(stages, (schedule, chunks))| {
-        let (schedule, chunks) = if stages == 1 && chunks > 1 { ("1f1b", 1) } else { (schedule, chunks) };
-        [
-            ("pipeline", stages.to_string()),
-            ("virtual-stages", chunks.to_string()),
-            ("schedule", schedule.to_owned()),
-        ]
-        .map(|(key, value)| format!("strategy.plan.{key}={value}"))
-    });
-    let usual = [
-        "cluster.workers.count=128",
-        "strategy.precision=fp16",
-        "model.sequence=2048",
-        "strategy.plan.global-batch=1024",
-    ];
-    (CHOICES.map(choice), pipeline)
-        .prop_map(move |(choices, pipeline)| [&usual.map(str::to_owned)[..], &choices, &pipeline].concat())
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-    #[test]
-    fn every_plan_adds_up(changes in choices()) {
-        let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
-        let prediction = predict(&changes);
-        let parts: Seconds = prediction.breakdown.iter().map(|part| part.time).sum();
-        prop_assert!((parts.get() / prediction.iteration.get() - 1.0).abs() < 1e-9, "{} {}", parts, prediction.iteration);
-        prop_assert!(prediction.scaling_factor > 0.0 && prediction.scaling_factor <= 1.0 + 1e-9, "{}", prediction.scaling_factor);
-        let report = prediction.transformer.unwrap();
-        prop_assert!(report.mfu > 0.0 && report.hfu >= report.mfu);
-        prop_assert!((0.0..1.0).contains(&report.bubble), "{}", report.bubble);
-        prop_assert!(report.memory.least <= report.memory.most);
-        // More bandwidth never makes a step longer.
-        let faster = predict(&[&changes[..], &["cluster.network.bandwidth=4000 Gbit/s"]].concat());
-        prop_assert!(faster.iteration <= prediction.iteration * (1.0 + 1e-9));
     }
 }
 

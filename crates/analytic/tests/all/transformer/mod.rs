@@ -10,6 +10,7 @@ mod memory;
 mod method;
 mod mixers;
 mod pipelines;
+mod placement;
 mod plans;
 mod schedules;
 mod stagewise;

@@ -2,21 +2,24 @@
 
 use super::scenario;
 use proptest::prelude::*;
-use stepcast_analytic::transformer::on_machines;
 use stepcast_analytic::transformer::plans::Table;
 use stepcast_analytic::transformer::schedules::has_chunks;
 use stepcast_analytic::transformer::stages::Run;
+use stepcast_analytic::transformer::{Transformer as Method, on_machines};
+use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::quantity::Bytes;
+use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{
-    Division, PlanChoice, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding, has_layers,
+    Division, Plan, PlanChoice, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding, has_layers,
 };
 
-const MODELS: [&str; 5] = ["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
+const MODELS: &[&str] = &["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
+const DEVICES: &[&str] =
+    &["{ base = \"h100-sxm5\", efficiency = 0.5 }", "h100-sxm5", "a100-sxm4-80gb", "tesla-v100-sxm2-32gb"];
 const KINDS: &[ScheduleKind] = ScheduleKind::ALL;
-const OFFLOAD: [&str; 3] = ["[]", "[\"optimiser\"]", "[\"activations\", \"optimiser\"]"];
-const OVERLAPS: [&str; 4] = ["none", "megatron", "torchtitan", "deepspeed"];
+const OFFLOAD: &[&str] = &["[]", "[\"optimiser\"]", "[\"activations\", \"optimiser\"]"];
+const OVERLAPS: &[&str] = &["none", "megatron", "torchtitan", "deepspeed", "fsdp2"];
 
 fn divisors(of: u64) -> Vec<u64> {
     (1..=of).filter(|by| of.is_multiple_of(*by)).collect()
@@ -102,42 +105,51 @@ fn parts(scenario: &Scenario) -> (Transformer, Division) {
     (shape, Division { data: 1, micro_batches: 1, global_batch: 1 })
 }
 
+/// Some machines with a model, and choices for them with their plans.
+fn cases() -> impl Strategy<Value = (Scenario, Vec<(PlanChoice, Plan)>)> {
+    let one_of = |key, values| prop::sample::select(values).prop_map(move |value| format!("{key}={value}"));
+    let changes = [
+        one_of("model.zoo", MODELS),
+        one_of("cluster.workers.count", &["8", "16", "24", "64"]),
+        one_of("cluster.workers.device", DEVICES),
+        one_of("strategy.plan.overlap", OVERLAPS),
+        one_of("strategy.plan.attention", &["flash", "unfused"]),
+        one_of("strategy.plan.offload", OFFLOAD),
+    ];
+    let usual = [
+        "model.sequence=2048",
+        "strategy.precision=fp16",
+        "strategy.plan.sharding=zero-1",
+        "strategy.plan.host-link=2 GB/s",
+        "strategy.plan.global-batch=192",
+    ];
+    let picks = prop::collection::vec(prop::array::uniform11(0..1000_usize), 1..4);
+    (changes, picks).prop_map(move |(changes, picks)| {
+        let scenario = scenario(&[&usual.map(str::to_owned)[..], &changes].concat()).unwrap();
+        let base = scenario.strategy.plan.clone().unwrap();
+        let shape = scenario.source.transformer().unwrap();
+        let plan = |at| {
+            let choice = choice(&scenario, scenario.cluster.workers(), at)?;
+            let plan = choice.plan(&base);
+            let alone = choice.sharding == Sharding::None && choice.data * choice.context > 1;
+            let valid = !(plan.offloaded().optimiser && alone) && plan.check_recompute(&shape).is_ok();
+            valid.then_some((choice, plan))
+        };
+        let plans = picks.iter().filter_map(plan).collect();
+        (scenario, plans)
+    })
+}
+
 proptest! {
     /// The same step, the same memory, and a bound that holds, whatever was asked before.
     #[test]
-    fn plans_by_table_are_those_of_the_whole_step(
-        model in 0..MODELS.len(),
-        workers in prop::sample::select(vec![8_u64, 16, 24, 64]),
-        overlap in 0..OVERLAPS.len(),
-        unfused in any::<bool>(),
-        offload in 0..OFFLOAD.len(),
-        picks in prop::collection::vec(prop::array::uniform11(0..1000_usize), 1..4),
-    ) {
-        let attention = if unfused { "unfused" } else { "flash" };
-        let changes = [
-            format!("model.zoo={}", MODELS[model]),
-            "model.sequence=2048".to_owned(),
-            format!("strategy.plan.overlap={}", OVERLAPS[overlap]),
-            format!("strategy.plan.attention={attention}"),
-            format!("strategy.plan.offload={}", OFFLOAD[offload]),
-            "strategy.plan.sharding=zero-1".to_owned(),
-            "strategy.plan.host-link=2 GB/s".to_owned(),
-        ];
-        let scenario = scenario(&changes).unwrap();
+    fn plans_by_table_are_those_of_the_whole_step((scenario, plans) in cases()) {
         let (shape, division) = parts(&scenario);
         let base = scenario.strategy.plan.clone().unwrap();
         let template = on_machines(&scenario, &shape, &base, division);
         let mut table = Table::new(template);
-        for at in &picks {
-            let Some(choice) = choice(&scenario, workers, at) else { continue };
-            let plan = choice.plan(&base);
-            if plan.offloaded().optimiser && choice.sharding == Sharding::None && choice.data * choice.context > 1 {
-                continue;
-            }
-            if plan.check_recompute(&shape).is_err() {
-                continue;
-            }
-            let division = match plan.divide(&shape, workers) {
+        for (choice, plan) in plans {
+            let division = match plan.divide(&shape, scenario.cluster.workers()) {
                 Ok(division) => division,
                 Err(fault) => return Err(TestCaseError::fail(format!("{choice:?}: {fault}"))),
             };
@@ -151,6 +163,27 @@ proptest! {
             let most = (0..choice.pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max);
             let found = table.memory(&choice);
             prop_assert!((found.get() / most.get() - 1.0).abs() < 1e-9, "{choice:?}: {found} instead of {most}");
+        }
+    }
+
+    #[test]
+    fn every_plan_adds_up((scenario, plans) in cases()) {
+        for (choice, plan) in plans {
+            let mut scenario = scenario.clone();
+            scenario.strategy.plan = Some(plan);
+            let prediction = Method.predict(&scenario).unwrap();
+            let parts: Seconds = prediction.breakdown.iter().map(|part| part.time).sum();
+            prop_assert!((parts / prediction.iteration - 1.0).abs() < 1e-9, "{choice:?}: {parts}, {}", prediction.iteration);
+            let factor = prediction.scaling_factor;
+            prop_assert!(factor > 0.0 && factor <= 1.0 + 1e-9, "{choice:?}: {factor}");
+            let report = prediction.transformer.unwrap();
+            prop_assert!(report.mfu > 0.0 && report.hfu >= report.mfu, "{choice:?}");
+            prop_assert!((0.0..1.0).contains(&report.bubble), "{choice:?}: {}", report.bubble);
+            prop_assert!(report.memory.least <= report.memory.most, "{choice:?}");
+            // More bandwidth never makes a step longer.
+            scenario.cluster.network.bandwidth = scenario.cluster.network.bandwidth * 10.0;
+            let faster = Method.predict(&scenario).unwrap().iteration;
+            prop_assert!(faster <= prediction.iteration * (1.0 + 1e-9), "{choice:?}: {faster}");
         }
     }
 }

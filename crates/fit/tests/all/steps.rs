@@ -1,11 +1,31 @@
-use super::*;
-use stepcast_core::fitted::steps::LaunchCosts;
-use stepcast_core::method::never_cancelled;
-use stepcast_core::model::zoo;
+//! Steps of made-up devices: one that is slower than the catalog's is found to be so.
 
-/// Steps as a device would take them whose coefficients are the guesses, half of them `slower` times as long.
-fn made_up(slower: f64) -> Vec<MeasuredStep> {
-    let model = PreparedSteps::new(&[], Nominal::h200(), None).fit_nothing();
+use std::sync::Arc;
+use stepcast_core::fitted::artefact::Artefact;
+use stepcast_core::fitted::steps::{LaunchCosts, LayerTimes, Nominal, StepModel};
+use stepcast_core::method::never_cancelled;
+use stepcast_core::model::{Layer, zoo};
+use stepcast_core::precision::Precision;
+use stepcast_core::quantity::Seconds;
+use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepGroup, StepPart, groups};
+
+/// The fitted steps of the catalog, with a host that hardly shows.
+fn model() -> StepModel {
+    let text = include_str!("../../../../catalog/fitted/h200-sxm.toml");
+    let Ok(Artefact::Steps(fitted)) = Artefact::from_toml(text) else { panic!("{text}") };
+    let cost = Seconds::new(1e-6);
+    let launch = LaunchCosts {
+        forward: cost,
+        backward: cost,
+        gradient: cost,
+        forward_cast: cost,
+        backward_cast: cost,
+    };
+    StepModel { launch, ..*fitted }
+}
+
+/// Steps of a device on which everything takes `slower` times as long.
+fn made_up(model: &StepModel, slower: f64) -> Vec<MeasuredStep> {
     let mut steps = Vec::new();
     for name in ["vgg11", "resnet18", "resnet50"] {
         let network = Arc::new(zoo::build(name).unwrap());
@@ -20,10 +40,9 @@ fn made_up(slower: f64) -> Vec<MeasuredStep> {
                     ready.push((layer.name.clone(), now));
                 }
             }
-            let leaf =
-                |(layer, own): (&stepcast_core::model::Layer, &stepcast_core::fitted::steps::LayerTimes)| {
-                    (own.forward > Seconds::ZERO).then(|| (layer.name.clone(), own.forward * slower))
-                };
+            let leaf = |(layer, own): (&Layer, &LayerTimes)| {
+                (own.forward > Seconds::ZERO).then(|| (layer.name.clone(), own.forward * slower))
+            };
             steps.push(MeasuredStep {
                 model: Arc::clone(&network),
                 precision: Precision::Fp32,
@@ -39,40 +58,13 @@ fn made_up(slower: f64) -> Vec<MeasuredStep> {
     steps
 }
 
-impl PreparedSteps<'_> {
-    /// The guesses, as a model of fp32.
-    fn fit_nothing(&self) -> StepModel {
-        let table = CoefficientTable::default();
-        let cost = Seconds::new(1e-6);
-        let launch = LaunchCosts {
-            forward: cost,
-            backward: cost,
-            gradient: cost,
-            forward_cast: cost,
-            backward_cast: cost,
-        };
-        let phase = |phase| phase_model(&table, Precision::Fp32, phase, 1.0);
-        let fp32 = PrecisionModel {
-            batches: [16, 64],
-            forward: phase(Phase::Forward),
-            backward: phase(Phase::Backward),
-        };
-        StepModel {
-            nominal: self.nominal,
-            launch,
-            precision: [(Precision::Fp32, fp32)].into(),
-            products: None,
-        }
-    }
-}
-
-/// A device that is slower than guessed is found to be so.
 #[test]
 fn a_made_up_device_is_found_again() {
+    let device = model();
     for slower in [1.0, 1.6] {
-        let steps = made_up(slower);
-        let model =
-            PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &never_cancelled).unwrap();
+        let steps = made_up(&device, slower);
+        let prepared = PreparedSteps::new(&steps, Nominal::h200(), device.products.as_ref());
+        let model = prepared.fit(|_| true, &never_cancelled).unwrap();
         for step in steps.iter().filter(|step| step.batch == 64) {
             let error = StepComparison::new(&model, step).unwrap().error(StepPart::Iteration);
             assert!(error.abs() < 0.1, "{} {slower}: {error}", step.model.name);
@@ -82,7 +74,7 @@ fn a_made_up_device_is_found_again() {
 
 #[test]
 fn groups_go_by_precision_and_largest_batch() {
-    let mut steps = made_up(1.0);
+    let mut steps = made_up(&model(), 1.0);
     for step in &mut steps[2..] {
         step.precision = Precision::Bf16;
     }
