@@ -14,6 +14,7 @@ use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
+use stepcast_core::quantity::Amount;
 use stepcast_core::scenario::{Edit, Scenario, is_onnx};
 use stepcast_core::strategy::Recipe;
 use stepcast_report::format::count;
@@ -197,6 +198,31 @@ impl ScenarioFlags {
             Some(path) => is_onnx(path) || is_launch(path),
             None => self.model.is_some(),
         }
+    }
+}
+
+/// What is trained on.
+#[derive(Debug, Args)]
+pub(crate) struct DataFlags {
+    /// Tokens to train on, such as 50M: how long it takes, and what it costs
+    #[arg(long, value_name = "N")]
+    tokens: Option<Amount>,
+
+    /// Samples to train on, such as 1.28M
+    #[arg(long, value_name = "N", conflicts_with = "tokens")]
+    samples: Option<Amount>,
+
+    /// How often to train on them
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
+}
+
+impl DataFlags {
+    pub(crate) fn edits(&self) -> Result<Vec<Edit>, Fault> {
+        let tokens = self.tokens.map(|tokens| Ok(Edit::set("data.tokens", tokens.get())));
+        let samples = self.samples.map(|samples| Ok(Edit::set("data.samples", samples.get())));
+        let epochs = self.epochs.map(|epochs| Edit::parse(&format!("data.epochs={epochs}")));
+        [tokens, samples, epochs].into_iter().flatten().collect()
     }
 }
 

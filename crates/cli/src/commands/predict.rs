@@ -3,13 +3,12 @@
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
 use crate::numbers::percent;
 use crate::render::{Screen, answers};
-use crate::request::{ForecastFlags, Request};
+use crate::request::{DataFlags, ForecastFlags, Request};
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, never_cancelled};
-use stepcast_core::quantity::Amount;
-use stepcast_core::scenario::{Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_report::format::{name, several};
 use stepcast_report::plots::gantt::Gantt;
 use stepcast_report::plots::lines::Lines;
@@ -38,17 +37,8 @@ pub(crate) struct Predict {
     #[command(flatten)]
     asked: ForecastFlags,
 
-    /// Tokens to train on, such as 50M: how long it takes, and what it costs
-    #[arg(long, value_name = "N")]
-    tokens: Option<Amount>,
-
-    /// Samples to train on, such as 1.28M
-    #[arg(long, value_name = "N", conflicts_with = "tokens")]
-    samples: Option<Amount>,
-
-    /// How often to train on them
-    #[arg(long, value_name = "N")]
-    epochs: Option<u64>,
+    #[command(flatten)]
+    data: DataFlags,
 
     /// Gain in throughput, in percent, below which scaling counts as saturated
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
@@ -88,9 +78,7 @@ pub(crate) struct Predict {
 impl Predict {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut edits = self.asked.edits()?;
-        edits.extend(self.tokens.map(|tokens| Edit::set("data.tokens", tokens.get())));
-        edits.extend(self.samples.map(|samples| Edit::set("data.samples", samples.get())));
-        edits.extend(self.epochs.map(|epochs| Edit::parse(&format!("data.epochs={epochs}"))).transpose()?);
+        edits.extend(self.data.edits()?);
         let mut request = self.asked.request(edits)?;
         let (_, method) = request.prepare(&self.asked.method)?;
         let calibration =

@@ -3,7 +3,7 @@
 use super::sweep::{axes, progress};
 use crate::answer::{Answer, End, Output, check_plot, write_plot};
 use crate::render::answers;
-use crate::request::{ScenarioFlags, method_choice};
+use crate::request::{DataFlags, ScenarioFlags, method_choice};
 use crate::signal;
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,9 @@ pub(super) const EXAMPLES: &str = include_str!("examples/search.txt");
 pub(crate) struct Search {
     #[command(flatten)]
     about: ScenarioFlags,
+
+    #[command(flatten)]
+    data: DataFlags,
 
     /// Objective: iteration, epoch, time, cost or cost-time
     #[arg(long, alias = "minimise", value_name = "WHAT")]
@@ -85,6 +88,7 @@ impl Search {
             self.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
         let mut vary = Vec::new();
         let mut edits = self.about.single_edits()?;
+        edits.extend(self.data.edits()?);
         if !self.devices.is_empty() {
             edits.push(self.groups()?);
             for group in 0..self.devices.len() {
@@ -94,10 +98,10 @@ impl Search {
         vary.extend(self.vary.iter().cloned());
         let request = self.about.request_with(edits)?;
         let variants = request.variants(axes(&vary)?, "--vary")?;
-        if let Some(path) = &self.plot {
+        let goal = Goal { objective: self.minimize, constraints };
+        if let Some(path) = self.plot.as_ref().filter(|_| !goal.is_about_cost()) {
             has_costs(variants.first(), path)?;
         }
-        let goal = Goal { objective: self.minimize, constraints };
         let effort = Effort { how: self.how, budget: self.budget, seed: self.seed };
         let choice = method_choice(&self.method)?;
         signal::listen(STOPPED);

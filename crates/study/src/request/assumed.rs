@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use stepcast_core::machine::WorkerGroup;
 use stepcast_core::machine::catalog::{self, MachinePrice};
-use stepcast_core::scenario::{Scenario, ScenarioFile};
+use stepcast_core::scenario::{Edit, Scenario, ScenarioFile};
 use stepcast_core::strategy::{OverlapPreset, PlanSection};
 
 use crate::explore::plan::UsualPlan;
@@ -78,6 +78,28 @@ impl AssumedRent {
             hour: sum(|price| price.hour),
             range: [sum(|price| price.range[0]), sum(|price| price.range[1])],
         })
+    }
+}
+
+/// The edits that give a scenario without prices those of the catalog: of the machine that is named, or of each device.
+pub(crate) fn catalog_prices(file: &ScenarioFile, scenario: &Scenario) -> Option<Vec<Edit>> {
+    let groups = &scenario.cluster.groups;
+    if scenario.price.is_some() || groups.iter().any(|group| group.price.is_some()) {
+        return None;
+    }
+    let named = file.cluster.machine.as_deref().filter(|_| file.cluster.beside.is_none());
+    if let Some(machine) = named {
+        let price = catalog::machine(machine).ok()?.price?;
+        return Some(vec![Edit::set("price.node-hour", price.hour)]);
+    }
+    let price = |group: &WorkerGroup| Some(catalog::device_price(&group.device)?.hour);
+    match groups.as_slice() {
+        [group] => Some(vec![Edit::set("price.worker-hour", price(group)?)]),
+        several => {
+            let of =
+                |(index, group)| Some(Edit::set(format!("cluster.workers.{index}.price"), price(group)?));
+            several.iter().enumerate().map(of).collect()
+        }
     }
 }
 

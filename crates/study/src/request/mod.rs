@@ -6,6 +6,7 @@ pub mod launch;
 mod packed;
 mod usual;
 
+pub(crate) use assumed::catalog_prices;
 pub use assumed::{Assumed, AssumedRent};
 pub use folder::{Folder, Kept};
 

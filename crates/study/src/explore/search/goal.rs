@@ -304,7 +304,7 @@ stepcast_core::variant_names!(Objective {
 
 impl Objective {
     /// Whether it depends on prices.
-    pub fn is_about_cost(self) -> bool {
+    pub(super) fn is_about_cost(self) -> bool {
         matches!(self, Self::Cost | Self::CostTime)
     }
 

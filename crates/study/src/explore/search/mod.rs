@@ -74,6 +74,10 @@ impl Progress<'_> {
     }
 }
 
+/// Said of a search whose scenario has no prices.
+const CATALOG_PRICES: &str =
+    "Nothing has a price: the prices are those of the catalog.";
+
 /// Receives the progress.
 pub type Tell<'a> = dyn FnMut(Progress<'_>) + 'a;
 
@@ -118,13 +122,15 @@ impl FromStr for SearchStrategy {
 
 /// Searches all configurations of `variants` as long as it is wanted; what was found until then is reported as incomplete.
 pub fn search(
-    variants: &Variants<'_>,
+    asked: &Variants<'_>,
     choice: MethodChoice,
     goal: &Goal,
     effort: Effort,
     wanted: &CancelCheck<'_>,
     tell: &mut Tell<'_>,
 ) -> Result<SearchReport, Fault> {
+    let priced = if goal.is_about_cost() { asked.priced_by_catalog() } else { None };
+    let variants = priced.as_ref().unwrap_or(asked);
     let all = variants.grid().points();
     if all < 2 {
         let devices = Remedy::option_to(RequestOption::Devices, "with prices");
@@ -189,7 +195,8 @@ pub fn search(
             entry.figures.interval = interval_at(&mut walker, &digits(variants, entry.index), choice);
         }
     }
-    Ok(SearchReport { methods: agreement.methods().to_vec(), ..report })
+    let catalog_prices = priced.is_some().then(|| CATALOG_PRICES.to_owned());
+    Ok(SearchReport { methods: agreement.methods().to_vec(), catalog_prices, ..report })
 }
 
 fn digits(variants: &Variants<'_>, index: u64) -> Vec<u64> {

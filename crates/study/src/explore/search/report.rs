@@ -74,12 +74,16 @@ pub struct SearchReport {
     /// That kinds of machines are compared at one price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_price: Option<String>,
+    /// That nothing was priced, so that prices are those of the catalog.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalog_prices: Option<String>,
 }
 
 impl SearchReport {
     /// What the figures do not say by themselves.
     pub fn reasons(&self) -> impl Iterator<Item = &String> {
-        self.runner_up.iter().chain(&self.without_constraints).chain(&self.one_price)
+        let prices = self.one_price.iter().chain(&self.catalog_prices);
+        self.runner_up.iter().chain(&self.without_constraints).chain(prices)
     }
 }
 
@@ -133,6 +137,7 @@ pub(super) fn report(
         runner_up,
         without_constraints,
         one_price: one_price(variants),
+        catalog_prices: None,
         best: found.best.into_iter().map(&mut entry).collect(),
         front: found.front.into_entries().map(&mut entry).collect(),
     })

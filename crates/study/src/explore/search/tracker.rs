@@ -1,6 +1,6 @@
 //! Bookkeeping of a search: the best configurations, the Pareto front, and exclusions by constraint.
 
-use super::goal::{Constraint, Objective, Tally};
+use super::goal::{Constraint, Figure, Objective, Tally};
 use crate::explore::sweep::{PointFigures, Refused};
 
 pub(super) const SHOWN: usize = 10;
@@ -12,6 +12,13 @@ pub struct Goal {
     pub objective: Objective,
     /// The constraints to satisfy.
     pub constraints: Vec<Constraint>,
+}
+
+impl Goal {
+    /// Whether it depends on prices.
+    pub fn is_about_cost(&self) -> bool {
+        self.objective.is_about_cost() || self.constraints.iter().any(|own| own.figure == Figure::Budget)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -9,6 +9,7 @@
 use super::axis::Grid;
 use super::axis::{Axis, Values};
 use crate::cost;
+use crate::request::catalog_prices;
 use std::mem;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
@@ -115,6 +116,21 @@ impl<'a> Variants<'a> {
             .map_err(|error| blamed(error, &axes, &digits))?;
         let reach = axes.iter().map(|_| Reach::Document).collect();
         Ok(Self { document, files, overrides, resolver, axes, reach, grid, first })
+    }
+
+    /// The same points with prices of the catalog; none if something is priced, has no price there, or if devices vary.
+    pub(crate) fn priced_by_catalog(&self) -> Option<Self> {
+        let varies = |axis: &Axis| axis.key.ends_with("device") || axis.key == "cluster.machine";
+        if self.axes.iter().any(varies) {
+            return None;
+        }
+        let file = self.document.file(&self.overrides).ok()?;
+        let overrides = [self.overrides.as_slice(), &catalog_prices(&file, &self.first)?].concat();
+        match self.reach.iter().all(|reach| matches!(reach, Reach::Document)) {
+            true => Self::one_by_one(self.document, self.files, &overrides, self.axes.clone(), self.resolver),
+            false => Self::new(self.document, self.files, &overrides, self.axes.clone()),
+        }
+        .ok()
     }
 
     /// The axes.
