@@ -25,18 +25,13 @@ const BLOCK: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProgressLine {
     /// Seconds since 1970, if the line has a time.
-    at: Option<f64>,
-    pub(super) step: u64,
+    pub at: Option<f64>,
+    /// The number of its step.
+    pub step: u64,
     /// The number of all steps, if the line says so.
-    of: Option<u64>,
-    reading: Reading,
-}
-
-impl ProgressLine {
-    /// The number of all steps, if the line says so.
-    pub fn of(&self) -> Option<u64> {
-        self.of
-    }
+    pub of: Option<u64>,
+    /// What was measured.
+    pub reading: Reading,
 }
 
 /// Lines of Megatron-LM, DeepSpeed and torchtitan that have the number of their step.
@@ -127,7 +122,7 @@ pub struct RunningForecast {
 
 /// The rest of a run from its log. `steps` is the number of all steps, if the log does not say it; the deadline counts from the
 /// first line.
-pub(super) fn follow(
+pub fn follow(
     scenario: &Scenario,
     lines: &[ProgressLine],
     step_time: &dyn Fn(&Reading) -> Result<Seconds, Fault>,
@@ -242,73 +237,5 @@ impl Prior {
         // Half of the work between two checkpoints is lost on average.
         let half = 0.5 * given.and_then(|own| own.interval).map_or(0.0, Seconds::get);
         Ok(Self { between, lost: restart + half.max(step) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_core::scenario::Document;
-
-    fn line(seconds: u64, step: u64) -> String {
-        let (minutes, hours) = (seconds / 60, seconds / 3600);
-        format!(
-            " [2024-05-{:02} {:02}:{:02}:{:02}] iteration {step:8}/    1000 | consumed samples: 1 | elapsed time per iteration (ms): \
-             10000.0 | lm loss: 9.1 |\n",
-            1 + hours / 24,
-            hours % 24,
-            minutes % 60,
-            seconds % 60
-        )
-    }
-
-    fn scenario() -> Scenario {
-        let text = "[model]\nzoo = \"resnet50\"\n[[cluster.workers]]\ncount = 8\ndevice = \"tesla-v100-sxm2-16gb\"\n\
-                    [price]\nworker-hour = 2.0\n";
-        Document::new("job.toml", text).scenario(&[]).unwrap()
-    }
-
-    fn followed(log: &str, deadline: f64) -> RunningForecast {
-        let time = |reading: &Reading| match reading {
-            Reading::Step(time) => Ok(*time),
-            _ => Err(Fault::new("no step", "")),
-        };
-        follow(&scenario(), &read_progress(log), &time, None, Some(Seconds::new(deadline))).unwrap()
-    }
-
-    #[test]
-    fn a_steady_run_ends_when_its_steps_do() {
-        let log: String = (1..=50).map(|at| line(at * 100, at * 10)).collect();
-        let found = followed(&log, 10_300.0);
-        assert_eq!((found.done, found.steps, found.restarts, found.pauses), (500, 1000, 0, 0));
-        assert!((found.goodput - 1.0).abs() < 1e-9 && (found.rest.get() - 5000.0).abs() < 60.0, "{found:?}");
-        assert!((found.cost.unwrap() / (8.0 * 2.0 * (4900.0 + 5000.0) / 3600.0) - 1.0).abs() < 0.02);
-        assert!(found.in_time.unwrap() > 0.9 && followed(&log, 9_500.0).in_time.unwrap() < 0.1);
-    }
-
-    /// After 300 steps the run stands still for 20 minutes, and begins again at step 251.
-    #[test]
-    fn restarts_and_pauses_are_goodput_that_is_lost() {
-        let first: String = (1..=30).map(|at| line(at * 100, at * 10)).collect();
-        let second: String = (1..=25).map(|at| line(3000 + 1200 + at * 100, 250 + at * 10)).collect();
-        let found = followed(&(first.clone() + &second), 12_000.0);
-        assert_eq!((found.restarts, found.done), (1, 500));
-        assert!(found.lost_steps >= 40 && (found.paused.get() - 1200.0).abs() < 100.0, "{found:?}");
-        assert!((found.goodput - 4900.0 / 6600.0).abs() < 0.01, "{found:?}");
-        let [least, most] = found.rest_interval;
-        assert!(found.rest.get() > 5300.0 && least < found.rest && found.rest < most);
-        let paused: String = (31..=50).map(|at| line(at * 100 + 600, at * 10)).collect();
-        let found = followed(&(first + &paused), 12_000.0);
-        assert_eq!((found.restarts, found.pauses), (0, 1));
-        assert!((found.paused.get() - 600.0).abs() < 1.0 && found.goodput < 0.9);
-    }
-
-    #[test]
-    fn times_of_lines_are_those_of_the_calendar() {
-        assert_eq!(timestamp("[1970-01-02 00:00:01] x"), Some(86_401.0));
-        assert_eq!(timestamp("at 2024-02-29T12:00:00,1"), Some(1_709_208_000.0));
-        assert_eq!(timestamp("2024-2-29"), None);
-        assert_eq!(step_number("iteration       10/  500000 |"), Some((10, Some(500_000))));
-        assert_eq!(step_number("INFO - step: 20  loss: 7"), Some((20, None)));
     }
 }

@@ -5,7 +5,7 @@ mod follow;
 mod log;
 pub mod ranks;
 
-pub use follow::{ProgressLine, RunningForecast, read_progress};
+pub use follow::{ProgressLine, RunningForecast, follow, read_progress};
 pub use log::{Reading, read_steps};
 pub use ranks::{Slowness, StepDistribution};
 
@@ -236,45 +236,4 @@ fn suspects(
         }
     });
     Ok(suspects.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::predict::unwatched;
-
-    fn checked(slowness: f64) -> Check {
-        let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\nbatch = 32\n\
-                    [[cluster.workers]]\ncount = 16\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster.network]\n\
-                    bandwidth = \"10 Gbit/s\"\nrented = false\n[data]\nsamples = 1281167\nepochs = 1";
-        let request = Request::from_reader("job.toml", text.as_bytes(), Vec::new()).unwrap();
-        let method = request.method(MethodChoice::Auto).unwrap();
-        let forecast = method.predict(&request.scenario().unwrap()).unwrap().iteration;
-        let mut readings = vec![Reading::Step(forecast * (10.0 * slowness)); 3];
-        readings.extend(
-            [0.99, 1.0, 1.01].repeat(9).iter().map(|vary| Reading::Step(forecast * (slowness * vary))),
-        );
-        check(&request, method, &readings, Known::default(), &unwatched).unwrap()
-    }
-
-    #[test]
-    fn a_job_as_forecast_is_inside_and_changes_little() {
-        let check = checked(1.0);
-        assert_eq!((check.verdict, check.left_out, check.steps), (Verdict::AsForecast, 3, 27));
-        assert!((check.ratio - 1.0).abs() < 1e-9 && (check.corrected / check.forecast - 1.0).abs() < 1e-6);
-        let rest = check.rest.unwrap();
-        assert_eq!(rest.steps, 1_281_167_u64.div_ceil(16 * 32) - 30);
-    }
-
-    #[test]
-    fn a_slow_job_is_outside_and_names_what_may_be_off() {
-        let check = checked(3.0);
-        assert_eq!(check.verdict, Verdict::Slower);
-        assert!(check.corrected > check.measured * 0.97 && check.corrected < check.measured, "{check:?}");
-        let network = check.suspects.iter().find(|it| it.name == "rate of the network").unwrap();
-        assert!(network.share > 0.0 && network.factor.is_none_or(|factor| factor < 1.0), "{network:?}");
-        let shares: f64 = check.suspects.iter().map(|suspect| suspect.share).sum();
-        assert!((shares - 1.0).abs() < 1e-9, "{shares}");
-        assert!(check.suspects.windows(2).all(|pair| pair[0].share >= pair[1].share));
-    }
 }

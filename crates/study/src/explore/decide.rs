@@ -19,7 +19,7 @@ use stepcast_core::strategy::ScheduleKind;
 use stepcast_stats::{NORMAL_95, normal_share};
 
 /// Largest probability of missing the deadline of what is recommended, where another option allows it.
-const LATE: f64 = 0.05;
+pub const LATE: f64 = 0.05;
 
 /// The machines to choose from, and which of them to take.
 #[serde_as]
@@ -323,72 +323,4 @@ fn recommended(options: &[MachineOption], bounds: &Planning) -> Option<usize> {
         })
     };
     cheapest(LATE).or_else(|| cheapest(0.5)).or_else(fastest).map(|(place, _)| place)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Request;
-    use crate::explore::plan::SHARED;
-
-    fn decided(text: &str) -> Decision {
-        let request = Request::from_reader("test", text.as_bytes(), Vec::new()).unwrap().for_planning();
-        decide(SHARED, &request.scenario().unwrap(), &mut |_, _| ControlFlow::Continue(())).unwrap()
-    }
-
-    const LLAMA: &str = "[model]\nzoo = \"llama3-8b\"\n[plan]\ntokens = 1e11\n[[plan.offers]]\nmachine = \"dgx-h100\"\nnodes = [2, 8]\n\
-                         [[plan.offers]]\nmachine = \"p5\"\nname = \"p5 spot\"\nspot = true\nnodes = [4]\n";
-
-    #[test]
-    fn prices_are_assumed_and_widen_the_cost() {
-        let decision = decided(LLAMA);
-        assert_eq!(decision.options.len(), 3);
-        for option in &decision.options {
-            let (price, figures) = (option.price.as_ref().unwrap(), option.figures.as_ref().unwrap());
-            let hours = figures.time.unwrap().get() / 3600.0;
-            let cost = hours * price.node_hour * option.nodes as f64;
-            assert!((figures.cost.unwrap() / cost - 1.0).abs() < 1e-9, "{}", option.offer);
-            let (width, of_time) = (figures.cost_interval.unwrap(), figures.time_interval_s.unwrap());
-            assert!(width[1] / width[0] > of_time[1] / of_time[0], "{}", option.offer);
-        }
-        let spot = decision.options[2].figures.as_ref().unwrap().training.as_ref().unwrap();
-        let plain = decision.options[1].figures.as_ref().unwrap().training.as_ref().unwrap();
-        let of_one = |training: &Training, nodes: f64| training.interruptions / training.time.get() / nodes;
-        assert!(of_one(spot, 4.0) > 1.5 * of_one(plain, 8.0));
-    }
-
-    #[test]
-    fn the_cheapest_that_meets_the_deadline_is_recommended() {
-        let free = decided(LLAMA);
-        let figures = |decision: &Decision, place: usize| decision.options[place].figures.clone().unwrap();
-        let cheapest = |a: &usize, b: &usize| {
-            figures(&free, *a).cost.unwrap().total_cmp(&figures(&free, *b).cost.unwrap())
-        };
-        assert_eq!(free.recommended, (0..3).min_by(cheapest));
-        let times = (0..3).map(|place| figures(&free, place).time_interval_s.unwrap()[1].get());
-        let fastest = times.clone().fold(f64::INFINITY, f64::min);
-        let within = |deadline: String| {
-            decided(&LLAMA.replace("tokens = 1e11", &format!("tokens = 1e11\ndeadline = \"{deadline}\"")))
-        };
-        let tight = within(format!("{} s", fastest * 1.001));
-        let chosen = figures(&tight, tight.recommended.unwrap());
-        assert!(
-            chosen.late.unwrap() <= LATE
-                && (chosen.time_interval_s.unwrap()[1].get() / fastest - 1.0).abs() < 1e-9
-        );
-        // Nothing is fast enough: the fastest, which will be late.
-        let never = within("1 h".to_owned());
-        assert!(figures(&never, never.recommended.unwrap()).late.unwrap() > 0.99);
-        assert_eq!(never.recommended, tight.recommended);
-    }
-
-    #[test]
-    fn models_that_are_not_split_have_options_too() {
-        let decision = decided(
-            "[model]\nzoo = \"resnet50\"\n[data]\nsamples = 1281167\nepochs = 90\n[[plan.offers]]\nmachine = \"dgx-a100\"\nnodes = [1, 2]\n",
-        );
-        let [one, two] = [0, 1].map(|place| decision.options[place].figures.clone().unwrap());
-        assert!(two.time.unwrap() < one.time.unwrap() && one.cost.unwrap() < two.cost.unwrap());
-        assert!(one.is_on_front && two.is_on_front && decision.recommended == Some(0));
-    }
 }

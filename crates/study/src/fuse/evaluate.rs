@@ -36,7 +36,8 @@ pub(super) struct Evaluation {
     pub(super) buckets: Vec<u32>,
 }
 
-pub(super) struct Evaluator<'a> {
+/// Finds the times of plans of a scenario.
+pub struct Evaluator<'a> {
     scenario: &'a Scenario,
     pass: Pass,
     update: Curve,
@@ -47,7 +48,8 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(scenario: &'a Scenario, wanted: &'a CancelCheck<'a>) -> Result<Self, Fault> {
+    /// For a scenario of all-reduce, as long as it is wanted.
+    pub fn new(scenario: &'a Scenario, wanted: &'a CancelCheck<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
         let contention = Contention::from_scenario(scenario);
@@ -86,7 +88,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The best plan of the schedule alone; none where the budget has no room for it.
-    pub(super) fn optimum(&self) -> Result<Option<Vec<u32>>, Fault> {
+    pub fn optimum(&self) -> Result<Option<Vec<u32>>, Fault> {
         if self.budget_of_optimum() > self.scenario.methods.simulate.budget {
             return Ok(None);
         }
@@ -137,7 +139,8 @@ impl<'a> Evaluator<'a> {
         self.pass.computing() + self.pass.update
     }
 
-    pub(super) fn time(&self, counts: &[u32]) -> Result<Seconds, Fault> {
+    /// The time of a step with these numbers of gradients in its messages.
+    pub fn time(&self, counts: &[u32]) -> Result<Seconds, Fault> {
         Ok(self.evaluate(&Fusion::Buckets(counts.into()))?.iteration)
     }
 

@@ -10,7 +10,6 @@ mod search;
 
 use crate::simulate::all_reduce;
 use candidates::{Candidate, candidates};
-use evaluate::Evaluator;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -23,6 +22,8 @@ use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
 use stepcast_core::workload::Gradient;
 
 pub use candidates::Settings;
+pub use evaluate::Evaluator;
+pub use search::{BestFusion, exhaustive, improved};
 
 /// One rule.
 #[serde_as]
@@ -204,6 +205,3 @@ fn applies(scenario: &Scenario) -> Result<(), Fault> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,17 +18,21 @@ const BUDGET: usize = 1_500;
 
 const STARTS: usize = 3;
 
-pub(super) struct Best {
-    pub(super) counts: Vec<u32>,
-    pub(super) how: String,
+/// The best plan that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BestFusion {
+    /// Gradients of each message.
+    pub counts: Vec<u32>,
+    /// How it was found.
+    pub how: String,
 }
 
 /// The best plan, at least as good as any of `lines`.
-pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fault> {
+pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<BestFusion, Fault> {
     let exact = evaluator.optimum()?;
     match exact {
         Some(exact) if evaluator.is_exact() => {
-            Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() })
+            Ok(BestFusion { counts: exact, how: "exact: no plan is faster".to_owned() })
         }
         _ if evaluator.pass().tensors() <= FEW => exhaustive(evaluator),
         exact => improved(evaluator, exact, lines),
@@ -36,11 +40,11 @@ pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fa
 }
 
 /// Improves the best of the plans of the rules and the plan `exact` of the closed form, where there was time to find it.
-pub(super) fn improved(
+pub fn improved(
     evaluator: &Evaluator<'_>,
     exact: Option<Vec<u32>>,
     lines: &[Line],
-) -> Result<Best, Fault> {
+) -> Result<BestFusion, Fault> {
     let beyond = match exact {
         Some(_) => String::new(),
         None => format!("; the exact plan needs `{BUDGET_KEY}` from {} on", evaluator.budget_of_optimum()),
@@ -65,7 +69,7 @@ pub(super) fn improved(
     }
     let tried = budget - search.left;
     let why = if search.left > 0 { "no single cut made it faster" } else { "the budget was spent" };
-    Ok(Best {
+    Ok(BestFusion {
         counts: counts(&best.1),
         how: format!("searched: {tried} plans were tried until {why}{beyond}"),
     })
@@ -111,7 +115,8 @@ impl Search<'_, '_> {
     }
 }
 
-pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Fault> {
+/// The best of all plans, each of them tried.
+pub fn exhaustive(evaluator: &Evaluator<'_>) -> Result<BestFusion, Fault> {
     let places = evaluator.pass().tensors().saturating_sub(1);
     let mut best: Option<(Seconds, Vec<u32>)> = None;
     for mask in 0..1_u32 << places {
@@ -123,7 +128,7 @@ pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Fault> {
         }
     }
     let counts = best.map_or_else(Vec::new, |(_, counts)| counts);
-    Ok(Best { counts, how: "exact: all plans were tried".to_owned() })
+    Ok(BestFusion { counts, how: "exact: all plans were tried".to_owned() })
 }
 
 /// Whether there is a cut after each gradient but the last.

@@ -316,38 +316,3 @@ impl Method for Watched<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_observer_hears_of_predictions_and_ends_the_work() {
-        let request = Request::quick_start(Vec::new());
-        let heard = std::sync::Mutex::new(0);
-        let count = |progress: Progress<'_>| {
-            *heard.lock().unwrap() += usize::from(matches!(progress, Progress::Predicted(_)));
-            ControlFlow::Continue(())
-        };
-        let ask = |observer| forecast(&request, &ForecastOptions::default(), &observer);
-        let observed = ask(Observer::watching(&count)).unwrap();
-        assert_eq!(observed, ask(Observer::none()).unwrap());
-        assert!(*heard.lock().unwrap() > observed.scaling.len());
-        assert_eq!(ask(Observer::watching(&|_| ControlFlow::Break(()))), Err(Stopped::Cancelled));
-    }
-    /// Estimates of a simulation are parts of a forecast; they become surer, and the last part has an interval.
-    #[test]
-    fn estimates_are_parts() {
-        let example = include_str!("../../../../examples/async.toml");
-        let request = Request::from_reader("async.toml", example.as_bytes(), Vec::new()).unwrap();
-        let parts = std::sync::Mutex::new(Vec::new());
-        let part = |forecast: &Forecast| parts.lock().unwrap().push(forecast.clone());
-        let observer = Observer { part: &part, ..Observer::none() };
-        forecast(&request, &ForecastOptions::default(), &observer).unwrap();
-        let parts = parts.into_inner().unwrap();
-        let steps = |part: &Forecast| part.prediction.simulation.as_ref().unwrap().steps;
-        assert!(parts.len() > 3 && parts[0].interval.is_none() && parts.last().unwrap().interval.is_some());
-        assert!(parts.windows(2).all(|pair| steps(&pair[0]) <= steps(&pair[1])));
-        assert!(steps(&parts[0]) < steps(parts.last().unwrap()));
-    }
-}

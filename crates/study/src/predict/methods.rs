@@ -209,27 +209,3 @@ impl MethodChoice {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_papers_example_is_answered_by_its_formula() {
-        let text = include_str!("../../../../examples/zeng2023-table7.toml");
-        let document = stepcast_core::scenario::Document::new("table7", text);
-        assert_eq!(choose(&document.scenario(&[]).unwrap()).unwrap().name(), "zeng2023");
-        let own = text.replace("as-published = true", "as-published = false");
-        let document = stepcast_core::scenario::Document::new("table7", own);
-        assert_eq!(choose(&document.scenario(&[]).unwrap()).unwrap().name(), "layerwise");
-    }
-
-    #[test]
-    fn the_methods_kept_for_comparison_are_rough() {
-        let rough: Vec<&str> =
-            all().iter().filter(|method| method.is_rough()).map(|method| method.name()).collect();
-        assert_eq!(rough, ["cynthia2019", "cynthia2019-half", "lin2018"]);
-        assert!(MethodSet::every().without_rough().methods().all(|method| !method.is_rough()));
-        assert_eq!(MethodSet::every().without_rough().methods().count(), all().len() - rough.len());
-    }
-}

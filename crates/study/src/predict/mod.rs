@@ -13,9 +13,10 @@ mod scaling;
 mod slack;
 pub(crate) mod training;
 
-pub use advice::{Advice, Alone, Change, CriticalPath, Share, WhatIf, changes};
+pub use advice::{Advice, Alone, Change, CriticalPath, Share, WhatIf, changes, explain};
 pub use forecast::{Forecast, ForecastOptions, Observer, Training, forecast};
 pub use methods::MethodChoice;
 pub use round::round_timeline;
-pub use scaling::{ScalingPoint, WORTH, usual_workers};
+pub use scaling::{ScalingPoint, WORTH, enough_workers, usual_workers};
 pub use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch, never_cancelled, unwatched};
+pub use training::fits;

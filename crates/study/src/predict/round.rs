@@ -46,28 +46,3 @@ pub fn round_timeline(scenario: &Scenario) -> Result<Timeline<'static>, Fault> {
     };
     Ok(Timeline { about, processes, events, levels: Vec::new() })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::predict::methods;
-    use stepcast_core::scenario::{Document, Edit};
-
-    /// Figure 4: a push begins when the one before has ended, all pull at the end, and that is the end of the step.
-    #[test]
-    fn a_round_is_the_queue_of_the_paper() {
-        let text = include_str!("../../../../examples/zeng2023-table7.toml");
-        for batch in [32, 4096] {
-            let edits = [Edit::parse(&format!("strategy.batch={batch}")).unwrap()];
-            let scenario = Document::new("test", text).scenario(&edits).unwrap();
-            let timeline = round_timeline(&scenario).unwrap();
-            let of = |lane: u32| timeline.events.iter().filter(move |event| event.lane == lane);
-            assert_eq!((timeline.processes.len(), of(2).count(), of(3).count()), (3, 3, 3));
-            let pushes: Vec<&Event<'_>> = of(2).collect();
-            assert!(pushes.windows(2).all(|pair| pair[0].until <= pair[1].since), "{pushes:?}");
-            let step = methods::find("zeng2023").unwrap().predict(&scenario).unwrap().iteration;
-            assert!(of(3).all(|pull| (pull.until / step - 1.0).abs() < 1e-9), "{step}");
-            assert!(of(3).all(|pull| pull.since >= pushes[2].until * (1.0 - 1e-9)));
-        }
-    }
-}

@@ -131,7 +131,7 @@ pub(crate) fn saturation(
         };
         tried.extend(sizes().filter_map(rate));
     }
-    enough(&mut tried, worth)
+    enough_workers(&mut tried, worth)
 }
 
 fn sizes() -> impl Iterator<Item = u32> {
@@ -143,8 +143,8 @@ pub(crate) fn tried() -> u64 {
     sizes().count() as u64
 }
 
-/// The smallest number beyond which no larger number gains `worth`, if twice as many were tried.
-fn enough(tried: &mut [(u32, f64)], worth: f64) -> Option<u32> {
+/// The smallest number of workers beyond which no larger number gains `worth` in throughput, if twice as many were tried.
+pub fn enough_workers(tried: &mut [(u32, f64)], worth: f64) -> Option<u32> {
     tried.sort_by_key(|(workers, _)| *workers);
     let (largest, _) = *tried.last()?;
     let mut best_beyond = 0.0_f64;
@@ -157,23 +157,4 @@ fn enough(tried: &mut [(u32, f64)], worth: f64) -> Option<u32> {
         best_beyond = best_beyond.max(rate);
     }
     enough.filter(|workers| 2 * *workers <= largest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_workers_pay_until_the_rest_brings_too_little() {
-        let of =
-            |worth| enough(&mut [(8, 79.0), (1, 10.0), (2, 20.0), (4, 38.0), (16, 82.0), (32, 81.0)], worth);
-        assert_eq!(of(0.05), Some(8));
-        assert_eq!(of(0.01), Some(16));
-        assert_eq!(enough(&mut [(1, 10.0), (9, 89.0), (10, 90.0)], 0.05), None);
-        assert_eq!(of(1.2), Some(4));
-        assert_eq!(enough(&mut [(1, 1.0), (2, 2.0)], 0.05), None);
-        assert_eq!(enough(&mut [], 0.05), None);
-        // Too many workers may be slower than fewer.
-        assert_eq!(enough(&mut [(1, 5.0), (2, 3.0)], 0.05), Some(1));
-    }
 }

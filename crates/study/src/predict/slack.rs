@@ -62,26 +62,3 @@ fn with_slow_worker(scenario: &Scenario, index: usize, factor: f64) -> stepcast_
     cluster.groups.retain(|group| group.count > 0);
     cluster
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_analytic::zeng2023::Zeng2023;
-    use stepcast_core::scenario::Document;
-
-    #[test]
-    fn the_search_finds_what_the_queue_knows() {
-        // A wide range of speeds, so that some workers have slack and one has none.
-        let text = include_str!("slack.toml");
-        let scenario = Document::new("test", text).scenario(&[]).unwrap();
-        let prediction = Zeng2023.predict(&scenario).unwrap();
-        let mut differing = 0;
-        for (index, report) in prediction.groups.iter().enumerate() {
-            let found = search(&scenario, &Zeng2023, &prediction, index).unwrap();
-            let known = report.slack.unwrap();
-            differing += usize::from(known > 0.01);
-            assert!((found - known).abs() < 1e-4 * (1.0 + known), "group {index}: {found} against {known}");
-        }
-        assert!(differing > 0, "{prediction:#?}");
-    }
-}

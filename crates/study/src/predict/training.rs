@@ -69,7 +69,7 @@ pub(crate) fn fits_with(scenario: &Scenario, prediction: &Prediction) -> Option<
 }
 
 /// Whether every group's batch fits into its devices.
-pub(crate) fn fits(scenario: &Scenario) -> bool {
+pub fn fits(scenario: &Scenario) -> bool {
     fullest(scenario) <= 1.0
 }
 
@@ -186,74 +186,4 @@ pub(crate) fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Opt
             prediction.samples
         ),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{MethodChoice, Request};
-    use std::sync::Arc;
-    use stepcast_core::scenario::Edit;
-
-    fn predicted(changes: &[&str]) -> (Arc<Scenario>, Prediction) {
-        let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
-        let request = Request::quick_start(changes);
-        let scenario = request.scenario().unwrap();
-        let prediction = request.method(MethodChoice::Auto).unwrap().predict(&scenario).unwrap();
-        (scenario, prediction)
-    }
-
-    #[test]
-    fn an_epoch_is_a_whole_number_of_steps() {
-        let (scenario, prediction) = predicted(&["batch=32", "data.samples=97"]);
-        let epoch = epoch(&scenario, &prediction).unwrap();
-        assert!((epoch / prediction.iteration - 2.0).abs() < 1e-9, "96 samples a step");
-        assert!(more_than_all(&scenario, &prediction).is_none());
-    }
-
-    /// Ten steps, and what torch.compile takes before them: 7.8 s, or 9.1 s and 1.45 s for each of 24 layers.
-    #[test]
-    fn compiled_training_begins_with_its_compilation() {
-        let with = |changes: &[&str]| {
-            let mut all =
-                vec!["model.zoo=gpt2-medium", "data.samples=40", "plan.micro-batch=4", "plan.global-batch=4"];
-            all.extend(changes);
-            let own = |text: &&str| Edit::parse(&text.replace("plan.", "strategy.plan.")).unwrap();
-            let request = Request::from_model("gpt2-medium", all.iter().map(own).collect());
-            let scenario = request.scenario().unwrap();
-            let prediction = request.method(MethodChoice::Auto).unwrap().predict(&scenario).unwrap();
-            let all = all_epochs(&scenario, &prediction).unwrap();
-            all.time.get() - (epoch(&scenario, &prediction).unwrap() / all.goodput.unwrap()).get()
-        };
-        let alone = ["cluster.workers.count=1", "plan.overlap=fsdp2"];
-        assert!(with(&alone).abs() < 1e-6);
-        let compiled = ["strategy.compiled=true", alone[0], alone[1]];
-        assert!((with(&compiled) - 7.8).abs() < 1e-6);
-        let whole = [compiled[0], compiled[1], compiled[2], "plan.implementation=hugging-face"];
-        assert!((with(&whole) - 43.9).abs() < 1e-6);
-    }
-
-    /// Zeng 2023 trained these on 8 GB and 6 GB: fast convolutions need workspace, others do without.
-    #[test]
-    fn clusters_of_the_papers_fit() {
-        let rtx = "cluster.workers=[{ count = 2, device = \"quadro-rtx-4000\" }]";
-        for changes in [
-            ["model.zoo=vgg19", "batch=64", rtx],
-            ["model.zoo=vgg19", "batch=32", "cluster.workers=[{ device = \"gtx-1060-6gb\" }]"],
-        ] {
-            let (scenario, _) = predicted(&changes);
-            assert!(fits(&scenario), "{changes:?}: {}", fullest(&scenario));
-        }
-        let (scenario, _) = predicted(&["model.zoo=vgg19", "batch=512", rtx]);
-        assert!(!fits(&scenario));
-    }
-
-    #[test]
-    fn a_step_above_the_data_is_told() {
-        let (scenario, prediction) = predicted(&["batch=32", "data.samples=95"]);
-        let epoch = epoch(&scenario, &prediction).unwrap();
-        assert!((epoch / prediction.iteration - 1.0).abs() < 1e-9);
-        let warnings = warnings(&scenario, &prediction);
-        assert!(warnings.iter().any(|warning| warning.code == "batch-above-data"), "{warnings:?}");
-    }
 }

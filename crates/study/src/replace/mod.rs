@@ -296,6 +296,3 @@ fn figures(scenario: &Scenario, step: &Step) -> ScalingFigures {
         scaling_factor: outcome.factor(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -65,39 +65,3 @@ impl Request {
         Ok(Self { only_profile: packed.only_profile, ..request })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_core::scenario::Edit;
-
-    fn open(example: &str) -> Request {
-        Request::open(&format!("{}/../../examples/{example}", env!("CARGO_MANIFEST_DIR")), Vec::new())
-            .unwrap()
-    }
-
-    #[test]
-    fn a_packed_request_asks_the_same_without_its_files() {
-        for example in ["profile.toml", "one-worker.json", "custom-device.toml", "all-reduce.toml"] {
-            let request = open(example);
-            let scenario = request.scenario().unwrap();
-            let packed = request.packed().unwrap();
-            let again = Request::unpack(&packed).unwrap();
-            assert_eq!(again.scenario().unwrap(), scenario, "{example}");
-            assert_eq!(again.packed().unwrap(), packed, "{example}");
-            let changes = || [Edit::parse("cluster.workers.count=3").unwrap()];
-            let changed = (request.changed(changes()), again.changed(changes()));
-            assert_eq!(changed.0.scenario().unwrap(), changed.1.scenario().unwrap(), "{example}");
-        }
-    }
-
-    #[test]
-    fn other_versions_and_damaged_texts_are_refused() {
-        let packed = open("quickstart.toml").packed().unwrap();
-        let other = packed.replacen(VERSION, "99.0.0", 1);
-        assert!(Request::unpack(&other).unwrap_err().reason.contains("version 99.0.0"));
-        for wrong in ["", "{}", &packed[..packed.len() - 2]] {
-            assert!(Request::unpack(wrong).unwrap_err().reason.contains("damaged"), "{wrong}");
-        }
-    }
-}

@@ -1,17 +1,17 @@
 //! Horovod's cycles: they know nothing of steps, so no number of workers may gain or lose by the phase in which it meets them.
 
+use crate::example;
 use stepcast_core::method::Method;
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_study::predict::methods;
 use stepcast_study::simulate::Simulate;
 
-const EXAMPLE: &str = include_str!("../../../../examples/all-reduce.toml");
-
 fn scenario(workers: u32, changes: &[&str]) -> Scenario {
     let count = format!("cluster.workers.count={workers}");
-    let all = ["strategy.fusion.rule=horovod", &count].into_iter().chain(changes.iter().copied());
-    let all: Vec<Edit> = all.map(|change| Edit::parse(change).unwrap()).collect();
-    Document::new("example", EXAMPLE).scenario(&all).unwrap()
+    crate::scenario(
+        &example("all-reduce.toml"),
+        &[&["strategy.fusion.rule=horovod", &count], changes].concat(),
+    )
 }
 
 #[test]

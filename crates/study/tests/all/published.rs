@@ -1,22 +1,14 @@
 //! Scenarios as published: every method of a paper gives the paper's numbers, whatever is known beyond it.
 
+use crate::{example, scenario};
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_study::predict::methods;
-
-fn scenario(text: &str, changes: &[&str]) -> Scenario {
-    Document::new("test", text.to_owned()).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
-}
 
 fn predicted(method: &str, scenario: &Scenario) -> Prediction {
     let method = methods::find(method).unwrap();
     assert_eq!(method.beyond_paper(scenario), [""; 0]);
     method.predict(scenario).unwrap()
-}
-
-fn example(name: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
-    std::fs::read_to_string(format!("{folder}{name}")).unwrap()
 }
 
 /// Zeng 2023, Table 7 and, with the authors' P and number of pushes, Table 5.

@@ -2,7 +2,7 @@
 //! reference implementation of server software in research/priors.
 
 use stepcast_core::prediction::{PartKind, Prediction};
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_study::predict::methods;
 
 /// Runs of the test vectors: model, and what the scenario says beside the number of workers and servers.
@@ -23,7 +23,7 @@ fn scenario(model: &str, changes: &[&str]) -> Scenario {
     let text = format!(
         "strategy.batch = 64\nstrategy.architecture = \"parameter-server\"\n[model]\nzoo = \"{model}\"\n"
     );
-    Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap()
+    crate::scenario(&text, changes)
 }
 
 fn predicted(scenario: &Scenario) -> Prediction {

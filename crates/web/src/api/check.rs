@@ -62,7 +62,7 @@ impl Study for CheckRequest {
         let lines = read_progress(&self.log);
         // Logs without numbers of steps say nothing about the end.
         let is_followed =
-            lines.len() > 1 && (self.steps_left.is_some() || lines.iter().any(|line| line.of().is_some()));
+            lines.len() > 1 && (self.steps_left.is_some() || lines.iter().any(|line| line.of.is_some()));
         let known = Known {
             steps_left: self.steps_left,
             ranks: ranks.as_ref(),

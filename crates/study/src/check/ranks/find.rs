@@ -38,7 +38,8 @@ fn spread_below(values: &[f64]) -> f64 {
     2.0 * (quantile(&mut sorted, 0.5) - quantile(&mut sorted, 0.25)) / QUARTILES
 }
 
-pub(in crate::check) fn distribution(times: &[f64]) -> StepDistribution {
+/// How times of steps, in seconds, differ and drift.
+pub fn distribution(times: &[f64]) -> StepDistribution {
     let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let mut sorted = times.to_vec();
     let tails = [0.95, 0.99, 1.0].map(|share| Seconds::new(quantile(&mut sorted, share)));

@@ -6,11 +6,8 @@
 mod find;
 mod flight;
 mod read;
-#[cfg(test)]
-mod tests;
 
-pub(super) use find::distribution;
-pub use find::find;
+pub use find::{distribution, find};
 pub use read::{read_rank_texts, read_ranks};
 
 use schemars::JsonSchema;

@@ -23,7 +23,7 @@ const TWO_MACHINES: f64 = HOUR / 6.0;
 const EIGHTH: f64 = HOUR / 2.0;
 
 /// Groups of priors that times of collectives tell.
-const COLLECTIVES: [&str; 5] = [
+pub const COLLECTIVES: [&str; 5] = [
     "rate of collectives",
     "start of collectives",
     "rate of the network",
@@ -38,7 +38,8 @@ struct Weighed {
     candidate: Candidate,
 }
 
-fn is_of_gpu(group: &Group) -> bool {
+/// Whether the kit on one GPU tells about a group of priors.
+pub fn is_of_gpu(group: &Group) -> bool {
     group.remedy.all().iter().any(|remedy| matches!(remedy, Remedy::Measure { what: Measurement::Gpu }))
 }
 
@@ -181,18 +182,5 @@ impl PlanQuestion<'_> {
         let Some(best) = open.best_on(setup)? else { return Ok(None) };
         let words = words(setup, &open.base(setup), &best.choice);
         Ok(Some((UncertainFigure::step(&open.planned(&best)?, &Method)?, words)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_core::prior::Priors;
-
-    #[test]
-    fn experiments_know_the_groups_that_they_measure() {
-        let groups = &Priors::shipped().unwrap().groups;
-        assert!(COLLECTIVES.iter().all(|name| groups.iter().any(|group| group.name == *name)));
-        assert!(groups.iter().filter(|group| is_of_gpu(group)).count() >= 4);
     }
 }

@@ -7,26 +7,22 @@ mod answer;
 mod close;
 mod families;
 mod faults;
-#[cfg(test)]
-mod judged;
 mod measure;
-#[cfg(test)]
-mod mixed;
 mod report;
 mod search;
 mod setup;
 mod space;
 mod stagewise;
-#[cfg(test)]
-mod tests;
 mod training;
 mod usual;
 
+pub use measure::{COLLECTIVES, is_of_gpu};
 pub use report::{
     CONFIRMED, Checkpoints, ClosePlans, Confirmation, Counts, EndlessTraining, Energy, Entry, FamilyReport,
     PlanReport, RecipeSetting, Restriction, StagesReport, Training,
 };
-pub(crate) use training::{TrainingRates, energy};
+pub(crate) use training::TrainingRates;
+pub use training::energy;
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
 use crate::cost;
@@ -47,7 +43,7 @@ use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{
-    Division, Framework, Implementation, Mask, Plan, PlanSection, Recipe, Recompute,
+    Division, Framework, Implementation, Mask, Plan, PlanChoice, PlanSection, Recipe, Recompute,
 };
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
@@ -121,6 +117,24 @@ pub fn plan_within(
     let question = PlanQuestion { budget, ..PlanQuestion::of(scenario, aim)? };
     question.check_number()?;
     question.answer(Pruning::Beaten, watch)
+}
+
+/// The same with every plan that fits evaluated, whatever its bound.
+pub fn plan_exhaustively(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
+    let question = PlanQuestion::of(scenario, aim)?;
+    question.check_number()?;
+    question.answer(Pruning::Nothing, watch)
+}
+
+/// All valid ways to split the transformer of a scenario on its machines, within its `[plan]`.
+pub fn choices(scenario: &Scenario) -> Result<Vec<PlanChoice>, Fault> {
+    let question = PlanQuestion::of(scenario, Aim::Time)?;
+    let mut all = Vec::new();
+    let space = question.space(scenario, &question.base, None);
+    for ranks in space.ranks() {
+        space.each(ranks, |alike| all.extend_from_slice(alike));
+    }
+    Ok(all)
 }
 
 /// The same by the closed form alone, where many searches make one answer.

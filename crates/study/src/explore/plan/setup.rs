@@ -312,26 +312,3 @@ pub(super) fn section(plan: &Plan) -> Result<String, Fault> {
         .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))?;
     Ok(format!("[strategy.plan]\n{keys}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::scenario;
-    use super::*;
-    use crate::explore::plan::Aim;
-
-    /// 18 bytes for each of 70.6 billion parameters are half of the memory of 3.8 machines; with the deadline it takes 59 of them.
-    #[test]
-    fn offers_without_numbers_are_tried_where_they_fit() {
-        let numbers = |changes: &[&str]| {
-            let cluster = "cluster={ machine = \"dgx-h100\", machines = 1 }";
-            let offers = "plan.offers=[{ machine = \"dgx-h100\" }, { machine = \"p5.48xlarge\" }]";
-            let asked = scenario(&[&["model.zoo=llama3-70b", cluster, offers], changes].concat());
-            let question = PlanQuestion::of(&asked, Aim::Time).unwrap();
-            let first = question.setups.iter().filter(|setup| setup.offer == Some(0));
-            first.map(|setup| setup.nodes).collect::<Vec<_>>()
-        };
-        assert_eq!(numbers(&[]), [4, 8, 16]);
-        assert_eq!(numbers(&["plan.tokens=1e12", "plan.deadline=30d"]), [64, 128, 256]);
-        assert_eq!(numbers(&["plan.nodes=[3]"]), [3]);
-    }
-}

@@ -273,7 +273,7 @@ impl TrainingRates {
 
 /// Energy of all machines under load over a time, if the power of their devices is known: (supply · rated + host) · pue. Machines of
 /// eight H100 drew 6.8 to 7.2 kW, of eight B200 9.6 to 10.0 kW (MLPerf power, mains side).
-pub(crate) fn energy(
+pub fn energy(
     scenario: &Scenario,
     time: f64,
     ranged: Option<[f64; 2]>,
@@ -304,55 +304,4 @@ pub(crate) fn energy(
         pue,
         carbon_kg: given.and_then(|it| it.carbon).map(|grams| kwh * grams / 1000.0),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Reliability, energy};
-    use stepcast_core::scenario::Document;
-
-    /// Machines of eight under load: publisher, device, watts from the mains (MLPerf power, v4.0 to v5.0). Two runs of SMC that rest
-    /// between short steps, 5.1 and 5.8 kW, are no load of a whole machine.
-    const MACHINES: [(&str, &str, f64); 11] = [
-        ("SMC", "h100-sxm5", 7159.0),
-        ("SMC", "h100-sxm5", 6850.0),
-        ("SMC", "h100-sxm5", 7088.0),
-        ("SMC", "h100-sxm5", 7086.0),
-        ("SMC", "h100-sxm5", 6840.0),
-        ("SMC", "h100-sxm5", 7217.0),
-        ("Dell", "h100-sxm5", 7129.0),
-        ("Lenovo", "b200", 9580.0),
-        ("Lenovo", "b200", 9761.0),
-        ("Lenovo", "b200", 9568.0),
-        ("Lenovo", "b200", 10044.0),
-    ];
-
-    /// Machines draw what is predicted within 5 %, with their publisher left out of the hosts' share too, and lie in the interval.
-    #[test]
-    fn machines_of_publishers_left_out_draw_what_is_predicted() {
-        let assumed = Reliability::shipped().unwrap();
-        let of_devices = |device: &str| {
-            let text = format!(
-                "[model]\nzoo = \"gpt2\"\n[[cluster.workers]]\ncount = 8\ndevice = \"{device}\"\n[cluster.nodes]\nworkers = 8\n\
-                 [energy]\npue = 1.0\n[strategy.plan]\n"
-            );
-            let scenario = Document::new("test", text).scenario(&[]).unwrap();
-            let rated = scenario.cluster.groups[0].device.power.unwrap().get() * 8.0;
-            (energy(&scenario, 3600.0, None).unwrap().unwrap(), rated * assumed.supply.value)
-        };
-        for (publisher, device, watts) in MACHINES {
-            let (report, devices) = of_devices(device);
-            let others: Vec<f64> = MACHINES
-                .iter()
-                .filter(|(other, ..)| *other != publisher)
-                .map(|(_, device, watts)| watts - of_devices(device).1)
-                .collect();
-            let host = others.iter().sum::<f64>() / others.len() as f64;
-            for predicted in [report.kwh * 1000.0, devices + host] {
-                assert!((predicted / watts - 1.0).abs() < 0.05, "{publisher} {device}: {predicted} {watts}");
-            }
-            let [least, most] = report.kwh_range.unwrap().map(|kwh| kwh * 1000.0);
-            assert!((least..=most).contains(&watts), "{least} {watts} {most}");
-        }
-    }
 }

@@ -12,7 +12,7 @@ mod tracker;
 
 pub use goal::{Constraint, Excluded, Objective};
 pub use report::{Entry, SearchReport};
-pub use tracker::Goal;
+pub use tracker::{Front, Goal};
 
 use crate::cost;
 use crate::explore::sweep::{Agreement, Variants, Walker, blocks, interval_at, is_quick};
@@ -245,9 +245,6 @@ fn check_constraints(variants: &Variants<'_>, goal: &Goal) -> Result<(), Fault> 
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;
 
 /// Tries every configuration, on all cores.
 fn exhaustive(

@@ -97,7 +97,7 @@ impl Axis {
     }
 
     /// Whether setting this key overwrites everything that `other` has set before.
-    pub(super) fn hides(&self, other: &Self) -> bool {
+    pub fn hides(&self, other: &Self) -> bool {
         let mut theirs = other.parts().peekable();
         for part in self.parts() {
             let index = theirs.next_if(|theirs| is_index(theirs) && !is_index(part));
@@ -112,7 +112,7 @@ impl Axis {
     }
 
     /// Whether the key is the same as that of `other` or nested below it; all elements of an array count as equal.
-    pub(super) fn is_below(&self, other: &Self) -> bool {
+    pub fn is_below(&self, other: &Self) -> bool {
         let names = |axis: &'_ Self| -> Vec<String> {
             axis.parts().filter(|part| !is_index(part)).map(str::to_owned).collect()
         };
@@ -243,92 +243,5 @@ impl Grid {
     /// The index of the point at these positions.
     pub fn index(&self, digits: &[u64]) -> u64 {
         digits.iter().zip(&self.lengths).fold(0, |index, (digit, length)| index * length + digit)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(text: &str) -> Vec<String> {
-        let axis = Axis::parse(text).unwrap();
-        (0..axis.values.len()).map(|place| axis.value(place)).collect()
-    }
-
-    fn reason(text: &str) -> String {
-        Axis::parse(text).unwrap_err().reason
-    }
-
-    #[test]
-    fn lists_and_ranges_are_read() {
-        assert_eq!(values("strategy.batch=1..4"), ["1", "2", "3", "4"]);
-        assert_eq!(values("strategy.batch=1..=10:4"), ["1", "5", "9"]);
-        assert_eq!(values("strategy.batch=3..50:x2"), ["3", "6", "12", "24", "48"]);
-        assert_eq!(values("network.bandwidth=1Gbit/s, 10 Gbit/s"), ["1Gbit/s", "10 Gbit/s"]);
-        let tables = "strategy.fusion={rule=\"none\"},{rule=\"horovod\", size=\"64 MB\"}";
-        assert_eq!(values(tables).len(), 2);
-        assert_eq!(values("synchronisation=bsp,ssp(3)"), ["bsp", "ssp(3)"]);
-    }
-
-    #[test]
-    fn what_is_no_axis_says_why() {
-        assert!(reason("strategy.batch=1..").contains("has no end"));
-        assert!(reason("strategy.batch=..4").contains("has no beginning"));
-        assert!(reason("strategy.batch=4..1").contains("is empty"));
-        assert!(reason("strategy.batch=1..4:0").contains("no step"));
-        assert!(reason("strategy.batch=1..4:x1").contains("does not grow"));
-        assert!(reason("strategy.batch=").contains("no values"));
-        assert!(reason("strategy.batch=1,,2").contains("a value is empty"));
-        assert!(reason("strategy.batch=1,2,1").contains("twice"));
-        assert!(reason("strategy.batch=1,4..8").contains("range within a list"));
-        assert!(reason("network.bandwidth=1..10Gbit/s").contains("whole numbers"));
-        assert!(reason("strategy.batch").contains("no \"=\""));
-        assert!(reason("bandwith=1").contains("no scenario has a key"));
-    }
-
-    #[test]
-    fn sections_may_be_left_out_where_that_is_clear() {
-        let key = |text: &str| Axis::parse(text).unwrap().key;
-        assert_eq!(key("network.bandwidth=1Gbit/s"), "cluster.network.bandwidth");
-        assert_eq!(key("workers.0.count=1"), "cluster.workers.0.count");
-        assert_eq!(key("batch=1"), "strategy.batch");
-        assert_eq!(key("cluster.nodes.workers=1"), "cluster.nodes.workers");
-        assert_eq!(key("simulate.seed=1"), "methods.simulate.seed");
-    }
-
-    #[test]
-    fn keys_hide_what_they_replace() {
-        let axis = |key: &str| Axis::parse(&format!("{key}=1")).unwrap();
-        let hides = |a: &str, b: &str| axis(a).hides(&axis(b));
-        assert!(hides("cluster.workers", "cluster.workers.0.count"));
-        assert!(hides("cluster.workers.count", "cluster.workers.1.count"));
-        assert!(hides("cluster.workers.count", "cluster.workers.count"));
-        assert!(!hides("cluster.workers.1.count", "cluster.workers.count"));
-        assert!(hides("cluster.network", "cluster.network.bandwidth"));
-        assert!(!hides("cluster.network.bandwidth", "cluster.network"));
-        assert!(!hides("cluster.workers.0.count", "cluster.workers.1.count"));
-        assert!(!hides("cluster.workers.0.count", "cluster.workers.0.batch"));
-        assert!(axis("cluster.workers.1.count").is_below(&axis("cluster.workers.count")));
-        assert!(!axis("cluster.workers.count").is_below(&axis("cluster.workers.batch")));
-    }
-}
-#[cfg(test)]
-mod grid_tests {
-    use super::*;
-
-    #[test]
-    fn digits_and_index_are_inverse() {
-        let grid = Grid::new(vec![3, 1, 4, 5]);
-        assert_eq!(grid.points(), 60);
-        let mut digits = Vec::new();
-        let mut last = None;
-        for index in 0..60 {
-            grid.digits(index, &mut digits);
-            assert_eq!(grid.index(&digits), index);
-            assert!(last.as_ref() < Some(&digits), "{digits:?}");
-            last = Some(digits.clone());
-        }
-        assert_eq!(Grid::new(vec![u64::MAX; 3]).points(), u128::MAX);
-        assert_eq!(Grid::new(Vec::new()).points(), 1);
     }
 }

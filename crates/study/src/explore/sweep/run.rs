@@ -156,26 +156,3 @@ pub fn estimate(
     let long = since.elapsed().as_secs_f64() / tried.max(1) as f64 * points as f64 / threads as f64;
     Some(Duration::try_from_secs_f64(long).unwrap_or(Duration::MAX))
 }
-
-#[cfg(test)]
-mod trial_tests {
-    use super::*;
-    use crate::explore::sweep::Axis;
-    use crate::predict::MethodChoice;
-    use stepcast_core::files::NoFiles;
-    use stepcast_core::method::never_cancelled;
-    use stepcast_core::scenario::Document;
-
-    #[test]
-    fn long_sweeps_are_tried_before_they_begin() {
-        let document = Document::new("test", "model.zoo = \"alexnet\"\n");
-        let long = |axis: &str| {
-            let axes = vec![Axis::parse(axis).unwrap()];
-            let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
-            let agreement = Agreement::of(&variants, MethodChoice::Auto);
-            estimate(&variants, &agreement, variants.grid().points() * 1_000_000, &never_cancelled)
-        };
-        assert_eq!(long("batch=1"), None);
-        assert!(long("batch=1..1000000").unwrap() > Duration::from_secs(3600));
-    }
-}

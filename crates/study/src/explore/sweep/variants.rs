@@ -173,9 +173,14 @@ impl<'a> Variants<'a> {
         }
     }
 
+    /// Whether the document has to be resolved again for every value of an axis.
+    pub fn is_resolved(&self, axis: usize) -> bool {
+        matches!(self.reach[axis], Reach::Document)
+    }
+
     /// How often the document is resolved on a walk through all points in order.
     pub(crate) fn resolutions(&self) -> u128 {
-        let last = self.reach.iter().rposition(|reach| matches!(reach, Reach::Document));
+        let last = (0..self.axes.len()).rev().find(|axis| self.is_resolved(*axis));
         let lengths = &self.grid.lengths()[..last.map_or(0, |last| last + 1)];
         Grid::new(lengths.to_vec()).points()
     }
@@ -190,7 +195,7 @@ impl<'a> Variants<'a> {
     }
 
     /// The scenario that the document gives at a point, groups without workers included.
-    fn resolve(&self, digits: &[u64]) -> Result<Scenario, Fault> {
+    pub fn resolve(&self, digits: &[u64]) -> Result<Scenario, Fault> {
         resolve(self.document, self.files, &self.overrides, &self.axes, digits, self.resolver)
     }
 
@@ -251,10 +256,9 @@ impl<'a> Variants<'a> {
                     && others().any(|other| {
                         below(&self.axes[other], "strategy.fusion") || below(&self.axes[other], "model")
                     });
-                let refined = others().any(|other| {
-                    matches!(self.reach[other], Reach::Document) && self.axes[other].is_below(axis)
-                });
-                if !matches!(self.reach[place], Reach::Document) && (fusion || refined) {
+                let refined =
+                    others().any(|other| self.is_resolved(other) && self.axes[other].is_below(axis));
+                if !self.is_resolved(place) && (fusion || refined) {
                     self.reach[place] = Reach::Document;
                     demoted = true;
                 }
@@ -382,9 +386,6 @@ impl Walker<'_> {
 fn nowhere() -> Fault {
     Fault::new("there is no scenario at this point", "vary other values")
 }
-
-#[cfg(test)]
-mod tests;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {

@@ -231,7 +231,18 @@ impl<'a> Walk<'a> {
             false => self.last_of_worker(op, after.worker, count),
         };
         let waited_for = self.before[after.op as usize].iter().copied().chain([after.op]);
-        waited_for.filter_map(of).chain(last_of(&self.on_lane[after.lane as usize])).max()
+        let found = waited_for.filter_map(of).chain(last_of(&self.on_lane[after.lane as usize])).max();
+        debug_assert_eq!(found, self.scanned(after, count));
+        found
+    }
+
+    /// The same by looking at every chunk before, the last one first.
+    fn scanned(&self, after: &ChunkRecord, count: usize) -> Option<usize> {
+        self.recording.chunks[..count].iter().rposition(|before| {
+            let waited_for = before.op == after.op || self.before[after.op as usize].contains(&before.op);
+            let meets = before.worker == after.worker || self.shared[after.lane as usize];
+            before.lane == after.lane || (waited_for && meets)
+        })
     }
 
     /// The last of the first `count` chunks that belongs to an operation of a worker.
@@ -243,98 +254,5 @@ impl<'a> Walk<'a> {
         });
         let last = self.owned[before.checked_sub(1)?] as usize;
         (chunks[last].op == op && chunks[last].worker == worker).then_some(last)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_core::method::never_cancelled;
-    use stepcast_core::scenario::Document;
-
-    fn path(text: &str) -> CriticalPath {
-        let text = format!("{text}\n[methods.simulate]\njitter = 0\n");
-        let scenario = Document::new("test", text).scenario(&[]).unwrap();
-        let predicted = Simulate.predict(&scenario).unwrap();
-        CriticalPath::of(&scenario, &predicted, &never_cancelled).unwrap()
-    }
-
-    fn of<'a>(shares: &'a [Share], name: &str) -> &'a Share {
-        shares.iter().find(|share| share.name.contains(name)).unwrap_or_else(|| panic!("{name}: {shares:?}"))
-    }
-
-    /// Slow twin: every chunk before, the last one first.
-    fn scanned(walk: &Walk<'_>, after: &ChunkRecord, count: usize) -> Option<usize> {
-        (0..count).rev().find(|&index| {
-            let before = &walk.recording.chunks[index];
-            let waited_for = before.op == after.op || walk.before[after.op as usize].contains(&before.op);
-            before.lane == after.lane
-                || (waited_for && (before.worker == after.worker || walk.shared[after.lane as usize]))
-        })
-    }
-
-    #[test]
-    fn what_an_operation_waited_for_is_found_without_a_scan() {
-        for text in [
-            "model.zoo = \"alexnet\"\nstrategy.synchronisation = \"async\"\ncluster.servers.count = 2",
-            "model.zoo = \"alexnet\"\nstrategy.architecture = \"all-reduce\"",
-        ] {
-            let scenario = Document::new("test", text).scenario(&[]).unwrap();
-            let excerpt = excerpt(&scenario, false, 100_000, &never_cancelled).unwrap().unwrap();
-            let walk = Walk::new(&excerpt);
-            for (index, chunk) in excerpt.chunks.iter().enumerate().rev().take(300) {
-                let count = walk.ended_by(chunk.since).end.min(index);
-                assert_eq!(walk.led_to(chunk, count), scanned(&walk, chunk, count), "{text}: {chunk:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_path_fills_the_step() {
-        for text in [
-            "model.zoo = \"resnet50\"\nstrategy.architecture = \"parameter-server\"",
-            "model.zoo = \"vgg16\"\nstrategy.synchronisation = \"async\"\nstrategy.batch = 8",
-            "model.zoo = \"vgg16\"\nstrategy.architecture = \"all-reduce\"",
-            "model.zoo = \"resnet50\"\nstrategy.synchronisation = \"ssp(2)\"\ncluster.servers.count = 2",
-        ] {
-            let path = path(text);
-            for shares in [&path.resources, &path.layers] {
-                let sum: f64 = shares.iter().map(|share| share.share).sum();
-                assert!((sum - 1.0).abs() < 1e-6, "{text}: {path:#?}");
-            }
-        }
-    }
-
-    /// One layer, one worker: it pulls, computes forward and backward, and pushes.
-    #[test]
-    fn a_single_layer_is_the_whole_path() {
-        let text = "strategy.batch = 4\nstrategy.architecture = \"parameter-server\"\n[model.custom]\nname = \"one\"\ninput = [1000]\n\
-                    layers = [{ name = \"fc\", op = \"linear\", out = 1000 }]\n\
-                    [[cluster.workers]]\ncount = 1\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster.network]\n\
-                    bandwidth = \"8 Gbit/s\"\nlatency = \"0 s\"\nstartup = \"0 s\"\nefficiency = 1.0";
-        let path = path(text);
-        // 1,001,000 parameters of 4 bytes at 1 GB/s take 4.004 ms each way.
-        let link = of(&path.resources, "uplink").time.get();
-        assert!((link / 4.004e-3 - 1.0).abs() < 1e-6, "{path:#?}");
-        assert!((of(&path.resources, "downlink").time.get() / link - 1.0).abs() < 1e-6, "{path:#?}");
-        assert!(of(&path.layers, "fc").share > 1.0 - 1e-9, "{path:#?}");
-    }
-
-    /// Where the link is slow, the path runs over it; where it is fast, over the worker.
-    #[test]
-    fn the_path_follows_the_bottleneck() {
-        let text = |rate: &str| {
-            format!(
-                "model.zoo = \"vgg16\"\ncluster.servers.count = 1\n[cluster.network]\nbandwidth = \"{rate}\"\ntransport = \"ideal\""
-            )
-        };
-        let slow = path(&text("100 Mbit/s"));
-        assert!(slow.resources[0].name.contains("link"), "{slow:#?}");
-        // The layer with three quarters of the parameters.
-        assert_eq!(slow.layers[0].name, "classifier.0");
-        let gathered = path(&format!("strategy.architecture = \"all-reduce\"\n{}", text("100 Mbit/s")));
-        assert_eq!(gathered.layers[0].name, "classifier.0.bias … classifier.0.weight", "{gathered:#?}");
-        let fast = path(&text("10 Tbit/s"));
-        assert!(fast.resources[0].name.contains("worker") && fast.resources[0].share > 0.9, "{fast:#?}");
     }
 }

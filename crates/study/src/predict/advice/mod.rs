@@ -39,7 +39,7 @@ pub struct Advice {
 }
 
 /// Explains a prediction, without what takes further predictions or the engine.
-pub(crate) fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
+pub fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
     let alone = Alone::fastest(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
@@ -57,12 +57,8 @@ pub(crate) fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Pre
 }
 
 impl Advice {
-    pub(crate) fn find_path(
-        &mut self,
-        scenario: &Scenario,
-        prediction: &Prediction,
-        wanted: &CancelCheck<'_>,
-    ) {
+    /// Adds the critical path of the predicted step.
+    pub fn find_path(&mut self, scenario: &Scenario, prediction: &Prediction, wanted: &CancelCheck<'_>) {
         self.critical_path = CriticalPath::of(scenario, prediction, wanted);
     }
 
@@ -70,7 +66,8 @@ impl Advice {
         self.balanced_bandwidth = balanced_bandwidth(scenario, method);
     }
 
-    pub(crate) fn try_changes(&mut self, scenario: &Scenario, method: &dyn Method, prediction: &Prediction) {
+    /// Adds the changes that would help.
+    pub fn try_changes(&mut self, scenario: &Scenario, method: &dyn Method, prediction: &Prediction) {
         self.what_if = what_if::tried(scenario, method, prediction, self.alone.as_ref());
     }
 }
@@ -160,26 +157,4 @@ fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPe
     }
     let server = scenario.cluster.servers.bandwidth.unwrap_or(scenario.cluster.network.bandwidth);
     Some(server * 10f64.powf(high))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use stepcast_analytic::liu2022::Liu2022;
-    use stepcast_core::scenario::Document;
-
-    #[test]
-    fn slow_input_is_named() {
-        let said = |rate: u32| {
-            let text = format!(
-                "strategy = {{ batch = 64, architecture = \"all-reduce\" }}\ninput.rate = \"{rate} samples/s\"\n\
-                 [model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"25gbe\"\n\
-                 workers = [{{ device = \"tesla-v100-sxm2-16gb\", count = 8 }}]\n"
-            );
-            let scenario = Document::new("test", &text).scenario(&[]).unwrap();
-            sentence(&scenario, &Liu2022.predict(&scenario).unwrap())
-        };
-        assert!(said(50).starts_with("The input pipeline is the bottleneck: workers wait"), "{}", said(50));
-        assert!(said(100_000).starts_with("Computing is the bottleneck"), "{}", said(100_000));
-    }
 }

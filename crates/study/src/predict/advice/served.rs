@@ -105,32 +105,3 @@ pub(super) fn sentence(scenario: &Scenario, method: &dyn Method) -> Option<Strin
     };
     Some(rests + &advice + ".")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::predict::methods;
-    use stepcast_core::scenario::{Document, Edit};
-
-    fn told(edits: &[&str]) -> Option<String> {
-        let text = include_str!("../../../../../examples/zeng2023-table7.toml");
-        let scenario = Document::new("test", text).scenario(&Edit::parse_all(edits).unwrap()).unwrap();
-        sentence(&scenario, methods::find("layerwise").unwrap())
-    }
-
-    /// Zeng's cluster on links so fast that servers may be the limit: whether more bandwidth helps depends on their software,
-    /// and the rate that decides lies in its interval. As published, servers have none.
-    #[test]
-    fn advice_names_the_rate_that_decides() {
-        assert_eq!(told(&[]), None);
-        let own = ["as-published=false", "cluster.network=\"10gbe\""];
-        let text = told(&own).unwrap();
-        assert!(text.starts_with("Assumed, not measured: the software of a server moves "), "{text}");
-        let networks = ["10gbe", "25gbe", "100gbe"].map(|name| format!("cluster.network=\"{name}\""));
-        let told_of = |network: &String| told(&[own[0], network]).unwrap();
-        let conditional =
-            networks.iter().filter(|network| told_of(network).contains("helps if it moves more than"));
-        assert!(conditional.count() > 0);
-        assert_eq!(told(&[own[0], own[1], "cluster.servers.software=\"none\""]), None);
-    }
-}

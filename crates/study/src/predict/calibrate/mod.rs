@@ -9,7 +9,7 @@
 mod fit;
 mod runs;
 
-pub use runs::{MeasuredRun, read_runs, with_run};
+pub use runs::{Measured, MeasuredRun, read_runs, with_run};
 
 use super::MethodChoice;
 use super::budget;
@@ -152,6 +152,3 @@ fn observe(scenario: Arc<Scenario>, choice: MethodChoice, run: &MeasuredRun) -> 
         place: run.place.clone(),
     })
 }
-
-#[cfg(test)]
-mod tests;

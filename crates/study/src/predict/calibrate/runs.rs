@@ -27,7 +27,8 @@ const TABLE: &str =
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRun {
     names: Names,
-    pub(super) measured: Measured,
+    /// What was measured.
+    pub measured: Measured,
     pub(super) place: String,
 }
 
@@ -41,9 +42,12 @@ enum Names {
     Whole(Vec<Edit>),
 }
 
+/// What was measured of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Measured {
+pub enum Measured {
+    /// Samples per second of all workers.
     Throughput(SamplesPerSec),
+    /// The time of a step.
     Step(Seconds),
 }
 
@@ -62,7 +66,8 @@ impl MeasuredRun {
         Self { names: Names::Asked, measured: Measured::Step(time), place: "measured steps".to_owned() }
     }
 
-    pub(super) fn scenario(&self, request: &Request) -> Result<Arc<Scenario>, Fault> {
+    /// The scenario that was measured, where `request` is asked about.
+    pub fn scenario(&self, request: &Request) -> Result<Arc<Scenario>, Fault> {
         let at = |fault: Fault| Fault::in_file(self.place.clone(), fault.reason, fault.remedy);
         match &self.names {
             Names::Asked => request.scenario(),
@@ -278,67 +283,5 @@ impl Table {
         }
         let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
         String::from_utf8(bytes).map_err(|error| broken(error.to_string()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_that_cannot_be_read_are_refused_with_their_place() {
-        let refused = |text: &str| read_runs("runs.csv", text).unwrap_err();
-        assert!(refused("workers,speed\n8,1\n").reason.contains("column `throughput`"));
-        assert!(refused("throughput\n-3\n").reason.contains("not positive"));
-        assert!(refused("throughput\n").reason.contains("no runs"));
-        assert!(refused("throughput\nfast\n").to_string().contains("runs.csv:2"));
-        assert!(refused("scenario,throughput\nhalf,8\n").to_string().contains("runs.csv:2"));
-    }
-
-    fn request(batch: u32) -> Request {
-        let text = format!(
-            "[model]\nzoo = \"vgg16\"\n[strategy]\narchitecture = \"all-reduce\"\nbatch = {batch}\n\
-             [[cluster.workers]]\ncount = 2\ndevice = {{ base = \"tesla-v100-sxm2-16gb\", clock = \"1.4 GHz\" }}\n\
-             [cluster]\nnetwork = \"10gbe\"\n[price]\nnetwork-hour = 1.0\n"
-        );
-        Request::from_reader("job.toml", text.as_bytes(), Vec::new()).unwrap()
-    }
-
-    /// Whatever is asked about, a kept run is the scenario that was measured.
-    #[test]
-    fn a_kept_run_names_its_scenario() {
-        let step = Seconds::new(0.5);
-        let once = with_run("runs.csv", "", &request(32), step).unwrap();
-        let twice = with_run("runs.csv", &format!("# ours\n{once}"), &request(64), step).unwrap();
-        assert!(twice.starts_with("# ours\n"), "{twice}");
-        let runs = read_runs("runs.csv", &twice).unwrap();
-        for (run, batch) in runs.iter().zip([32, 64]) {
-            assert_eq!(run.measured, Measured::Step(step));
-            let asked = Request::quick_start(vec![Edit::parse("strategy.precision=amp-fp16").unwrap()]);
-            let named = run.scenario(&asked).unwrap().to_file();
-            let own = request(batch).scenario().unwrap().to_file();
-            assert_eq!((named.model, named.cluster, named.strategy), (own.model, own.cluster, own.strategy));
-        }
-    }
-
-    #[test]
-    fn keys_of_a_kept_run_join_those_of_the_table() {
-        let table = "cluster.workers.count,strategy.batch,throughput\n8,32,812\n";
-        let joined = with_run("runs.csv", table, &request(32), Seconds::new(0.5)).unwrap();
-        let lines: Vec<&str> = joined.lines().collect();
-        assert!(lines[0].starts_with("cluster.workers.count,strategy.batch,throughput,"), "{joined}");
-        assert!(lines[1].starts_with("8,32,812,,") && lines[2].contains("0.5 s"), "{joined}");
-        assert_eq!(read_runs("runs.csv", &joined).unwrap().len(), 2);
-    }
-
-    #[test]
-    fn runs_of_unknown_batch_or_workers_are_refused() {
-        let refused = |text: &str| {
-            let runs = read_runs("runs.csv", text).unwrap();
-            runs[0].scenario(&request(32)).unwrap_err().to_string()
-        };
-        assert!(refused("step-time\n0.57 s\n").contains("number of workers and batch"));
-        assert!(refused("strategy.batch,step-time\n32,0.57 s\n").contains("what number of workers it"));
-        assert!(refused("cluster.workers.count,step-time\n2,0.57 s\n").contains("what batch it"));
     }
 }

@@ -173,6 +173,3 @@ pub(crate) fn of_product(value: f64, factors: &[[f64; 2]]) -> [f64; 2] {
     let width = |side: usize| factors.iter().fold(0.0, |sum: f64, ends| sum.hypot(ends[side].ln()));
     [value * (-width(0)).exp(), value * width(1).exp()]
 }
-
-#[cfg(test)]
-mod tests;

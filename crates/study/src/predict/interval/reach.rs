@@ -59,17 +59,3 @@ fn side(
         None
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_side_is_told() {
-        let ends = Some((2.0, 8.0));
-        assert_eq!(side(16.0, ends, "more", "fewer"), Some(("more", 8.0)));
-        assert_eq!(side(1.0, ends, "more", "fewer"), Some(("fewer", 2.0)));
-        assert_eq!(side(8.5, ends, "more", "fewer"), None);
-        assert_eq!(side(8.5, None, "more", "fewer"), None);
-    }
-}

@@ -10,17 +10,11 @@ mod emit;
 mod keys;
 mod megatron;
 mod nemo;
-#[cfg(test)]
-mod options;
 mod python;
 mod recipes;
 mod runs;
-#[cfg(test)]
-mod same;
 mod settings;
 mod shell;
-#[cfg(test)]
-mod tests;
 mod torchtitan;
 mod yaml;
 

@@ -84,30 +84,3 @@ fn scalar(text: &str, style: ScalarStyle) -> Value {
         },
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mappings_are_joined_by_dots() {
-        let mut keys = keys(
-            "---\na: 1 # one\nb:\n  c: 'x # y'\n  d:\n    e: true\nf: no\ng: []\nh:\n- p\n- q\ni: {}\nj: 2.5e-1\nk: {l: 3, m: [4, {n: 5}]}\n",
-        )
-        .unwrap();
-        assert_eq!(keys.number("a").unwrap(), Some(1));
-        assert_eq!(keys.truth("b.d.e").unwrap(), Some(true));
-        assert_eq!(keys.truth("f").unwrap(), Some(false));
-        assert_eq!(keys.real("j").unwrap(), Some(0.25));
-        assert_eq!(keys.number("k.l").unwrap(), Some(3));
-        assert_eq!(keys.rest(), ["b.c", "h", "k.m"]);
-    }
-
-    #[test]
-    fn depth_is_bounded_and_takes_no_stack() {
-        for opening in ["[", "{a: ", "- "] {
-            let _ = keys(&opening.repeat(100_000));
-        }
-        assert!(keys("a: 'x\nb: 1\n").is_err());
-    }
-}

@@ -291,6 +291,3 @@ impl Levels {
         (!levels.is_empty()).then(|| Process { name: "shared".to_owned(), lanes: Vec::new(), levels })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,8 +3,6 @@
 mod costs;
 mod figures;
 mod pipeline;
-#[cfg(test)]
-mod tests;
 mod timeline;
 
 pub use timeline::KINDS;

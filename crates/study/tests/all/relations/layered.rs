@@ -1,6 +1,6 @@
 //! Networks of layers: all-reduce, parameter servers, local SGD, asynchronous training and SPRINT.
 
-use super::{Relation, changed, hold, holds, in_interval, parts_add_up};
+use super::{Relation, changed, hold, holds, in_interval, none_slower, parts_add_up};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
@@ -116,21 +116,7 @@ fn method(scenario: &Scenario) -> Result<&'static dyn Method, TestCaseError> {
 }
 
 fn predicted(scenario: &Scenario) -> Result<Prediction, TestCaseError> {
-    method(scenario)?.predict(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))
-}
-
-fn none_slower(scenario: &Scenario, changes: Vec<(&str, Scenario)>) -> Result<(), TestCaseError> {
-    let method = method(scenario)?;
-    let now = predicted(scenario)?.iteration.get();
-    for (what, changed) in changes {
-        if let Ok(then) = method.predict(&changed) {
-            let then = then.iteration.get();
-            holds(then <= now * (1.0 + ORDER), || {
-                format!("{what} by {}: {then} s in place of {now} s", method.name())
-            })?;
-        }
-    }
-    Ok(())
+    super::predicted(method(scenario)?, scenario)
 }
 
 fn faster_computing(scenario: &Scenario, factor: f64) -> Result<(), TestCaseError> {
@@ -140,7 +126,7 @@ fn faster_computing(scenario: &Scenario, factor: f64) -> Result<(), TestCaseErro
             group.device.memory_rate = group.device.memory_rate * factor;
         }
     });
-    none_slower(scenario, vec![("speed", speed), ("memory", memory)])
+    none_slower(scenario, method(scenario)?, vec![("speed", speed), ("memory", memory)], ORDER)
 }
 
 fn faster_links(scenario: &Scenario, factor: f64) -> Result<(), TestCaseError> {
@@ -151,7 +137,12 @@ fn faster_links(scenario: &Scenario, factor: f64) -> Result<(), TestCaseError> {
             nodes.network.bandwidth = nodes.network.bandwidth * factor;
         }
     });
-    none_slower(scenario, vec![("network", network), ("latency", latency), ("within nodes", within)])
+    none_slower(
+        scenario,
+        method(scenario)?,
+        vec![("network", network), ("latency", latency), ("within nodes", within)],
+        ORDER,
+    )
 }
 
 fn more_samples(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {

@@ -39,10 +39,31 @@ fn holds(is_so: bool, why: impl FnOnce() -> String) -> Result<(), TestCaseError>
     if is_so { Ok(()) } else { Err(TestCaseError::fail(why())) }
 }
 
-fn changed(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+pub(crate) fn changed(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
     change(&mut changed);
     changed
+}
+
+/// What is better in something takes no longer by the same method, but for a share of the step that may be lost.
+pub(crate) fn none_slower(
+    scenario: &Scenario,
+    method: &dyn Method,
+    changes: Vec<(&str, Scenario)>,
+    lost: f64,
+) -> Result<(), TestCaseError> {
+    let now = predicted(method, scenario)?.iteration;
+    for (what, changed) in changes.iter().filter(|(_, changed)| method.applies(changed).is_ok()) {
+        let then = predicted(method, changed)?.iteration;
+        holds(then <= now * (1.0 + lost), || {
+            format!("{what} by {}: {} in place of {}", method.name(), then.human(), now.human())
+        })?;
+    }
+    Ok(())
+}
+
+fn predicted(method: &dyn Method, scenario: &Scenario) -> Result<Prediction, TestCaseError> {
+    method.predict(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))
 }
 
 fn parts_add_up(prediction: &Prediction) -> Result<(), TestCaseError> {

@@ -1,8 +1,6 @@
 //! Recipes of fine-tuning: Axolotl, LLaMA-Factory, torchtune and TRL (YAML), and PEFT's `adapter_config.json`. They name a model of
 //! the Hugging Face hub, adapters, and the batch of a device; all run under PyTorch with replicas, unless workers are sharded.
 
-#[cfg(test)]
-mod tests;
 mod torchtune;
 mod write;
 

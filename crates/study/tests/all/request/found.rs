@@ -1,16 +1,13 @@
 //! What is found for a framework is emitted, and read back as the same plan with the same step and memory.
 
-use super::{Framework, Request, emit};
-use crate::explore::plan::{Aim, plan};
+use super::launch::request;
+use crate::{fastest, go};
 use proptest::prelude::*;
-use std::ops::ControlFlow;
 use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_core::method::Method as _;
-use stepcast_core::scenario::{Document, Edit, Scenario};
-
-fn edits(texts: &[String]) -> Vec<Edit> {
-    texts.iter().map(|text| Edit::parse(text).unwrap()).collect()
-}
+use stepcast_core::scenario::Scenario;
+use stepcast_study::explore::plan::{Aim, plan};
+use stepcast_study::request::launch::{Framework, emit};
 
 /// Time of a step, and memory of the fullest device.
 fn figures(scenario: &Scenario) -> [f64; 2] {
@@ -43,18 +40,15 @@ proptest! {
         chunks in prop::sample::select(vec!["[1]", "[1, 2, 4]"]),
         framework in prop::sample::select(Framework::ALL.to_vec()),
     ) {
-        let cluster = [
-            "cluster.machine=dgx-h100".to_owned(),
-            format!("cluster.machines={machines}"),
-            format!("model.zoo={model}"),
-        ];
+        let (count, zoo) = (format!("cluster.machines={machines}"), format!("model.zoo={model}"));
+        let cluster = ["cluster.machine=dgx-h100", &count, &zoo];
         let text = format!(
             "[model]\n[cluster]\n[strategy.plan]\n[plan]\nframeworks = [\"{framework}\"]\nglobal-batch = {batch}\n\
              virtual-stages = {chunks}\nmicro-batch = [1, 2]\ncontext = [1, 2]\n"
         );
-        let scenario = Document::new("asked", text).scenario(&edits(&cluster)).unwrap();
+        let scenario = crate::scenario(&text, &cluster);
         // What does not fit has no plan.
-        let Ok(report) = plan(&scenario, Aim::Time, &mut |_| ControlFlow::Continue(())) else {
+        let Ok(report) = plan(&scenario, Aim::Time, &mut go) else {
             return Ok(());
         };
         prop_assert_eq!(report.framework, Some(framework));
@@ -63,7 +57,7 @@ proptest! {
         let emitted = recipe(framework, sequence) + &emit(&scenario, &report, framework).unwrap();
         let best = report.stages.as_ref().map_or(&report.best, |stages| &stages.entry);
         let named = if framework == Framework::Megatron { &cluster[..2] } else { &cluster[..] };
-        let request = Request::from_launch("launch", &emitted, &edits(named)).unwrap().expect("a launch file");
+        let request = request(&emitted, named).unwrap();
         let read = request.scenario().unwrap();
         let [step, memory] = figures(&read);
         // Rows of a vocabulary that ranks do not divide are padded.
@@ -81,13 +75,10 @@ fn part_of_a_machine_has_as_many_processes() {
     let text = "model.zoo = \"gpt2-medium\"\n[[cluster.workers]]\ncount = 2\ndevice = \"h200\"\n\
                 [cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\n[plan]\nglobal-batch = 16\n[strategy.plan]\n";
     for framework in [Framework::Fsdp, Framework::Torchtitan, Framework::Megatron] {
-        let asked = edits(&[format!("plan.frameworks=[\"{framework}\"]")]);
-        let scenario = Document::new("asked", text).scenario(&asked).unwrap();
-        let report = plan(&scenario, Aim::Time, &mut |_| ControlFlow::Continue(())).unwrap();
-        let emitted = emit(&scenario, &report, framework).unwrap();
-        let named = edits(&["cluster.workers.device=h200", "model.zoo=gpt2-medium"].map(str::to_owned));
+        let scenario = crate::scenario(text, &[&format!("plan.frameworks=[\"{framework}\"]")]);
+        let emitted = emit(&scenario, &fastest(&scenario), framework).unwrap();
+        let named = ["cluster.workers.device=h200", "model.zoo=gpt2-medium"];
         let named = if framework == Framework::Megatron { &named[..1] } else { &named[..] };
-        let request = Request::from_launch("launch", &emitted, named).unwrap().expect("a launch file");
-        assert_eq!(request.scenario().unwrap().cluster.workers(), 2, "{emitted}");
+        assert_eq!(super::launch::scenario(&emitted, named).cluster.workers(), 2, "{emitted}");
     }
 }

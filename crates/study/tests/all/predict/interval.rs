@@ -1,6 +1,16 @@
-use super::*;
+//! Intervals: residuals in pools, uncertain inputs, and what lies beyond the validated range.
+
+use crate::{by, forecast_by, request, scenario};
 use stepcast_analytic::liu2022::Liu2022;
-use stepcast_core::scenario::{Document, Edit};
+use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::quantity::SamplesPerSec;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Architecture;
+use stepcast_study::predict::interval::{
+    self, Case, Interval, Level, Limit, Machines, Pace, Pool, Regime, committed, residuals,
+};
+use stepcast_study::predict::methods;
 
 fn case(set: &'static str, group: &str, method: &str, residual: f64) -> Case {
     let regime = Regime {
@@ -79,25 +89,18 @@ fn the_committed_table_can_be_read_to_its_end() {
     assert!(committed().iter().all(|row| row.cases > 0 && row.square >= 0.0 && row.mean.is_finite()));
 }
 
-fn scenario(overrides: &[&str]) -> Scenario {
-    let text = "[model]\nzoo = \"vgg16\"\n[cluster.servers]\ncount = 1\n[[cluster.workers]]\ncount = 2\nefficiency = 0.5\n";
-    Document::new("test", text).scenario(&Edit::parse_all(overrides).unwrap()).unwrap()
-}
+const PAIR: &str = "[model]\nzoo = \"vgg16\"\n[cluster.servers]\ncount = 1\n[[cluster.workers]]\ncount = 2\nefficiency = 0.5\n";
 
-fn interval(scenario: &Scenario) -> (Interval, Vec<Warning>) {
-    let method = crate::predict::methods::find("layerwise").unwrap();
-    let prediction = method.predict(scenario).unwrap();
-    Intervals::new(scenario, method)
-        .interval(scenario, &prediction, &Scenario::clone, false)
-        .unwrap()
-        .unwrap()
+fn interval(scenario: &Scenario) -> Interval {
+    let method = methods::find("layerwise").unwrap();
+    interval::of(scenario, method, &method.predict(scenario).unwrap()).unwrap().unwrap()
 }
 
 #[test]
 fn ranges_widen_the_interval_to_what_their_ends_predict() {
-    let method = crate::predict::methods::find("layerwise").unwrap();
-    let scenario = scenario(&["cluster.network={ base = \"10gbe\", bandwidth = \"8..12 Gbit/s\" }"]);
-    let (interval, _) = interval(&scenario);
+    let method = methods::find("layerwise").unwrap();
+    let scenario = scenario(PAIR, &["cluster.network={ base = \"10gbe\", bandwidth = \"8..12 Gbit/s\" }"]);
+    let interval = interval(&scenario);
     let [slow, fast] = scenario.at_ends(&scenario.uncertain[0]).map(|end| method.predict(&end).unwrap());
     let now = method.predict(&scenario).unwrap();
     let moved = |end: &Prediction| (end.throughput.get() / now.throughput.get()).ln();
@@ -113,10 +116,10 @@ fn ranges_widen_the_interval_to_what_their_ends_predict() {
 
 #[test]
 fn what_a_cpu_reaches_is_assumed() {
-    let known = interval(&scenario(&[])).0;
+    let known = interval(&scenario(PAIR, &[]));
     assert!(known.inputs.iter().all(|width| width.abs() < 1e-12), "{known:?}");
     let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\ncount = 1\n[[cluster.workers]]\ndevice = \"xeon-e5-2620\"\n";
-    let assumed = interval(&Document::new("test", text).scenario(&[]).unwrap()).0;
+    let assumed = interval(&scenario(text, &[]));
     assert!(assumed.by_assumption.iter().any(|of| of.name.contains("processors")), "{assumed:?}");
     assert!(assumed.model > 2.0 * known.model, "{assumed:?}");
 }
@@ -130,11 +133,9 @@ fn intervals_narrow_with_what_is_known() {
              [[cluster.workers]]\ncount = 16\ndevice = \"tesla-v100-sxm2-16gb\"\n{workers}\n\
              [cluster.network]\nbandwidth = \"25 Gbit/s\"\n{network}\n"
         );
-        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        let scenario = scenario(&text, &[]);
         let prediction = Liu2022.predict(&scenario).unwrap();
-        let intervals = Intervals::new(&scenario, &Liu2022);
-        let (interval, _) =
-            intervals.interval(&scenario, &prediction, &Scenario::clone, false).unwrap().unwrap();
+        let interval = interval::of(&scenario, &Liu2022, &prediction).unwrap().unwrap();
         assert!(!interval.by_assumption.is_empty());
         let shares: f64 = interval.by_assumption.iter().map(|assumption| assumption.share).sum();
         assert!(shares < 1.0 + 1e-9 && shares > 0.9, "{shares}");
@@ -151,10 +152,21 @@ fn intervals_narrow_with_what_is_known() {
     );
 }
 
+/// A tenth beyond the end of the range is near enough.
 #[test]
 fn what_lies_beyond_the_validated_range_is_told_with_its_side() {
     let ideal = "cluster.network={ base = \"10gbe\", transport = \"ideal\" }";
-    let (_, warnings) = interval(&scenario(&["cluster.workers.0.count=4096", ideal]));
-    let told = |word: &str| warnings.iter().any(|warning| warning.message.contains(word));
-    assert!(told("4096 workers are more than"), "{warnings:?}");
+    let told = |model: &str, count: u32| -> Option<String> {
+        let count = format!("cluster.workers.0.count={count}");
+        let forecast =
+            forecast_by(&request(PAIR, &[&format!("model.zoo={model}"), &count, ideal]), by("layerwise"));
+        let warnings = forecast.prediction.warnings.into_iter().map(|warning| warning.message);
+        warnings.into_iter().find(|message| message.starts_with("beyond what validates"))
+    };
+    let many = told("vgg16", 4096).unwrap();
+    let (_, end) = many.split_once("4096 workers are more than the ").unwrap();
+    let end: u32 = end.split_once(' ').unwrap().0.parse().unwrap();
+    assert_eq!(told("vgg16", end + end / 10), None);
+    assert!(told("vgg16", end + end / 10 + 1).unwrap().contains("workers are more than"));
+    assert!(told("mobilenet-v2", 2).unwrap().contains("million parameters are fewer than"));
 }

@@ -1,12 +1,19 @@
-use super::*;
+//! Layers that are replaced by smaller ones, and what their gradients cost.
+
+use crate::{example, pass};
 use std::ops::ControlFlow;
 use stepcast_core::method::never_cancelled;
-use stepcast_core::scenario::{Document, Edit};
+use stepcast_core::model::LayerFile;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::{Document, Scenario};
+use stepcast_study::replace::{LayerLine, Refusal, ReplacementReport, Substitution, replace};
 
-const EXAMPLE: &str = include_str!("../../../../examples/layer-replacement.toml");
+fn scenario() -> Scenario {
+    crate::scenario(&example("layer-replacement.toml"), &[])
+}
 
-fn scenario(sets: &[&str]) -> Scenario {
-    Document::new("example", EXAMPLE).scenario(&Edit::parse_all(sets).unwrap()).unwrap()
+fn replaced(scenario: &Scenario, asked: Substitution) -> ReplacementReport {
+    replace(scenario, asked, &never_cancelled).unwrap()
 }
 
 fn layers(text: &str) -> Vec<LayerFile> {
@@ -16,7 +23,7 @@ fn layers(text: &str) -> Vec<LayerFile> {
 /// Liu 2022, section 4.1, with the calibration of errata 4.5.
 #[test]
 fn the_example_gives_the_factors_of_the_paper() {
-    let report = replace(&scenario(&[]), Substitution::default(), &never_cancelled).unwrap();
+    let report = replaced(&scenario(), Substitution::default());
     assert!((report.before.scaling_factor - 0.25).abs() < 1e-5, "{}", report.before.scaling_factor);
     let replacement = report.replacement.unwrap();
     assert!((replacement.after.scaling_factor - 0.72).abs() < 1e-5, "{}", replacement.after.scaling_factor);
@@ -38,8 +45,7 @@ fn the_example_gives_the_factors_of_the_paper() {
     assert_eq!(worst.name, "classifier.0");
     assert!((worst.share - 0.7427).abs() < 5e-5);
     // The new scenario gives the predicted result.
-    let again =
-        replace(&replacement.scenario.resolve().unwrap(), Substitution::default(), &never_cancelled).unwrap();
+    let again = replaced(&replacement.scenario.resolve().unwrap(), Substitution::default());
     assert_eq!(again.before, replacement.after);
     assert_eq!(
         again.reason.unwrap(),
@@ -49,9 +55,8 @@ fn the_example_gives_the_factors_of_the_paper() {
 
 #[test]
 fn exposed_times_are_those_of_steps_without_the_exchange() {
-    let scenario = scenario(&[]);
-    let report = replace(&scenario, Substitution::default(), &never_cancelled).unwrap();
-    let step = Step::of(&scenario).unwrap();
+    let scenario = scenario();
+    let report = replaced(&scenario, Substitution::default());
     assert_eq!(report.layers.len(), 16);
     let total: Bytes = report.layers.iter().map(|layer| layer.size).sum();
     assert_eq!(total, report.before.gradients);
@@ -61,7 +66,7 @@ fn exposed_times_are_those_of_steps_without_the_exchange() {
     let weight = Bytes::new(25088.0 * 4096.0 * 4.0);
     let own = curve_time(&scenario, weight) + curve_time(&scenario, Bytes::new(4096.0 * 4.0));
     assert!((worst.exposed / own - 1.0).abs() < 1e-9);
-    assert!(step.outcome().exposed() > worst.exposed);
+    assert!(report.before.exposed > worst.exposed);
 }
 
 fn curve_time(scenario: &Scenario, size: Bytes) -> Seconds {
@@ -77,32 +82,24 @@ fn a_user_chooses_the_cut_and_the_layers() {
     };
     let small =
         r#"layers = [{ op = "global-average-pool" }, { op = "flatten" }, { op = "linear", out = 1000 }]"#;
-    let found =
-        replace(&scenario(&[]), request(None, Some(small)), &never_cancelled).unwrap().replacement.unwrap();
+    let found = replaced(&scenario(), request(None, Some(small))).replacement.unwrap();
     assert_eq!(found.added.iter().map(|line| line.parameters).sum::<u64>(), 512 * 1000 + 1000);
-    let found = replace(&scenario(&[]), request(Some("features.30"), None), &never_cancelled)
-        .unwrap()
-        .replacement
-        .unwrap();
+    let found = replaced(&scenario(), request(Some("features.30"), None)).replacement.unwrap();
     assert_eq!(found.added.len(), 5);
     assert_eq!(found.added[0].output, "512×14×14");
-    let found = replace(
-        &scenario(&[]),
-        request(Some("classifier.6"), Some(r#"layers = [{ op = "linear", out = 10 }]"#)),
-        &never_cancelled,
-    );
-    assert_eq!(found.unwrap().replacement.unwrap().added[0].parameters, 40_970);
+    let last = request(Some("classifier.6"), Some(r#"layers = [{ op = "linear", out = 10 }]"#));
+    let found = replaced(&scenario(), last);
+    assert_eq!(found.replacement.unwrap().added[0].parameters, 40_970);
 }
 
 /// Where the budget does not pay for a step without each of the layers, those with the most gradients are looked at, with
 /// the same figures.
 #[test]
 fn a_budget_bounds_the_layers_that_are_looked_at() {
-    let whole = scenario(&[]);
+    let whole = scenario();
     let mut small = whole.clone();
-    small.methods.simulate.budget = 3 * crate::cost::pass(&whole);
-    let [all, few] = [&whole, &small]
-        .map(|scenario| replace(scenario, Substitution::default(), &never_cancelled).unwrap());
+    small.methods.simulate.budget = 3 * pass(&whole);
+    let [all, few] = [&whole, &small].map(|scenario| replaced(scenario, Substitution::default()));
     assert_eq!((all.layers.len(), few.layers.len()), (16, 3));
     assert!(few.layers.iter().all(|layer| all.layers.contains(layer)));
     let smallest = few.layers.iter().map(|layer| layer.size.get()).fold(f64::INFINITY, f64::min);
@@ -113,6 +110,6 @@ fn a_budget_bounds_the_layers_that_are_looked_at() {
 
 #[test]
 fn it_ends_when_it_is_no_longer_wanted() {
-    let ended = replace(&scenario(&[]), Substitution::default(), &|| ControlFlow::Break(()));
+    let ended = replace(&scenario(), Substitution::default(), &|| ControlFlow::Break(()));
     assert!(matches!(ended, Err(Refusal::Scenario(_))), "{ended:?}");
 }

@@ -1,13 +1,20 @@
-use super::*;
-use crate::explore::sweep::Axis;
-use crate::predict::methods;
+//! Searches against trying everything, their goals, and fronts against comparing all pairs.
+
+use crate::by;
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
+use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
+use stepcast_study::MethodChoice;
+use stepcast_study::explore::search::{
+    Constraint, Effort, Entry, Front, Goal, Objective, SearchReport, SearchStrategy, search,
+};
+use stepcast_study::explore::sweep::{Axis, Variants};
 
-const TEXT: &str = include_str!("groups.toml");
+const TEXT: &str = include_str!("search.toml");
 
 const EFFORT: Effort = Effort { how: None, budget: None, seed: 1 };
 
@@ -23,14 +30,14 @@ fn ask(
     let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
     let choice = match method {
         "auto" => MethodChoice::Auto,
-        name => MethodChoice::One(methods::find(name).unwrap()),
+        name => by(name),
     };
     let constraints = constraints.iter().map(|text| Constraint::parse(text).unwrap()).collect();
     let goal = Goal { objective: objective.parse().unwrap(), constraints };
     search(&variants, choice, &goal, effort, &never_cancelled, &mut |_| ())
 }
 
-fn by(how: SearchStrategy) -> Effort {
+fn how(how: SearchStrategy) -> Effort {
     Effort { how: Some(how), ..EFFORT }
 }
 
@@ -69,13 +76,13 @@ fn the_number_of_threads_does_not_matter() {
         pool.install(|| ask(&SPACE, "layerwise", "cost-time", &["nodes<=6"], effort).unwrap())
     };
     assert_eq!(on(1, EFFORT), on(3, EFFORT));
-    assert_eq!(on(1, by(SearchStrategy::Heuristic)), on(3, by(SearchStrategy::Heuristic)));
+    assert_eq!(on(1, how(SearchStrategy::Heuristic)), on(3, how(SearchStrategy::Heuristic)));
 }
 
 #[test]
 fn a_heuristic_says_how_far_off_it_may_be() {
     let all = ask(&SPACE, "layerwise", "time", &["memory"], EFFORT).unwrap();
-    let quick = ask(&SPACE, "layerwise", "time", &["memory"], by(SearchStrategy::Heuristic)).unwrap();
+    let quick = ask(&SPACE, "layerwise", "time", &["memory"], how(SearchStrategy::Heuristic)).unwrap();
     assert!(quick.evaluated < all.evaluated && !quick.stopped.is_empty(), "{quick:?}");
     let gap = quick.gap.unwrap();
     // The optimum lies within the gap.
@@ -98,7 +105,7 @@ fn mixtures_can_be_excluded() {
     let all = ask(&SPACE, "zeng2023", "time", &[], EFFORT).unwrap();
     assert!(all.best.iter().any(mixed), "{:?}", all.best);
     for how in [SearchStrategy::Exhaustive, SearchStrategy::Bound] {
-        let one = ask(&SPACE, "zeng2023", "time", &["kinds<=1"], by(how)).unwrap();
+        let one = ask(&SPACE, "zeng2023", "time", &["kinds<=1"], self::how(how)).unwrap();
         assert!(!one.best.is_empty() && !one.best.iter().chain(&one.front).any(mixed), "{:?}", one.best);
         let best = &one.best[0];
         let chosen: u64 = best.values.iter().take(2).map(|(_, count)| count.parse::<u64>().unwrap()).sum();
@@ -151,8 +158,8 @@ proptest! {
         let counts = format!("cluster.workers.1.count={low}..{}:{step}", low + length * step);
         let space = ["cluster.workers.0.count=0..8", &counts, "cluster.servers.count=1..3",
             "synchronisation=bsp,local-sgd(4)", "network.latency=100 us,10 us", "batch=4..40:6"];
-        let all = ask(&space, method, objective, &constraints, by(SearchStrategy::Exhaustive));
-        let bound = ask(&space, method, objective, &constraints, by(SearchStrategy::Bound));
+        let all = ask(&space, method, objective, &constraints, how(SearchStrategy::Exhaustive));
+        let bound = ask(&space, method, objective, &constraints, how(SearchStrategy::Bound));
         match (all, bound) {
             (Ok(all), Ok(bound)) => {
                 prop_assert_eq!(bound.gap, Some(0.0));
@@ -173,7 +180,6 @@ fn an_interrupted_search_reports_what_it_has_found() {
     let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
     let goal = Goal { objective: Objective::Time, constraints: Vec::new() };
-    let simulated = MethodChoice::One(methods::find("simulate").unwrap());
     let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let interrupted = |how, after: u32| {
         let asked = AtomicU32::new(0);
@@ -181,8 +187,8 @@ fn an_interrupted_search_reports_what_it_has_found() {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         };
-        let report =
-            one_thread.install(|| search(&variants, simulated, &goal, by(how), &wanted, &mut |_| ()));
+        let report = one_thread
+            .install(|| search(&variants, by("simulate"), &goal, self::how(how), &wanted, &mut |_| ()));
         (report, asked.load(Ordering::Relaxed))
     };
     for how in [SearchStrategy::Exhaustive, SearchStrategy::Heuristic] {
@@ -200,11 +206,78 @@ fn an_interrupted_search_reports_what_it_has_found() {
 #[test]
 fn too_many_configurations_are_not_tried_one_by_one() {
     let vary = ["cluster.workers.0.count=1..100000", "batch=1..100000"];
-    let all = by(SearchStrategy::Exhaustive);
+    let all = how(SearchStrategy::Exhaustive);
     let refused = ask(&vary, "layerwise", "cost", &[], all).unwrap_err();
     assert!(refused.remedy.contains("`budget`, such as 10000000000"), "{refused:?}");
     let found = ask(&vary, "layerwise", "cost", &[], EFFORT).unwrap();
     assert_eq!(found.how, SearchStrategy::Bound);
     let few = ask(&["batch=1..100"], "layerwise", "cost", &[], EFFORT).unwrap();
     assert_eq!(few.how, SearchStrategy::Exhaustive);
+}
+
+#[test]
+fn bounds_are_read_with_their_units() {
+    let bound = |text: &str| Constraint::parse(text).unwrap();
+    assert!((bound("deadline<=2h").bound - 7200.0).abs() < 1e-9);
+    assert!((bound("iteration <= 50 ms").bound - 0.05).abs() < 1e-12);
+    assert!(bound("throughput>=100").at_least);
+    assert!((bound("throughput > 100 img/s").bound - 100.0).abs() < 1e-9);
+    assert!((bound("budget<50 USD").bound - 50.0).abs() < 1e-9);
+    for (text, most) in [("memory", 0.0), ("any-memory", 1.0)] {
+        assert!(bound(text).is_of_memory() && (bound(text).bound - most).abs() < 1e-12, "{text}");
+    }
+    let reason = |text: &str| Constraint::parse(text).unwrap_err().reason;
+    assert!(reason("").contains("empty"));
+    assert!(reason("deadline<=2").contains("no unit"));
+    assert!(reason("minibatch").contains("no bound"));
+    assert!(reason("minibatch<=many").contains("no number"));
+    assert!(reason("minibatch<=8 USD").contains("no number"));
+    assert!(reason("minibatch<=-1").contains("zero or more"));
+    assert!(reason("colour<=1").contains("cannot be bounded"));
+    assert!(reason("memory<=1").contains("by the devices"));
+}
+
+#[test]
+fn contradictions_are_found_before_anything_is_tried() {
+    let parse = |texts: &[&str]| -> Vec<Constraint> {
+        texts.iter().map(|text| Constraint::parse(text).unwrap()).collect()
+    };
+    let error = Constraint::check_all(&parse(&["minibatch>=512", "nodes<=4", "minibatch<=256"]));
+    assert!(error.unwrap_err().reason.contains("minibatch>=512 and minibatch<=256"));
+    assert!(Constraint::check_all(&parse(&["minibatch>=256", "minibatch<=256"])).is_ok());
+}
+
+/// Reference: compares every pair.
+fn slowly(points: &[(u8, u8)]) -> Vec<usize> {
+    let beats = |a: usize, b: usize| {
+        let ((ta, ca), (tb, cb)) = (points[a], points[b]);
+        ta <= tb && ca <= cb && (ta < tb || ca < cb || a < b)
+    };
+    let mut front: Vec<usize> = (0..points.len())
+        .filter(|&place| (0..points.len()).all(|other| other == place || !beats(other, place)))
+        .collect();
+    front.sort_by_key(|&place| points[place]);
+    front
+}
+
+proptest! {
+    #[test]
+    fn the_front_is_what_comparing_all_pairs_finds(
+        points in proptest::collection::vec((0u8..20, 0u8..20), 0..60),
+        cut in 0usize..60,
+    ) {
+        let half = |range: std::ops::Range<usize>| {
+            let mut front = Front::new();
+            for place in range {
+                let (time, cost) = points[place];
+                front.add(time.into(), cost.into(), place as u64, || place);
+            }
+            front
+        };
+        let cut = cut.min(points.len());
+        // The halves are added in reverse order, which must not matter.
+        let mut front = half(cut..points.len());
+        front.merge(half(0..cut));
+        prop_assert_eq!(front.into_entries().collect::<Vec<_>>(), slowly(&points));
+    }
 }

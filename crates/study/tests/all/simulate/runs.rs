@@ -1,23 +1,85 @@
-use super::super::timeline;
-use super::*;
+//! Simulated runs: what they must have in common, their timelines, and what of a file is refused.
+
+use crate::{deep, scenario};
 use std::collections::BTreeMap;
+use stepcast_analytic::liu2022::passes;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
-use stepcast_core::method::never_cancelled;
+use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::pass::{Pass, Recorded};
-use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Edit};
+use stepcast_core::prediction::Prediction;
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::scenario::Document;
 use stepcast_sim::Station;
-use stepcast_trace::timeline::Level;
+use stepcast_study::simulate::{Recording, Simulate, timeline};
+use stepcast_trace::timeline::{Flow, Level, Timeline};
+
+fn predicted(changes: &[&str]) -> Prediction {
+    let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\nsoftware = \"none\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
+    Simulate.predict(&scenario(text, changes)).unwrap()
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| predicted(&[]))
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn staleness_is_the_number_of_others() {
+    let simulation = predicted(&[]).simulation.unwrap();
+    // Four equal workers: each of the others updates once in between.
+    assert!((simulation.mean_staleness - 3.0).abs() < 0.2, "{simulation:?}");
+    assert!((simulation.effective_minibatch - 128.0).abs() < 8.0);
+    let total: f64 = simulation.staleness_histogram.iter().sum();
+    assert!((total - 1.0).abs() < 1e-9);
+    let [low, high] = simulation.throughput_interval;
+    assert!(low > 0.0 && high < 1.2 * low, "{low} {high}");
+}
+
+#[test]
+fn waiting_costs_throughput() {
+    let wide = "cluster.network.bandwidth=\"100 Gbit/s\"";
+    let rate = |how: &str| predicted(&[wide, &format!("strategy.synchronisation={how}")]).throughput.get();
+    let (never, bounded, always) = (rate("async"), rate("ssp(3)"), rate("bsp"));
+    assert!(never >= 0.99 * bounded && bounded >= 0.99 * always, "{never} {bounded} {always}");
+    assert!(predicted(&[wide, "strategy.synchronisation=bsp"]).simulation.unwrap().mean_staleness < 3.0);
+}
+
+#[test]
+fn every_order_and_transport_has_an_answer() {
+    for change in ["order=tic", "order=tac", "order=reverse", "order=random", "transport=tcp"] {
+        let prediction = predicted(&[&format!("methods.simulate.{change}")]);
+        assert!(prediction.throughput.get() > 0.0, "{change}");
+    }
+}
+
+#[test]
+fn more_servers_are_not_slower_where_links_decide() {
+    let narrow = "cluster.network.bandwidth=\"1 Gbit/s\"";
+    let rate =
+        |servers: u32| predicted(&[narrow, &format!("cluster.servers.count={servers}")]).throughput.get();
+    assert!(rate(4) > 1.5 * rate(1), "{} {}", rate(4), rate(1));
+}
+
+/// What a budget has no room for, or memory, is refused before anything is made ready for it.
+#[test]
+fn what_is_too_large_is_refused_at_once() {
+    let mut scenario = scenario(&deep(4000, 2), &[]);
+    scenario.methods.simulate.budget = 1000;
+    assert_eq!(Simulate.predict(&scenario).unwrap_err().key, "methods.simulate.budget");
+    let many = scenario.on(scenario.cluster.resized(16_000));
+    let refused = Simulate.applies(&many).unwrap_err();
+    assert!(refused.reason.contains("memory"), "{refused:?}");
+    assert!(Simulate.applies(&crate::scenario(&deep(100, 2), &[])).is_ok());
+}
 
 fn recorded(changes: &[&str]) -> Recording {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"async\"\n";
-    timeline(
-        &Document::new("test", text).scenario(&Edit::parse_all(changes).unwrap()).unwrap(),
-        3,
-        &never_cancelled,
-    )
-    .unwrap()
+    timeline(&scenario(text, changes), 3, &never_cancelled).unwrap()
 }
 
 struct Example;
@@ -93,7 +155,9 @@ fn every_push_leads_to_its_update() {
         let push = begins[&id];
         assert!(push.process == event.process && push.until <= event.since, "{push:?} {event:?}");
         let update = operations.iter().find(|operation| operation.name == event.name).unwrap();
-        assert!(pushes(operations, update).any(|op| operations[op as usize].name == push.name));
+        let pushed = update.after.iter().map(|op| &operations[*op as usize]);
+        let mut pushed = pushed.filter(|operation| operation.resource == Resource::Uplink);
+        assert!(pushed.any(|operation| operation.name == push.name));
         ends += 1;
     }
     let updates = timeline
@@ -134,9 +198,7 @@ fn a_timeline_of_all_reduce_gives_its_passes_back() {
         moments
     };
     let text = "[model]\nzoo = \"alexnet\"\n";
-    let changes = changes.map(|change| Edit::parse(change).unwrap());
-    let scenario = Document::new("test", text).scenario(&changes).unwrap();
-    let run = ready(&crate::simulate::all_reduce::training(&scenario).unwrap().passes[0][0]);
+    let run = ready(&passes(&scenario(text, &changes)).unwrap()[0].1);
     let read = ready(&read);
     assert_eq!(read.len(), run.len());
     for ((time, size), (expected, sent)) in read.into_iter().zip(run) {

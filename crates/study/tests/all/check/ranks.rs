@@ -1,8 +1,12 @@
-//! Planted faults in recordings of eight ranks on four machines: how many are found, and how often nothing is.
+//! Planted faults in recordings of eight ranks on four machines: how many are found, and how often nothing is. And what
+//! recordings are read.
 
-#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
-
-use super::*;
+use std::fs;
+use std::path::Path;
+use stepcast_study::check::ranks::{
+    GroupTransfers, RankRecording, RankSeries, RankStep, SlowKind, Slowness, distribution, find,
+    read_rank_texts, read_ranks,
+};
 
 /// A fault that is planted.
 #[derive(Clone, Copy, PartialEq)]
@@ -195,7 +199,7 @@ fn faults_of_recorded_processes_are_found() {
         ("h200/loading", Some((SlowKind::DataLoading, "rank 1"))),
     ] {
         let path = format!("{}/tests/ranks/{file}", env!("CARGO_MANIFEST_DIR"));
-        let found = find(&read_ranks(std::path::Path::new(&path)).unwrap().unwrap());
+        let found = find(&read_ranks(Path::new(&path)).unwrap().unwrap());
         let first = found.causes.first().map(|cause| (cause.kind, cause.name.as_str()));
         assert_eq!(first, expected, "{file}: {found:?}");
     }
@@ -221,9 +225,95 @@ fn steps_that_get_longer_drift() {
         let mut normal = normals(3);
         (0..300).map(|step| (slope * f64::from(step) + 0.02 * normal()).exp()).collect()
     };
-    let drift = find::distribution(&times(0.0003)).drift.unwrap();
+    let drift = distribution(&times(0.0003)).drift.unwrap();
     assert!((drift - 0.06).abs() < 0.02, "{drift}");
-    let steady = find::distribution(&times(0.0));
+    let steady = distribution(&times(0.0));
     assert!(steady.drift.is_none() && (steady.spread - 0.02).abs() < 0.004, "{steady:?}");
     assert!(steady.tails[0] < steady.tails[1] && steady.tails[1] <= steady.tails[2]);
+}
+
+fn read(texts: &[(String, String)]) -> Slowness {
+    find(&read_rank_texts(texts).unwrap().unwrap())
+}
+
+/// Ranks 10 to 13 on two machines sum over all of them, and in pairs; rank 12 computes for 115 ms instead of 100, and the pair of
+/// ranks 11 and 13 sends at half the rate.
+fn dump(rank: u64) -> (String, String) {
+    let pair = rank % 2;
+    let own = |rank: u64| if rank == 2 { 0.115 } else { 0.100 };
+    let entries: Vec<String> = (1..=40u64)
+        .flat_map(|step| {
+            let start = step * 160_000_000;
+            let transfer = 0.02 + (step % 5) as f64 * 1e-4;
+            let waits = (0..4).map(own).fold(0.0, f64::max) - own(rank);
+            let of_pair = if pair == 1 { 0.012 } else { 0.006 };
+            let entry = |group: String, created: u64, duration: f64| {
+                format!(
+                    r#"{{"process_group": ["{group}", "x"], "collective_seq_id": {step}, "p2p_seq_id": 0, "is_p2p": false,
+                    "time_created_ns": {created}, "duration_ms": {}, "state": "completed", "profiling_name": "nccl:all_reduce"}}"#,
+                    duration * 1e3
+                )
+            };
+            [
+                entry("0".to_owned(), start, waits + transfer),
+                entry(format!("{}", pair + 1), start + 1000, of_pair),
+                entry(format!("{}", pair + 3), start + 2000, 0.006),
+            ]
+        })
+        .collect();
+    let text = format!(r#"{{"version": "2.4", "pg_config": {{}}, "entries": [{}]}}"#, entries.join(","));
+    (format!("dump/nccl_trace_rank_{}", 10 + rank), text)
+}
+
+#[test]
+fn dumps_name_the_rank_that_others_wait_for_and_the_slow_pair() {
+    let dumps: Vec<_> = (0..4).map(dump).collect();
+    let found = read(&dumps);
+    let of = |kind| found.causes.iter().find(|cause| cause.kind == kind);
+    assert_eq!(of(SlowKind::Rank).unwrap().name, "rank 12", "{found:?}");
+    let link = of(SlowKind::Link).unwrap();
+    assert!(link.name == "rank 11 – rank 13" && (link.factor - 2.0).abs() < 1e-6, "{link:?}");
+    let broken = ("rank_0".to_owned(), "{\"pg_config\": {}, \"entries\": 3}".to_owned());
+    let fault = read_rank_texts(&[broken]).unwrap_err();
+    assert!(fault.to_string().contains("rank_0"), "{fault}");
+}
+
+#[test]
+fn tables_of_ranks_are_read_by_their_header() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..2 {
+        let rows: String =
+            (0..20).map(|step| format!("{rank},{step},100 ms,0.02,0.01,,node-{rank},512\n")).collect();
+        let header = "rank,step,step-time,communication,data,pause,machine,tokens\n";
+        fs::write(folder.path().join(format!("rank{rank}.csv")), header.to_owned() + &rows).unwrap();
+    }
+    let found = read_ranks(folder.path()).unwrap().unwrap();
+    assert_eq!((found.ranks.len(), found.steps().len()), (2, 20));
+    assert_eq!(found.ranks[1].machine.as_deref(), Some("node-1"));
+    let RankStep { time, communication, data, pause, .. } = found.ranks[0].steps[0];
+    assert_eq!((time, communication, data, pause), (0.1, Some(0.02), 0.01, 0.0));
+    let broken = folder.path().join("rank0.csv");
+    fs::write(&broken, "rank,step,step-time\n0,1,fast\n").unwrap();
+    let fault = read_ranks(folder.path()).unwrap_err().to_string();
+    assert!(fault.contains("rank0.csv:2") && fault.contains("fast"), "{fault}");
+    fs::write(&broken, "41 ms\n").unwrap();
+    assert_eq!(read_ranks(&broken).unwrap(), None);
+}
+
+#[test]
+fn lines_of_megatron_name_the_rank_that_is_always_the_slowest() {
+    let line = |most: f64, rank: u64| {
+        format!(
+            "0: INFO:megatron.core.utils:[2024-03-14 23:07:56] | MnRtt/Rnk: 3453.08ms/8 | MxRtt/Rnk: {most:.2}ms/{rank} | \
+             MnPwr/Rnk: 601796W/8 | MnDRtt/Rnk: 14.27ms/23 | MxDRtt/Rnk: 34.65ms/3 | MnEtpt/Rnk: 296.02TF/0\n"
+        )
+    };
+    let log =
+        |rank: &dyn Fn(u64) -> u64, most: f64| (0..10).map(|at| line(most, rank(at))).collect::<String>();
+    let of = |text: &str| read(&[("log".to_owned(), text.to_owned())]);
+    let slow = of(&log(&|_| 5, 3900.0));
+    assert_eq!((slow.causes[0].kind, slow.causes[0].name.as_str()), (SlowKind::Rank, "rank 5"));
+    assert!((slow.causes[0].factor - 1.129).abs() < 1e-3);
+    assert!(of(&log(&|at| at, 3900.0)).causes.iter().all(|cause| cause.kind != SlowKind::Rank));
+    assert!(of(&log(&|_| 5, 3468.2)).causes.is_empty());
 }
