@@ -75,8 +75,7 @@ impl Progress<'_> {
 }
 
 /// Said of a search whose scenario has no prices.
-const CATALOG_PRICES: &str =
-    "Nothing has a price: the prices are those of the catalog.";
+const CATALOG_PRICES: &str = "Nothing has a price: the prices are those of the catalog.";
 
 /// Receives the progress.
 pub type Tell<'a> = dyn FnMut(Progress<'_>) + 'a;

@@ -109,7 +109,9 @@ pub(super) fn report(
     found: Tracker,
     ended: Ended,
 ) -> Result<SearchReport, Fault> {
-    let Some(best) = found.best.first() else { return Err(nothing(goal, &found, points, &ended)) };
+    let Some(best) = found.best.first() else {
+        return Err(nothing(variants.first(), goal, &found, points, &ended));
+    };
     let gap = match (ended.complete, ended.least) {
         (true, _) => Some(0.0),
         (false, Some(least)) => Some(((best.value - least) / best.value).max(0.0)),
@@ -243,7 +245,7 @@ fn without(variants: &Variants<'_>, goal: &Goal, best: &Candidate, unbound: &Can
 }
 
 /// The error when no configuration satisfies all constraints: what each constraint excludes.
-fn nothing(goal: &Goal, found: &Tracker, points: u64, ended: &Ended) -> Fault {
+fn nothing(scenario: &Scenario, goal: &Goal, found: &Tracker, points: u64, ended: &Ended) -> Fault {
     let tried = if ended.complete { points } else { found.evaluated };
     if tried == 0 {
         let reason = format!("nothing was found: the search ended because {}", ended.why);
@@ -275,8 +277,13 @@ fn nothing(goal: &Goal, found: &Tracker, points: u64, ended: &Ended) -> Fault {
     };
     let reason =
         format!("none of {tried} configurations keeps to all constraints: {}{refused}", words.join(", "));
-    let remedy = excluded.first().map_or("vary other values".to_owned(), |first| {
-        format!("relax {}, or vary other values", first.constraint)
-    });
+    let remedy = match excluded.first() {
+        _ if scenario.source.transformer().is_some() && scenario.strategy.plan.is_none() => {
+            "give the transformer a plan, or one kind of device, or choose machines for it with `plan`"
+                .to_owned()
+        }
+        Some(first) => format!("relax {}, or vary other values", first.constraint),
+        None => "vary other values".to_owned(),
+    };
     Fault::new(reason, remedy)
 }

@@ -26,6 +26,9 @@ const SAME_STEP: f64 = 0.1;
 /// Moments closer than this share of a step count as equal.
 const SAME: f64 = 1e-9;
 
+/// Chunks of a recording up to which a debug build looks at every one of them to check what was found.
+const FEW: usize = 2000;
+
 const WAITING: &str = "start-up, waiting";
 
 /// Part of the path.
@@ -232,7 +235,8 @@ impl<'a> Walk<'a> {
         };
         let waited_for = self.before[after.op as usize].iter().copied().chain([after.op]);
         let found = waited_for.filter_map(of).chain(last_of(&self.on_lane[after.lane as usize])).max();
-        debug_assert_eq!(found, self.scanned(after, count));
+        // Looking at every chunk takes time that grows with the square of their number.
+        debug_assert!(self.recording.chunks.len() > FEW || found == self.scanned(after, count));
         found
     }
 

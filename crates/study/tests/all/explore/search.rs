@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
+use stepcast_core::machine::catalog;
 use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 use stepcast_study::MethodChoice;
@@ -51,6 +52,28 @@ const SPACE: [&str; 5] = [
 
 fn best(report: &SearchReport) -> Vec<(u64, f64)> {
     report.best.iter().map(|entry| (entry.index, entry.value)).collect()
+}
+
+/// Where nothing has a price, that of the catalog counts, for each device its own.
+#[test]
+fn prices_of_the_catalog_are_assumed() {
+    let named = "model.zoo = \"resnet50\"\ndata.samples = 1e6\n[[cluster.workers]]\ndevice = \"tesla-t4\"\n";
+    let axis = |text: &str| vec![Axis::parse(text).unwrap()];
+    let goal = Goal { objective: Objective::Cost, constraints: Vec::new() };
+    let find = |text: &str| {
+        let document = Document::new("test", text);
+        let variants = Variants::new(&document, &NoFiles, &[], axis("cluster.workers.0.count=1..4")).unwrap();
+        search(&variants, MethodChoice::Auto, &goal, EFFORT, &never_cancelled, &mut |_| ()).unwrap()
+    };
+    let price = |name: &str| catalog::device_price(&catalog::device(name).unwrap()).unwrap().hour;
+    let of_one = find(named);
+    let given = find(&format!("{named}[price]\nworker-hour = {}\n", price("tesla-t4")));
+    assert!(of_one.catalog_prices.is_some() && given.catalog_prices.is_none());
+    assert_eq!(best(&of_one), best(&given));
+    let both = format!("{named}[[cluster.workers]]\ndevice = \"a100\"\n");
+    let each = ["tesla-t4", "a100"].map(|name| format!("price = {}\n", price(name)));
+    let priced = both.replacen("tesla-t4\"\n", &format!("tesla-t4\"\n{}", each[0]), 1) + &each[1];
+    assert_eq!(best(&find(&both)), best(&find(&priced)));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Requests that are packed, and the plans and networks that names stand for.
 
+use stepcast_core::fault::Remedy;
 use stepcast_core::machine::catalog;
 use stepcast_core::scenario::Edit;
 use stepcast_core::strategy::{Architecture, Recipe, Sharding};
@@ -46,6 +47,39 @@ fn a_large_transformer_is_split_until_it_fits() {
     assert_ne!(large.scenario().unwrap().strategy.plan.as_ref().unwrap().sharding, Sharding::None);
     let none = request("llama3-70b", &["cluster.workers.device=rtx-4090", "cluster.workers.count=8"]);
     assert!(none.assumed().unwrap().nothing_fits);
+}
+
+/// On one device: sequences of an assumed length may be shorter, others stay, and frozen matrices may be packed.
+#[test]
+fn what_does_not_fit_says_what_would() {
+    let adapted = ["cluster.workers.device=rtx-4090", "cluster.workers.count=1", "model.adapters.rank=16"];
+    let found = |changes: &[&str]| {
+        let all = [&adapted[..], changes].concat();
+        let asked = request("llama3.1-8b", &all);
+        let forecast = forecast(&asked, &ForecastOptions::default(), &Observer::none()).unwrap();
+        let Some(Remedy::SetKey { key, value }) = forecast.fits_after.clone() else {
+            return forecast.fits_with;
+        };
+        let edited = request("llama3.1-8b", &[&all[..], &[&format!("{key}={value}")]].concat());
+        assert!(!edited.assumed().unwrap().nothing_fits, "{key} = {value}");
+        assert_eq!(key, if changes.is_empty() { "model.sequence" } else { "model.adapters.base" });
+        None
+    };
+    assert_eq!(found(&[]), None);
+    assert_eq!(found(&["model.sequence=4096"]), None);
+    assert_eq!(found(&["model.sequence=2048"]), None);
+    assert_eq!(found(&["model.sequence=65536"]), Some(8));
+}
+
+#[test]
+fn a_given_micro_batch_is_not_assumed() {
+    let assumed = |change: &str| {
+        let asked = request("gpt2", &["cluster.machine=dgx-a100", change]);
+        let assumed = asked.assumed().unwrap();
+        (assumed.plan, assumed.micro_batch)
+    };
+    assert_eq!(assumed("strategy.plan.micro-batch=4"), (true, false));
+    assert_eq!(assumed("strategy.plan.global-batch=64"), (true, true));
 }
 
 /// A row of the scaling table is the answer for that number of workers.

@@ -194,7 +194,7 @@ fn jitter_lengthens_a_step() {
     let simulated = Simulate.predict(&scenario).unwrap();
     let [_, steady] = {
         let mut steady = scenario.clone();
-        steady.methods.simulate.jitter = 0.0;
+        steady.methods.simulate.jitter = Some(0.0);
         steps(&steady)
     };
     let longer = simulated.iteration.get() / steady;
