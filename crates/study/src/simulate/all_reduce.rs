@@ -15,7 +15,7 @@ use stepcast_core::prediction::{
     samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::{BufferReading, Synchronisation};
 use stepcast_sim::{
     AllReduce, Bucket, Interference, Limits, Messages, Observer, Program, Role, StepRecord, Steps, Window,
@@ -25,6 +25,9 @@ use stepcast_stats::spread_of_logarithms;
 
 /// Phases of Horovod's cycles over which a single step is averaged.
 const PHASES: u32 = 8;
+
+/// Exchanges of a run whose steps differ by the phases of cycles alone.
+const ALIKE: u32 = 64;
 
 fn inapplicable(fault: Fault) -> Fault {
     Fault::in_key("model.profile", fault.reason, fault.remedy)
@@ -72,9 +75,25 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let compute = computing(scenario).map_err(inapplicable)?;
     let batches = batches(scenario);
     let observer = || Exchanges::new(training.roles(), 0);
-    measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
+    let options = match varies(scenario) {
+        true => scenario.methods.simulate,
+        false => shortened(&scenario.methods.simulate, training.period),
+    };
+    measure(&program, &batches, &options, observer, watch, |measured| {
         prediction(scenario, &program, &compute, measured)
     })
+}
+
+/// Whether steps differ from each other.
+fn varies(scenario: &Scenario) -> bool {
+    let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);
+    recorded || scenario.methods.simulate.given_jitter() > 0.0
+}
+
+/// A run that is long enough where steps are all alike.
+fn shortened(options: &scenario::Simulate, period: u32) -> scenario::Simulate {
+    let steps = ALIKE * period.max(1) + options.warm_up.unwrap_or(0);
+    scenario::Simulate { runs: 1, steps: steps.min(options.steps), ..*options }
 }
 
 fn prediction(
@@ -287,9 +306,8 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     }
     let groups = &scenario.cluster.groups;
     let exchange = &scenario.strategy.exchange;
-    let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);
     let mut contention = Contention::from_scenario(scenario);
-    if recorded || scenario.methods.simulate.given_jitter() > 0.0 {
+    if varies(scenario) {
         contention = contention.of_varying_steps();
     }
     let period = match scenario.strategy.synchronisation {
