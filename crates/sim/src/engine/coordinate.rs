@@ -1,5 +1,8 @@
 //! When a worker that has ended a step may begin the next one.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 /// When workers wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coordination {
@@ -29,8 +32,8 @@ pub(crate) struct Coordinator {
     slowest: u64,
     at_slowest: usize,
     blocked: Vec<u32>,
-    /// Workers that may begin a step now, in descending order of their numbers.
-    released: Vec<u32>,
+    /// Workers that may begin a step now, the lowest number first.
+    released: BinaryHeap<Reverse<u32>>,
 }
 
 impl Coordinator {
@@ -41,7 +44,7 @@ impl Coordinator {
             slowest: 0,
             at_slowest: workers,
             blocked: Vec::with_capacity(workers),
-            released: Vec::with_capacity(workers),
+            released: BinaryHeap::with_capacity(workers),
         }
     }
 
@@ -99,15 +102,14 @@ impl Coordinator {
         }
         for position in candidates.rev() {
             if self.may_go_on(self.blocked[position]) {
-                self.released.push(self.blocked.swap_remove(position));
+                self.released.push(Reverse(self.blocked.swap_remove(position)));
             }
         }
-        self.released.sort_unstable_by(|a, b| b.cmp(a));
     }
 
     /// The next worker that may begin a step; released workers come in ascending order of their numbers.
     pub(crate) fn next_released(&mut self) -> Option<u32> {
-        self.released.pop()
+        self.released.pop().map(|Reverse(worker)| worker)
     }
 }
 
