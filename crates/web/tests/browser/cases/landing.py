@@ -200,9 +200,9 @@ def test_axe_finds_nothing_on_the_landing(page):
     for scheme in ["light", "dark"]:
         page.emulate_media(color_scheme=scheme)
         page.wait_for_timeout(300)
-        found += axe(page)
+        found += axe(page, scheme)
         page.click("[data-chip=model]")
-        found += axe(page)
+        found += axe(page, scheme)
         page.keyboard.press("Escape")
     assert found == [], found
 
