@@ -116,8 +116,8 @@ fn the_work_of_a_fit_is_bounded() {
     ends_when_unwanted(|wanted| fit(&many(10), None, wanted), &FitError::Cancelled);
 }
 
-/// Five streams requested at once, of which two are larger than the window: served in the order of the profile, with one
-/// preemption each (errata 3.2: A, C, E, then the rests of B and D), the coefficients and ends are found again.
+/// Five streams are requested at once, in the order of the profile. B and D are larger than the window and preempted once each (errata
+/// 3.2: A, C, E, then the rests of B and D). The fit finds the coefficients and the ends again.
 #[test]
 fn streams_tell_rate_window_and_parsing() {
     let sizes = [20e6, 70e6, 28e6, 40e6, 10e6];

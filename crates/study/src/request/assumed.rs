@@ -49,16 +49,22 @@ pub struct AssumedRent {
     pub range: [f64; 2],
 }
 
+fn is_priced(scenario: &Scenario) -> bool {
+    scenario.price.is_some() || scenario.cluster.groups.iter().any(|group| group.price.is_some())
+}
+
+/// The machine that all workers are part of.
+fn named_machine(file: &ScenarioFile) -> Option<&str> {
+    file.cluster.machine.as_deref().filter(|_| file.cluster.beside.is_none())
+}
+
 impl AssumedRent {
     /// The price of the machine that is named, or of devices one by one; none if the scenario has prices or no data set.
     fn new(file: &ScenarioFile, scenario: &Scenario) -> Option<Self> {
-        let given =
-            scenario.price.is_some() || scenario.cluster.groups.iter().any(|group| group.price.is_some());
-        if given || scenario.data.is_none() || scenario.profile().is_some() {
+        if is_priced(scenario) || scenario.data.is_none() || scenario.profile().is_some() {
             return None;
         }
-        let named = file.cluster.machine.as_deref().filter(|_| file.cluster.beside.is_none());
-        let parts: Option<Vec<(MachinePrice, u64)>> = match named {
+        let parts: Option<Vec<(MachinePrice, u64)>> = match named_machine(file) {
             Some(machine) => {
                 let machine = catalog::machine(machine).ok()?;
                 let machines = scenario.cluster.workers().div_ceil(u64::from(machine.gpus));
@@ -83,17 +89,15 @@ impl AssumedRent {
 
 /// The edits that give a scenario without prices those of the catalog: of the machine that is named, or of each device.
 pub(crate) fn catalog_prices(file: &ScenarioFile, scenario: &Scenario) -> Option<Vec<Edit>> {
-    let groups = &scenario.cluster.groups;
-    if scenario.price.is_some() || groups.iter().any(|group| group.price.is_some()) {
+    if is_priced(scenario) {
         return None;
     }
-    let named = file.cluster.machine.as_deref().filter(|_| file.cluster.beside.is_none());
-    if let Some(machine) = named {
+    if let Some(machine) = named_machine(file) {
         let price = catalog::machine(machine).ok()?.price?;
         return Some(vec![Edit::set("price.node-hour", price.hour)]);
     }
     let price = |group: &WorkerGroup| Some(catalog::device_price(&group.device)?.hour);
-    match groups.as_slice() {
+    match scenario.cluster.groups.as_slice() {
         [group] => Some(vec![Edit::set("price.worker-hour", price(group)?)]),
         several => {
             let of =

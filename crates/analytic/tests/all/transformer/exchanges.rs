@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// Equal units, of which the last has its weights when the backward pass begins.
+    /// Equal units. The last one has its weights when the backward pass begins.
     #[test]
     fn equal_units_have_a_closed_form(times in any::<[u8; 4]>(), count in 1_u32..9, ahead in any::<bool>()) {
         let unit = unit(times);

@@ -10,7 +10,7 @@ use stepcast_core::scenario::ScenarioFile;
 use stepcast_core::strategy::{Loss, OverlapPreset, Plan, PlanSection, Recompute, Sharding, States};
 use stepcast_study::request::launch::{Framework, Launch};
 
-/// What a recipe says on a device, with data of which it says how they are used, and whether all of it is understood.
+/// The scenario that a recipe gives on one device, and whether no setting of it was left out.
 fn read(text: &str, changes: &[&str]) -> (ScenarioFile, bool) {
     let asked = request(text, &[&["cluster.workers.device=h100-sxm5"], changes].concat());
     let is_whole = asked.take_notes().iter().all(|note| !note.text.contains("left out"));
