@@ -5,6 +5,7 @@ use super::flops::{self, LayerFlops, Work};
 use super::loads::ExpertLoads;
 use super::placement::{Group, Links, Route, Seats};
 use super::spent::{Pass, Spent, lost_beside, uncovered};
+use super::tail::LayerShard;
 use super::traffic::{self, Collective, Message, Phase};
 use super::unequal::TwoKinds;
 use super::{LayerKind, Split, compute, schedules};
@@ -191,12 +192,13 @@ impl Run<'_> {
 
     /// One layer and the part of it that is recomputed, before any overlap.
     pub fn layer_work(&self, kind: LayerKind, recompute: Recomputed) -> LayerWork {
+        let LayerShard { all, trained: [dense, expert] } = self.layer_shard(kind);
         let (kind, recompute) = (kind.recomputing(self.shape, recompute), kind.recomputes(recompute));
-        let computed = match &self.compute {
+        let mut computed = match &self.compute {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, kind),
             Compute::Parts(parts) => self.with_weights(parts).layer(&self.shard(kind)),
         };
-        let computed = computed.with_slower_core(self.imbalance());
+        computed = computed.with_slower_core(self.imbalance());
         // Every part has a checkpoint of its own.
         let (mut again, mut checkpoint) = (compute::Work::default(), Seconds::ZERO);
         for part in recompute.parts() {
@@ -206,6 +208,12 @@ impl Run<'_> {
                 _ => computed.again[part as usize],
             });
             checkpoint += self.compute.checkpoint();
+        }
+        if self.plan.sharding.stage() == 3 {
+            let [gathered, reduced] = self.copied([all, dense + expert]);
+            computed.forward.device += gathered;
+            computed.input.device += gathered;
+            computed.weight.device += reduced;
         }
         let tensor = self.tensor_traffic(kind, recompute);
         let context = self.context_traffic(kind, recompute);

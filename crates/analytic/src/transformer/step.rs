@@ -296,11 +296,22 @@ impl<'a> Run<'a> {
             }
         }
         let units = own.end - own.start;
+        let mut ends = [first.then(|| self.embedding()), last.then(|| self.head())];
+        if let Some(end) = ends.iter_mut().flatten().next() {
+            let [gather, reduce] = self.root(first, last);
+            let level = self.sharding_seats().level();
+            let split = schedules::is_split(self.plan.schedule_kind());
+            let behind = if split { &mut end.weight } else { &mut end.backward };
+            for (spent, time) in [(&mut end.forward, gather), (behind, reduce)] {
+                spent.sharded += time;
+                spent.busy[level] += time;
+            }
+        }
         StageTraffic {
             unit: self.sharded_layer(units, sharded),
             units,
             offload: [activations, self.offloaded_gradients(parameters)],
-            ends: [first.then(|| self.embedding()), last.then(|| self.head())],
+            ends,
             outside: match count {
                 1 => self.compute.outside() / self.division.micro_batches as f64,
                 _ => Seconds::ZERO,

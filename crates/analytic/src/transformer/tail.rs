@@ -214,10 +214,13 @@ impl Run<'_> {
                 }
             }
         }
-        let [update, offload] = match plan.offloaded().optimiser {
+        let [mut update, offload] = match plan.offloaded().optimiser {
             true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
             false => [self.update(dense, expert) + self.checked(held, index), Seconds::ZERO],
         };
+        if plan.sharding == Sharding::Keep {
+            update += self.copied([all_dense + all_expert, dense + expert]).into_iter().sum::<Seconds>();
+        }
         let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
         let (tied, interference) = (self.tied(index), self.interference);
         TailWork { gradients, weights, tied, update, offload, buckets, interference }

@@ -39,6 +39,36 @@ impl Run<'_> {
         [gather, reduce]
     }
 
+    /// What a rank copies for a unit of which these parameters, all and trained ones, are sharded: weights after their gather and gradients
+    /// before their reduction.
+    pub(super) fn copied(&self, [all, trained]: [u64; 2]) -> [Seconds; 2] {
+        if !self.plan.overlap.copies_units() {
+            return [Seconds::ZERO; 2];
+        }
+        let width = self.weight_width as f64;
+        let gathered = self.gathered_bytes(all, trained) as f64;
+        let reduced = self.compute.copying(trained as f64, width, self.widths().gradient as f64);
+        [self.compute.copying(gathered, 1.0, 1.0), reduced]
+    }
+
+    /// Gather and reduction of what belongs to no layer of a virtual stage, with what is copied for it: FSDP gathers it before the first
+    /// layer and keeps it until it is reduced behind the last gradient.
+    pub(super) fn root(&self, first: bool, last: bool) -> [Seconds; 2] {
+        let held = self.held();
+        let parameters = [held.end_parameters(first, last), held.trained_ends(first, last)];
+        if parameters[0] == 0 || !self.plan.overlap.is_fsdp() {
+            return [Seconds::ZERO; 2];
+        }
+        let sent = self.sharded_layer(1, parameters);
+        match self.plan.sharding.stage() {
+            3 => {
+                let copied = self.copied(parameters);
+                [sent[0] + copied[0], sent[1] + copied[1]]
+            }
+            _ => sent,
+        }
+    }
+
     /// A device as it computes with the weights of the plan: replicas that hold parts of them gather them in 16 bits.
     pub(super) fn with_weights(&self, parts: &Parts) -> Parts {
         if self.plan.sharding.stage() == 3 { parts.gathering() } else { *parts }

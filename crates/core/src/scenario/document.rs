@@ -3,7 +3,7 @@
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
 
-use super::documentation::SECTIONS;
+use super::documentation::{SECTIONS, elsewhere};
 use super::{Edit, Scenario, ScenarioFile};
 use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
@@ -256,7 +256,11 @@ fn explain(message: &str) -> (String, Remedies) {
                         .into(),
                 );
             }
-            let list = format!("known here: {}", known.join(", "));
+            let mut list = format!("known here: {}", known.join(", "));
+            let sections = elsewhere(name);
+            if !sections.is_empty() {
+                list = format!("`{name}` stands in [{}]; {list}", sections.join("] and ["));
+            }
             let remedy = suggest::remedy(name, known.iter().map(String::as_str), list);
             return (unknown.to_owned(), remedy);
         }

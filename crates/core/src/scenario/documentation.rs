@@ -88,8 +88,21 @@ pub fn full_key(key: &str) -> Result<String, Fault> {
         |section: &SectionDoc| section.keys.iter().map(|known| known.name.clone()).collect::<Vec<_>>();
     let mut known: Vec<String> = tops.clone().map(|section| section.path.to_owned()).collect();
     known.extend(tops.by_ref().flat_map(names));
-    let remedy = suggest::remedy(first, known.iter().map(String::as_str), "docs/scenario.md has all keys");
+    let otherwise = match &elsewhere(first)[..] {
+        [] => "docs/scenario.md has all keys".to_owned(),
+        sections => {
+            let full: Vec<String> = sections.iter().map(|section| format!("`{section}.{first}`")).collect();
+            format!("write {}", full.join(" or "))
+        }
+    };
+    let remedy = suggest::remedy(first, known.iter().map(String::as_str), otherwise);
     Err(Fault::new(format!("no scenario has a key \"{}\"", shown(key)), remedy))
+}
+
+/// The sections that have a key of this name.
+pub(super) fn elsewhere(name: &str) -> Vec<&'static str> {
+    let has = |section: &&SectionDoc| section.keys.iter().any(|key| key.name == name);
+    SECTIONS.iter().filter(has).map(|section| section.path).collect()
 }
 
 impl SectionDoc {

@@ -6,7 +6,7 @@
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use std::fmt::{self, Display};
@@ -129,9 +129,38 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor.visit_enum(Variant { name, content }).map_err(|error| error.within(&span))
     }
 
+    /// Only tables become structs: what a visitor does with other values is not even compiled.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        let read = match self.value {
+            DeValue::Table(table) => visitor.visit_map(Entries { rest: table.iter(), value: None }),
+            other => Err(TextError::invalid_type(kind_of(other), &visitor)),
+        };
+        read.map_err(|error| error.within(&self.span))
+    }
+
     forward_to_deserialize_any! {
-        bool u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64 char str string seq bytes byte_buf map struct unit ignored_any
+        bool u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64 char str string seq bytes byte_buf map unit ignored_any
         unit_struct tuple_struct tuple identifier
+    }
+}
+
+fn kind_of<'a>(value: &'a DeValue<'_>) -> Unexpected<'a> {
+    match value {
+        DeValue::String(text) => Unexpected::Str(text),
+        DeValue::Integer(number) => match signed(number) {
+            Some(signed) => Unexpected::Signed(signed),
+            None => Unexpected::Other("an integer"),
+        },
+        DeValue::Float(number) => float(number).map_or(Unexpected::Other("a number"), Unexpected::Float),
+        DeValue::Boolean(value) => Unexpected::Bool(*value),
+        DeValue::Datetime(_) => Unexpected::Other("a date"),
+        DeValue::Array(_) => Unexpected::Seq,
+        DeValue::Table(_) => Unexpected::Map,
     }
 }
 

@@ -44,7 +44,9 @@ fn figures(simulation: &Simulation) -> Table {
         percent(simulation.exposed_communication),
         "of a step, during which the worker does not compute",
     );
+    let Spread { low, high, .. } = simulation.step_s;
     let runs = match simulation.runs {
+        1 if low >= high => "in 1 run, whose steps are all alike".to_owned(),
         1 => "in 1 run; the spread between runs needs at least 2".to_owned(),
         runs => format!("in {runs} runs"),
     };

@@ -29,7 +29,7 @@ fn allowed(method: &dyn Method, scenario: &Scenario) -> f64 {
 }
 
 fn scenario() -> impl Strategy<Value = Scenario> {
-    let model = prop::sample::select(vec!["alexnet", "resnet50", "vgg16", "lenet5"]);
+    let model = prop::sample::select(vec!["alexnet", "resnet50", "vgg16"]);
     let strategy = prop::sample::select(vec![
         ("parameter-server", "bsp", ""),
         ("parameter-server", "local-sgd(4)", ""),

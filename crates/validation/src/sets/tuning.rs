@@ -17,7 +17,6 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::method::Method as _;
 use stepcast_core::prediction::Verdict;
-use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Scenario};
 
 /// What families of peaks are called in front of what was run.
@@ -166,10 +165,6 @@ impl TunedStep {
 struct Config<'a>(&'a str);
 
 impl Files for Config<'_> {
-    fn profile(&self, path: &str) -> Result<Profile, Fault> {
-        Err(Fault::new(format!("there is no profile \"{path}\""), "name a `config.json`"))
-    }
-
     fn text(&self, _: &str) -> Result<String, Fault> {
         Ok(self.0.to_owned())
     }

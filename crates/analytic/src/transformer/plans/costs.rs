@@ -148,12 +148,12 @@ impl LayerCosts {
         }
     }
 
-    /// A micro-batch on a virtual stage whose layers gather and reduce as `shards` says, on links of this level, and whose
-    /// gradients take this long to the host.
+    /// A micro-batch on a virtual stage whose layers, and what belongs to none, gather and reduce as `sharded` says, on links of this
+    /// level, and whose gradients take this long to the host.
     pub(super) fn place(
         &self,
         class: &Class,
-        (shards, level): ([Seconds; 2], usize),
+        ([shards, root], level): ([[Seconds; 2]; 2], usize),
         gradients: Seconds,
     ) -> Passes {
         let mut sum = Passes::default();
@@ -191,6 +191,11 @@ impl LayerCosts {
                 sum.add(more, 1.0);
             }
         }
+        let behind = if self.split { 2 } else { 1 };
+        for (lanes, time) in [0, behind].into_iter().zip(root) {
+            sum.0[lanes].device += time.get();
+            sum.0[lanes].busy[level] += time.get();
+        }
         sum
     }
 }
@@ -198,8 +203,8 @@ impl LayerCosts {
 /// What replicas send and hold, and the send between stages.
 #[derive(Debug, Clone)]
 pub(super) struct StateCosts {
-    /// Gather and reduction of a layer, for every class of virtual stages.
-    pub(super) shards: Vec<[Seconds; 2]>,
+    /// Gather and reduction of a layer, and of what belongs to none, for every class of virtual stages.
+    pub(super) sharded: Vec<[[Seconds; 2]; 2]>,
     /// The level of the network that these load.
     pub(super) level: usize,
     /// The level that gradients and weights load once in a step.
@@ -223,9 +228,9 @@ impl StateCosts {
                 [all + own.all * count, dense + own_dense * count, expert + own_expert * count]
             })
         };
-        let shards = |class: &Class| {
+        let sharded = |class: &Class| {
             let [all, dense, expert] = parameters(class);
-            run.sharded_layer(class.count, [all, dense + expert])
+            [run.sharded_layer(class.count, [all, dense + expert]), run.root(class.first, class.last)]
         };
         let offloaded = |class: &Class| {
             let [_, dense, expert] = parameters(class);
@@ -236,7 +241,7 @@ impl StateCosts {
             rank.weights + rank.gradients + rank.optimiser + rank.unsharded
         };
         Self {
-            shards: layout.classes.iter().map(shards).collect(),
+            sharded: layout.classes.iter().map(sharded).collect(),
             level: run.sharding_seats().level(),
             data: run.levels().data,
             offloaded: layout.classes.iter().map(offloaded).collect(),

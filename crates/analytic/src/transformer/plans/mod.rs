@@ -225,9 +225,9 @@ impl<'a> Table<'a> {
         let (layout, layers) = (&self.layouts.values[found.layout], &self.layers.values[found.layers]);
         let states = &self.states.values[found.states];
         self.classes.clear();
-        let sent = states.shards.iter().zip(&states.offloaded);
-        let places = layout.classes.iter().zip(sent).map(|(class, (shards, gradients))| {
-            layers[class.kind].place(class, (*shards, states.level), *gradients)
+        let sent = states.sharded.iter().zip(&states.offloaded);
+        let places = layout.classes.iter().zip(sent).map(|(class, (sharded, gradients))| {
+            layers[class.kind].place(class, (*sharded, states.level), *gradients)
         });
         self.classes.extend(places);
         self.host = 0.0;

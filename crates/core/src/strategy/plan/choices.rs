@@ -449,6 +449,16 @@ pub struct Overlaps {
 }
 
 impl OverlapPreset {
+    /// Whether it is PyTorch's FSDP, whose root unit has what belongs to no layer.
+    pub const fn is_fsdp(self) -> bool {
+        matches!(self, Self::Torchtitan | Self::Fsdp2)
+    }
+
+    /// Whether sharded weights are copied out of the buffer into which they were gathered, and gradients into the one that is reduced.
+    pub const fn copies_units(self) -> bool {
+        self.is_fsdp() || matches!(self, Self::Deepspeed)
+    }
+
     /// What is sent while computing goes on, with several chunks on each stage or without.
     pub const fn overlaps(self, interleaved: bool) -> Overlaps {
         let none = Overlaps {

@@ -76,9 +76,12 @@ fn passes(run: &Run<'_>, stage: &StageWork) -> [Pass; Phase::COUNT] {
                  of: fn(&stepcast_analytic::transformer::spent::Pass) -> &Spent| {
         let work = together(work, Traffic(Kind::Offload, offloaded), run.overlaps().prefetch);
         let ends: Vec<&Spent> = ends.iter().flatten().map(of).collect();
-        let more = ends
-            .iter()
-            .flat_map(|spent| [Compute(spent.compute.get()), Traffic(Kind::Tensor, spent.tensor.get())]);
+        let more = ends.iter().flat_map(|spent| {
+            let sent = [(Kind::Tensor, spent.tensor), (Kind::Sharded, spent.sharded)];
+            [Compute(spent.compute.get())]
+                .into_iter()
+                .chain(sent.map(|(kind, time)| Traffic(kind, time.get())))
+        });
         let issue: f64 = ends.iter().map(|spent| spent.host.get()).sum();
         Pass { work: merged([work].into_iter().chain(more).collect()), host: host + issue }
     };

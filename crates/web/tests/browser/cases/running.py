@@ -131,7 +131,7 @@ def test_nothing_leaks(page):
         return found["JSHeapUsedSize"] / 1e6, found["Nodes"], found["JSEventListeners"]
 
     sizes, since = [], time.monotonic()
-    lasts = 60 * float(os.environ.get("LEAK_MINUTES", "0.4"))
+    lasts = 60 * float(os.environ.get("LEAK_MINUTES", "0.1"))
     slider = page.locator("[data-key='strategy.batch']")
     moves = 0
     while time.monotonic() - since < lasts or len(sizes) < 5:
