@@ -20,6 +20,8 @@ pub struct PlanList {
     field: &'static str,
     pub given: fn(&Planning) -> bool,
     pub remove: fn(&mut Planning),
+    /// Takes the list of another search, if that has it.
+    pub take: fn(&mut Planning, &Planning),
     /// The codes of its values, if the search tries only these.
     pub codes: Option<ListCodes>,
 }
@@ -98,12 +100,14 @@ macro_rules! declare_planning {
                     field: { let _ = $each_doc; stringify!($field) },
                     given: |it| it.$field.is_some(),
                     remove: |it| it.$field = None,
+                    take: |it, other| it.$field = other.$field.clone().or(it.$field.take()),
                     codes: None,
                 },)?
                 $(PlanList {
                     field: { let _ = $listed_doc; stringify!($field) },
                     given: |it| it.$field.is_some(),
                     remove: |it| it.$field = None,
+                    take: |it, other| it.$field = other.$field.clone().or(it.$field.take()),
                     codes: Some(|it| {
                         let code = |value: &$listed| <used_as!($presence $type)>::from(value.clone()).code();
                         it.$field.as_ref().map(|values| values.iter().map(code).collect())

@@ -7,7 +7,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::scenario::{ModelSource, PlanningSection, Scenario};
+use stepcast_core::scenario::{ModelSource, Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{
     Implementation, OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding,
 };
@@ -55,7 +55,8 @@ pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
 /// Megatron-LM divides, if that is clearly faster or nothing simpler fits. Without any that fits, FSDP that recomputes
 /// everything.
 ///
-/// `given` has the sequences of a step and of a micro-batch, kernels and number formats where the scenario gives them.
+/// `given` has the sequences of a step and of a micro-batch, kernels and number formats where the scenario gives them; lists of its `[plan]`
+/// stand in place of what is usual.
 pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan, Fault> {
     let shape = scenario.transformer_of_plan()?;
     let workers = scenario.cluster.workers();
@@ -132,7 +133,10 @@ fn best(
     global_batch: u64,
 ) -> Result<Option<(f64, Plan)>, Fault> {
     let base = base.clone().resolve(&NoFiles)?;
-    let bounds = bounds.resolve(&NoFiles)?;
+    let mut bounds = bounds.resolve(&NoFiles)?;
+    for list in Planning::LISTS {
+        scenario.planning.iter().for_each(|given| (list.take)(&mut bounds, given));
+    }
     let setups = Setup::all(scenario, &shape, &base, &bounds);
     let question = PlanQuestion {
         scenario,

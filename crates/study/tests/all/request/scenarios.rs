@@ -49,6 +49,19 @@ fn a_large_transformer_is_split_until_it_fits() {
     assert!(none.assumed().unwrap().nothing_fits);
 }
 
+/// Lists of `[plan]` restrict the plan of names, too.
+#[test]
+fn the_usual_plan_is_one_of_those_that_are_listed() {
+    let plan = |change: &str| {
+        let asked = request("llama3-8b", &["cluster.machine=dgx-h100", change]);
+        assert!(asked.assumed().unwrap().plan);
+        asked.scenario().unwrap().strategy.plan.clone().unwrap()
+    };
+    assert_eq!(plan("plan.sharding=[\"zero-3\"]").sharding, Sharding::Zero3);
+    assert_ne!(plan("plan.may-fit=false").sharding, Sharding::Zero3);
+    assert_eq!(plan("plan.tensor=[4]").tensor, 4);
+}
+
 /// On one device: sequences of an assumed length may be shorter, others stay, and frozen matrices may be packed.
 #[test]
 fn what_does_not_fit_says_what_would() {
