@@ -19,7 +19,7 @@ from conftest import ROOT
 import stepcast
 from stepcast import executors
 
-VARY = {"batch": range(1, 201), "servers.count": range(1, 21)}
+VARY = {"batch": range(1, 101), "servers.count": range(1, 21)}
 QUICK_START = "examples/quickstart.toml"
 
 
@@ -86,8 +86,8 @@ def test_lost_chunks_are_run_again(local: bytes) -> None:
     unruly = Unruly()
     assert stepcast.sweep(QUICK_START, VARY, executor=unruly, chunk=100).to_jsonl() == local
     again = {chunk for chunk in unruly.handed if unruly.handed.count(chunk) > 1}
-    assert again == {(since, since + 100) for since in range(0, 4000, 700)}
-    assert len(unruly.handed) == 40 + len(again)
+    assert again == {(since, since + 100) for since in range(0, 2000, 700)}
+    assert len(unruly.handed) == 20 + len(again)
 
 
 def test_a_chunk_that_kills_every_worker() -> None:
@@ -186,7 +186,7 @@ def test_dask_loses_a_worker(cluster: Any, tmp_path: Path) -> None:
 
 def test_python_m_stepcast(cluster: Any, local: bytes, tmp_path: Path) -> None:
     address = cluster.scheduler.address
-    ask = [sys.executable, "-m", "stepcast", "sweep", QUICK_START, "--vary", "batch=1..200", "--vary", "servers.count=1..20"]
+    ask = [sys.executable, "-m", "stepcast", "sweep", QUICK_START, "--vary", "batch=1..100", "--vary", "servers.count=1..20"]
     done = subprocess.run([*ask, "--dask", address, "--threads", "1"], capture_output=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout == local
