@@ -229,7 +229,8 @@ fn scenario(row: &Value) -> Result<Scenario, ValidationError> {
     if kind.starts_with(ENCODER_DECODER) {
         text.push_str("implementation = \"hugging-face\"\n");
     }
-    if kind == "liger, eager loss" {
+    // Layers were compiled one by one, the loss was not.
+    if matches!(kind, "compiled" | "liger, eager loss") {
         text.push_str("loss = \"eager\"\n");
     }
     Ok(Document::new("measured step", text).scenario_with(&Config(config), &[])?)

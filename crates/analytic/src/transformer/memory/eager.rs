@@ -228,6 +228,8 @@ impl Layer {
             by_heads,
             gated,
             within: match modules {
+                // A compiler keeps the input of GELU alone.
+                Modules::Gpt2 if held.compiled => 1.0,
                 Modules::Gpt2 if autocast => 7.0,
                 Modules::Gpt2 => 4.0,
                 Modules::Opt => 0.0,

@@ -141,6 +141,39 @@ fn fsdp_copies_its_units_and_waits_for_its_root() {
     assert!((sharded(&deepspeed) - sharded(&megatron)).abs() < 1e-9);
 }
 
+/// Peaks of steps of Hugging Face's models on an H200 (PyTorch 2.11, transformers 5.17), compiled and not, allocated bytes.
+#[test]
+fn compiled_models_of_hugging_face_need_what_was_measured() {
+    let measured = [
+        ("llama3.2-1b", 8, [4, 2048], [[31.80, 22.88], [24.43, 16.35]]),
+        ("gpt2-medium", 12, [8, 1024], [[16.58, 9.35], [12.12, 7.37]]),
+        ("qwen2.5-1.5b", 12, [4, 2048], [[37.96, 27.06], [30.05, 20.10]]),
+    ];
+    for (model, layers, [batch, sequence], peaks) in measured {
+        for (precision, peaks) in [("amp-bf16", peaks[0]), ("bf16", peaks[1])] {
+            for (compiled, peak) in [false, true].into_iter().zip(peaks) {
+                let model = format!("base = \"{model}\"\nlayers = {layers}\nsequence = {sequence}");
+                let states = if precision == "bf16" { "bf16" } else { "fp32" };
+                let mut changes = vec![
+                    format!("strategy.precision={precision}"),
+                    format!("strategy.compiled={compiled}"),
+                    format!("strategy.plan.states={states}"),
+                    format!("strategy.plan.micro-batch={batch}"),
+                    format!("strategy.plan.global-batch={batch}"),
+                ];
+                changes.push("strategy.plan.implementation=hugging-face".to_owned());
+                let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+                let found = on_h200(&model, &changes).transformer.unwrap().stages[0].memory.total.get() / 1e9;
+                let tolerance = if compiled { 0.08 } else { 0.002 };
+                assert!(
+                    (found / peak - 1.0).abs() < tolerance,
+                    "{model} {changes:?}: {found} GB, measured {peak}"
+                );
+            }
+        }
+    }
+}
+
 /// Small layers are bound by the host: fewer numbers to compute do not shorten the step, fewer kernels do.
 #[test]
 fn the_host_is_a_floor() {

@@ -90,6 +90,11 @@ impl ScenarioFile {
             plan.implementation = plan.implementation.or(xla.then_some(Implementation::Xla));
             let liger = plan.implementation == Some(Implementation::Liger);
             plan.loss = plan.loss.or(liger.then_some(Loss::Chunked));
+            // Who compiles a model of PyTorch compiles its loss with it.
+            let fsdp = plan.overlap.is_some_and(OverlapPreset::is_fsdp);
+            let compiled = self.strategy.compiled == Some(true)
+                && plan.implementation.map_or(fsdp, Implementation::is_eager);
+            plan.loss = plan.loss.or(compiled.then_some(Loss::Compiled));
             let precision = self.strategy.precision.unwrap_or_else(|| usual_precision(&cluster));
             self.strategy.precision = Some(precision);
             // Autocast leaves the weights as they are.

@@ -227,6 +227,8 @@ impl Loss {
             Self::Eager if hugging_face && !shape.widens_logits() => [2.0, 4.0],
             Self::Eager if hugging_face && shape.sandwich && !shape.qk_norm => [kept + 2.0, meanwhile],
             Self::Eager => [kept, meanwhile],
+            // The model is compiled with it, and its logits as a whole are at hand (three models on an H200).
+            Self::Compiled if hugging_face => [2.0, 3.0],
             Self::Compiled => [2.0, 2.0],
             Self::Chunked => [0.0, 2.0 / shape.vocabulary.div_ceil(shape.hidden) as f64],
         }

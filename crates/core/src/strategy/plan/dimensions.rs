@@ -306,7 +306,7 @@ macro_rules! plan_dimensions {
             implementation: Implementation => Implementation, optional("`\"hugging-face\"` for a `config` with `overlap` of `\"fsdp2\"` or `\"deepspeed\"`, `\"pytorch\"` with `\"torchtitan\"` or `\"fsdp2\"`, `\"xla\"` on TPUs, else `\"megatron\"`"), Check::Any;
             /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
             /// layer.
-            loss: Loss => Loss, optional("`\"chunked\"` with `implementation = \"liger\"`; else bytes as `implementation` has them, time as `compiled` says"), Check::Any,
+            loss: Loss => Loss, optional("`\"chunked\"` with `implementation = \"liger\"`; `\"compiled\"` with `compiled` and kernels of PyTorch or Hugging Face; else as `implementation` has it"), Check::Any,
                 listed { Loss, "Ways to compute the loss to try.", words("", "{} loss") },
                 launch {
                     switch(Megatron, "--cross-entropy-loss-fusion", ["compiled", "eager"]),

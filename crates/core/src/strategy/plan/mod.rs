@@ -259,12 +259,9 @@ impl Plan {
 
     /// Whose kernels compute a layer.
     pub fn implemented_by(&self) -> Implementation {
-        self.implementation.unwrap_or(match self.overlap {
-            OverlapPreset::Torchtitan | OverlapPreset::Fsdp2 => Implementation::Pytorch,
-            OverlapPreset::None
-            | OverlapPreset::Megatron
-            | OverlapPreset::Megatron2021
-            | OverlapPreset::Deepspeed => Implementation::Megatron,
+        self.implementation.unwrap_or(match self.overlap.is_fsdp() {
+            true => Implementation::Pytorch,
+            false => Implementation::Megatron,
         })
     }
 

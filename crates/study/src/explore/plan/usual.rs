@@ -65,7 +65,9 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     let hugging_face = matches!(scenario.source, ModelSource::Config { .. });
     let own = given.implementation.or(Implementation::usual(&shape));
     let kernels = own.or(hugging_face.then_some(Implementation::HuggingFace));
+    let states = scenario.strategy.plan.as_ref().map(|plan| plan.states);
     let fsdp = PlanSection {
+        states: given.states.or(states),
         overlap: given.overlap.or(Some(OverlapPreset::Fsdp2)),
         implementation: kernels,
         global_batch: None,

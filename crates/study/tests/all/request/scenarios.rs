@@ -3,7 +3,7 @@
 use stepcast_core::fault::Remedy;
 use stepcast_core::machine::catalog;
 use stepcast_core::scenario::Edit;
-use stepcast_core::strategy::{Architecture, Recipe, Sharding};
+use stepcast_core::strategy::{Architecture, Recipe, Sharding, States};
 use stepcast_study::{ForecastOptions, Observer, Request, forecast};
 
 fn open(example: &str) -> Request {
@@ -60,6 +60,25 @@ fn the_usual_plan_is_one_of_those_that_are_listed() {
     assert_eq!(plan("plan.sharding=[\"zero-3\"]").sharding, Sharding::Zero3);
     assert_ne!(plan("plan.may-fit=false").sharding, Sharding::Zero3);
     assert_eq!(plan("plan.tensor=[4]").tensor, 4);
+}
+
+/// Autocast leaves weights in 32 bits, with names as with a plan.
+#[test]
+fn the_usual_plan_has_the_states_of_its_precision() {
+    let states = |changes: &[&str]| {
+        let asked = request(
+            "llama3.2-1b",
+            &[&["cluster.workers.device=h200", "cluster.workers.count=1"], changes].concat(),
+        );
+        asked.scenario().unwrap().strategy.plan.clone().unwrap().states
+    };
+    for (precision, expected) in
+        [("amp-bf16", States::Fp32), ("fp32", States::Fp32), ("bf16", States::MegatronBf16)]
+    {
+        let precision = format!("strategy.precision={precision}");
+        assert_eq!(states(&[&precision]), expected, "{precision}");
+        assert_eq!(states(&[&precision, "strategy.plan.tensor=1"]), expected, "{precision}");
+    }
 }
 
 /// On one device: sequences of an assumed length may be shorter, others stay, and frozen matrices may be packed.
