@@ -3,33 +3,18 @@
     python3 copies.py            kernels alone
     python3 copies.py ranks      kernels in steps of two ranks on this GPU, by NCCL"""
 import collections
-import json
 import os
-import statistics
 import sys
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from triton.testing import do_bench
 
 RANKS = 8
 LAYER = [(4096, 4096), (1024, 4096), (1024, 4096), (4096, 4096), (14336, 4096), (14336, 4096), (4096, 14336), (4096,), (4096,)]
 HEAD = [(128256, 4096)]
-
-
-def milliseconds(work, repeats=20):
-    for _ in range(4):
-        work()
-    times = []
-    for _ in range(repeats):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
 
 
 def alone():
@@ -55,7 +40,7 @@ def alone():
             "clipped, 8 B of all": (8, lambda: torch._foreach_mul_(full, 1.0)),
         }
         for what, (width, work) in works.items():
-            ms = milliseconds(work)
+            ms = do_bench(work, return_mode="median")
             print(f"{name:14} {what:34} {ms:7.4f} ms {width * total / ms / 1e9:6.2f} TB/s", flush=True)
 
 

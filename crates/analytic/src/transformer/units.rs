@@ -39,8 +39,8 @@ impl Run<'_> {
         [gather, reduce]
     }
 
-    /// What a rank copies for a unit of which these parameters, all and trained ones, are sharded: weights after their gather and gradients
-    /// before their reduction.
+    /// Time of a rank's copies for a sharded unit with this many parameters, all and trained ones: its weights after the gather, and its
+    /// gradients before the reduction.
     pub(super) fn copied(&self, [all, trained]: [u64; 2]) -> [Seconds; 2] {
         if !self.plan.overlap.copies_units() {
             return [Seconds::ZERO; 2];

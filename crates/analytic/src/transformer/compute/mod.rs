@@ -13,19 +13,20 @@ mod mixers;
 mod modulation;
 mod pointwise;
 mod shard;
+mod software;
 
 use kernels::Operands;
 pub use kernels::Product;
 use linear::Input;
 pub use linear::Sums;
 pub use shard::Shard;
+pub use software::{Software, compilation};
 
 use stepcast_core::machine::{Device, Generation};
 use stepcast_core::model::transformer::{Backward, FeedForward};
-use stepcast_core::precision::Precision;
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Implementation, Loss, Plan, Recipe, Recompute, Strategy};
+use stepcast_core::strategy::{Loss, Recompute};
 
 /// How fast a device computes the parts of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,65 +91,9 @@ impl Compute {
     }
 }
 
-/// Rate at which one multiprocessor turns gradients of 16 bits into those of 32 bits that are reduced, read and written, byte/s: 1.67 to
-/// 1.75 TB/s for layers of Llama 3 8B on an H200, where copies of 16 bits reach 2.8 to 3.7 (research/transformers/copies.py).
-const CONVERTED: f64 = 12.9e9;
-
-/// How a step is run, as far as its kernels depend on it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Software {
-    /// Number format.
-    pub precision: Precision,
-    /// Whether autocast finds weights in 32 bits, casts them for every product, and leaves sums between layers in 32 bits.
-    pub casts: bool,
-    /// Whether element-wise work is fused: by a compiler, or by kernels written for it.
-    pub fused: bool,
-    /// Whether a compiler issues kernels, with less time of the host.
-    pub compiled: bool,
-    /// Number format of the layers' products.
-    pub recipe: Recipe,
-    /// Whether several devices run a training loop of PyTorch, whose host, copies and casts show beside fast devices.
-    pub is_loop: bool,
-    /// Where gradients of weights in 16 bits are added to sums in 32 bits.
-    pub sums: Sums,
-}
-
-/// Seconds that torch.compile takes in the first step. PyTorch 2.11 on the 16 cores beside an H200, without a cache: 7.3 and 8.2 s for
-/// Llama layers that are compiled one by one, whether 16 or 4; 32.3 and 14.9 s for whole models of Hugging Face with as many.
-pub fn compilation(layers: u64, implementation: Implementation) -> f64 {
-    match implementation {
-        Implementation::HuggingFace | Implementation::Liger => 9.1 + 1.45 * layers as f64,
-        _ => 7.8,
-    }
-}
-
-impl Software {
-    /// PyTorch's own kernels on one device, one by one.
-    pub const fn eager(precision: Precision) -> Self {
-        let (recipe, sums) = (Recipe::None, Sums::None);
-        let casts = precision.is_mixed();
-        Self { precision, casts, fused: false, compiled: false, recipe, is_loop: false, sums }
-    }
-
-    /// Whether kernels were written for transformers, as those of Megatron-LM and Transformer Engine.
-    const fn is_written(&self) -> bool {
-        self.fused && !self.compiled
-    }
-
-    /// The software of a strategy and its plan.
-    pub fn from_strategy(strategy: &Strategy, plan: &Plan, workers: u64) -> Self {
-        let written = !plan.implemented_by().is_eager();
-        Self {
-            precision: strategy.precision,
-            casts: strategy.precision.is_mixed(),
-            fused: strategy.compiled || written,
-            compiled: strategy.compiled,
-            recipe: plan.recipe,
-            is_loop: !written && workers > 1,
-            sums: Sums::of(plan),
-        }
-    }
-}
+/// Rate at which one multiprocessor turns gradients of 16 bits into those of 32 bits that are reduced, read and written, byte/s: 2.06 to
+/// 2.09 TB/s for layers of Llama 3 8B on an H200, where copies of 16 bits reach 3.4 to 3.9 (research/transformers/copies.py).
+const CONVERTED: f64 = 15.7e9;
 
 /// Peak rate of one multiprocessor of an H200 in 16 bits, FLOP/s: `head` of the priors is stated for it.
 const REFERENCE: f64 = 989.4e12 / 132.0;
