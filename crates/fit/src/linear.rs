@@ -5,8 +5,8 @@
 //! many rows as there are coefficients; the cost of the rest is negligible.
 
 use crate::FitError;
-use nalgebra::{DMatrix, DVector};
 use stepcast_core::method::{CancelCheck, never_cancelled};
+use stepcast_stats::{Triangular, singular_values};
 
 /// Singular values below this share of the largest are zero.
 const RANK_TOLERANCE: f64 = 1e-10;
@@ -29,10 +29,9 @@ pub struct Fit {
     pub condition: f64,
 }
 
-/// min |R·x − b| with R upper triangular: what is left of the measurements.
+/// What is left of the measurements.
 struct Reduced {
-    r: DMatrix<f64>,
-    b: DVector<f64>,
+    triangular: Triangular,
     /// Lengths of the columns before scaling.
     lengths: Vec<f64>,
     condition: f64,
@@ -50,68 +49,47 @@ impl Reduced {
                 return Err(FitError::BadRow { row });
             }
         }
-        let mut a = DMatrix::from_fn(rows.len(), columns, |row, column| rows[row][column]);
-        let lengths: Vec<f64> = a.column_iter().map(|column| column.norm()).collect();
-        for (column, length) in lengths.iter().enumerate() {
-            if *length > 0.0 {
-                a.column_mut(column).unscale_mut(*length);
+        let length = |column: usize| rows.iter().map(|row| row[column].powi(2)).sum::<f64>().sqrt();
+        let lengths: Vec<f64> = (0..columns).map(length).collect();
+        let mut triangular = Triangular::new(columns);
+        for (rows, target) in rows.chunks(BLOCK).zip(target.chunks(BLOCK)) {
+            if wanted().is_break() {
+                return Err(FitError::Cancelled);
             }
+            let scaled = |(column, length): (usize, &f64)| {
+                let scale = if *length > 0.0 { length.recip() } else { 0.0 };
+                rows.iter().map(|row| row[column] * scale).collect()
+            };
+            let scaled: Vec<Vec<f64>> = lengths.iter().enumerate().map(scaled).collect();
+            triangular = triangular.with(scaled.iter().map(Vec::as_slice), &target[..rows.len()]);
         }
-        let (r, b) = triangular(&a, &target[..rows.len()], BLOCK, wanted)?;
-        let condition = condition(&r)?;
-        Ok(Self { r, b, lengths, condition })
+        let condition = condition(&triangular)?;
+        Ok(Self { triangular, lengths, condition })
     }
 
-    fn fit(&self, rows: &[Vec<f64>], target: &[f64], scaled: &DVector<f64>) -> Fit {
+    fn fit(&self, rows: &[Vec<f64>], target: &[f64], scaled: &[f64]) -> Fit {
         let coefficients: Vec<f64> =
             scaled.iter().zip(&self.lengths).map(|(value, length)| value / length).collect();
-        let fitted = |row: &[f64]| row.iter().zip(&coefficients).map(|(a, x)| a * x).sum::<f64>();
+        let fitted = |row: &[f64]| product(row, &coefficients);
         let residuals = rows.iter().zip(target).map(|(row, value)| value - fitted(row)).collect();
         Fit { residuals, coefficients, rank: self.lengths.len(), condition: self.condition }
     }
 }
 
-/// R and Qᵀb of a = QR, `block` rows after another: the R of some rows stands for them beside the next ones.
-fn triangular(
-    a: &DMatrix<f64>,
-    b: &[f64],
-    block: usize,
-    wanted: &CancelCheck<'_>,
-) -> Result<(DMatrix<f64>, DVector<f64>), FitError> {
-    let columns = a.ncols();
-    let (mut r, mut left) = (DMatrix::zeros(0, columns), DVector::zeros(0));
-    for (place, some) in b.chunks(block).enumerate() {
-        if wanted().is_break() {
-            return Err(FitError::Cancelled);
-        }
-        let kept = r.nrows();
-        let mut rows = r.resize_vertically(kept + some.len(), 0.0);
-        rows.rows_mut(kept, some.len()).copy_from(&a.rows(place * block, some.len()));
-        left = left.resize_vertically(kept + some.len(), 0.0);
-        left.rows_mut(kept, some.len()).copy_from_slice(some);
-        let decomposition = rows.qr();
-        decomposition.q_tr_mul(&mut left);
-        r = decomposition.unpack_r();
-        left = left.rows(0, r.nrows()).into_owned();
-    }
-    Ok((r, left))
-}
-
 /// The condition of a matrix of full rank; otherwise which columns depend on each other.
-fn condition(r: &DMatrix<f64>) -> Result<f64, FitError> {
-    let columns = r.ncols();
-    let decomposition = r.clone().svd(false, true);
-    let singular = &decomposition.singular_values;
-    let (largest, smallest) = (singular.max(), singular.min());
-    let is_null = |index: &usize| singular[*index] <= largest * RANK_TOLERANCE;
-    let null: Vec<usize> = (0..columns).filter(is_null).collect();
+fn condition(matrix: &Triangular) -> Result<f64, FitError> {
+    let columns = matrix.columns().len();
+    let singular = singular_values(matrix.columns());
+    let values = || singular.iter().map(|(value, _)| *value);
+    let (largest, smallest) = (values().fold(0.0, f64::max), values().fold(f64::INFINITY, f64::min));
+    let null: Vec<&Vec<f64>> = singular
+        .iter()
+        .filter_map(|(value, vector)| (*value <= largest * RANK_TOLERANCE).then_some(vector))
+        .collect();
     if null.is_empty() {
         return Ok(largest / smallest);
     }
-    let takes_part = |column: &usize| {
-        let vectors = decomposition.v_t.as_ref();
-        vectors.is_none_or(|v| null.iter().any(|&row| v[(row, *column)].abs() > NULL_SHARE))
-    };
+    let takes_part = |column: &usize| null.iter().any(|vector| vector[*column].abs() > NULL_SHARE);
     let undetermined = (0..columns).filter(takes_part).collect();
     Err(FitError::Collinear { rank: columns - null.len(), columns, undetermined })
 }
@@ -119,9 +97,9 @@ fn condition(r: &DMatrix<f64>) -> Result<f64, FitError> {
 /// Minimises |A·x − b|, where `rows` are the rows of A.
 pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
     let reduced = Reduced::new(rows, target, &never_cancelled)?;
-    let solution = reduced.r.solve_upper_triangular(&reduced.b);
-    // R is invertible: its rank was checked.
-    let scaled = solution.ok_or(FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() })?;
+    // Its rank was checked.
+    let few = FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() };
+    let scaled = reduced.triangular.solve().ok_or(few)?;
     Ok(reduced.fit(rows, target, &scaled))
 }
 
@@ -134,20 +112,24 @@ pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
 /// As [`nnls`], as long as it is wanted.
 pub fn nnls_while(rows: &[Vec<f64>], target: &[f64], wanted: &CancelCheck<'_>) -> Result<Fit, FitError> {
     let reduced = Reduced::new(rows, target, wanted)?;
-    let scaled = active_set(&reduced.r, &reduced.b);
+    let scaled = active_set(reduced.triangular.columns(), reduced.triangular.target());
     Ok(reduced.fit(rows, target, &scaled))
 }
 
-fn active_set(a: &DMatrix<f64>, b: &DVector<f64>) -> DVector<f64> {
-    let columns = a.ncols();
-    let mut x = DVector::zeros(columns);
+fn active_set(a: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
+    let columns = a.len();
+    let mut x = vec![0.0; columns];
     let mut free = vec![false; columns];
-    let scale = b.norm().max(f64::MIN_POSITIVE);
+    let tolerance = TOLERANCE * product(b, b).sqrt().max(f64::MIN_POSITIVE);
     // Each pass frees one column; the bound is far above what finite termination needs.
     for _ in 0..3 * columns + 10 {
-        let gradient = a.transpose() * (b - a * &x);
+        let mut residual = b.to_vec();
+        for (column, x) in a.iter().zip(&x) {
+            residual.iter_mut().zip(column).for_each(|(left, value)| *left -= value * x);
+        }
+        let gradient: Vec<f64> = a.iter().map(|column| product(column, &residual)).collect();
         let steepest = (0..columns)
-            .filter(|&column| !free[column] && gradient[column] > TOLERANCE * scale)
+            .filter(|&column| !free[column] && gradient[column] > tolerance)
             .max_by(|&p, &q| gradient[p].total_cmp(&gradient[q]));
         let Some(entering) = steepest else { break };
         free[entering] = true;
@@ -159,9 +141,9 @@ fn active_set(a: &DMatrix<f64>, b: &DVector<f64>) -> DVector<f64> {
                 x = trial;
                 break;
             };
-            x += (trial - &x) * step;
+            x.iter_mut().zip(&trial).for_each(|(x, trial)| *x += (trial - *x) * step);
             for column in 0..columns {
-                if free[column] && x[column] <= TOLERANCE * scale {
+                if free[column] && x[column] <= tolerance {
                     free[column] = false;
                     x[column] = 0.0;
                 }
@@ -172,15 +154,18 @@ fn active_set(a: &DMatrix<f64>, b: &DVector<f64>) -> DVector<f64> {
 }
 
 /// The unconstrained solution over the free columns, zero elsewhere.
-fn over_free(a: &DMatrix<f64>, b: &DVector<f64>, free: &[bool]) -> DVector<f64> {
-    let chosen: Vec<usize> = (0..a.ncols()).filter(|&column| free[column]).collect();
-    let part = a.select_columns(&chosen);
-    let decomposition = part.qr();
-    let solution = decomposition.r().solve_upper_triangular(&(decomposition.q().transpose() * b));
-    let mut x = DVector::zeros(a.ncols());
-    for (position, &column) in chosen.iter().enumerate() {
-        // Columns are independent (checked by the caller), so R is invertible.
-        x[column] = solution.as_ref().map_or(0.0, |solution| solution[position]);
+fn over_free(a: &[Vec<f64>], b: &[f64], free: &[bool]) -> Vec<f64> {
+    let chosen: Vec<usize> = (0..a.len()).filter(|&column| free[column]).collect();
+    let part = Triangular::new(chosen.len()).with(chosen.iter().map(|&column| a[column].as_slice()), b);
+    // Columns are independent (checked by the caller), so that there is a solution.
+    let solution = part.solve().unwrap_or_default();
+    let mut x = vec![0.0; a.len()];
+    for (&column, value) in chosen.iter().zip(solution) {
+        x[column] = value;
     }
     x
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -1,13 +1,15 @@
-//! Means, spreads, quantiles, confidence intervals and definite systems: each is written once, here.
+//! Means, spreads, quantiles, confidence intervals, definite systems and least squares: each is written once, here.
 //!
 //! Plain numbers in, plain numbers out; depends on nothing. Units are the business of callers.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod cholesky;
+mod least_squares;
 mod steady;
 
 pub use cholesky::{Cholesky, products};
+pub use least_squares::{Triangular, singular_values};
 pub use steady::{SeriesMean, warm_up};
 
 /// Mean; 0 of no values.

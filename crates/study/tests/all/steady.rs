@@ -117,7 +117,7 @@ fn against_limit(case: &Case, jitter: f64) -> (f64, f64, f64) {
         }
     };
     let text = format!(
-        "{machines}{}[strategy]\n{strategy}[methods.simulate]\njitter = {jitter}\nbudget = 400000\n",
+        "{machines}{}[strategy]\n{strategy}[methods.simulate]\njitter = {jitter}\nbudget = 100000\n",
         network("1000000 Tbit/s")
     );
     let predicted = Simulate.predict(&scenario(&text)).unwrap();
@@ -126,11 +126,16 @@ fn against_limit(case: &Case, jitter: f64) -> (f64, f64, f64) {
     (predicted.throughput.get() / 32.0, 0.5 * (high - low), limit)
 }
 
+/// Simulations take long.
+fn most_cases() -> u32 {
+    ProptestConfig::default().cases.min(200)
+}
+
 #[test]
 fn intervals_hold_the_limit() {
     let mut runner = TestRunner::deterministic();
     let mut outside = Vec::new();
-    let cases_tried = ProptestConfig::default().cases.min(200);
+    let cases_tried = most_cases();
     for _ in 0..cases_tried {
         let (case, jitter) = cases().new_tree(&mut runner).unwrap().current();
         let (rate, half_width, limit) = against_limit(&case, jitter);
@@ -199,7 +204,7 @@ impl Cluster {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::with_cases(most_cases()) })]
 
     /// No resource carries more than it can. What is twice as fast, and twice as many workers, make the whole neither slower,
     /// nor more than twice as fast, by more than the printed intervals, unless a warning says why.

@@ -1,7 +1,7 @@
 //! Published runs of transformers on machines and by software that nothing was fitted to when the run was predicted: its
 //! source, the generation of its device, or its framework is left out of the constants.
 
-use super::replay::{ReplayedRun, replay};
+use super::replay::{ReplayedRun, alternatives, replay};
 use super::shipped_priors;
 use super::transformer_steps::{StepCase, all_cases, half_width, published_name, published_scenario};
 use crate::coverage::Coverage;
@@ -10,7 +10,7 @@ use crate::priors::{LeftOut, Observation, TRANSFORMER};
 use crate::records::{self, Fields};
 use crate::report::Findings;
 use crate::set::{Run, check_cancelled};
-use crate::{Errors, ValidationError};
+use crate::{Errors, Observer, ValidationError};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -110,11 +110,11 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let count = own.len();
     let all: Vec<StepCase> = own.into_iter().chain(all_cases()?).collect();
     let generations: Vec<String> = all.iter().map(generation).collect();
-    let alternatives: Vec<Option<Alternative>> = all
+    let alternatives: Vec<Vec<Alternative>> = alternatives(all.iter().map(model))
         .par_iter()
-        .map(|case| {
-            check_cancelled(run.observer)?;
-            alternative(case)
+        .map(|runs| {
+            let alternative = |&place: &usize| Alternative::new(place, &all[place], run.observer).transpose();
+            runs.iter().filter_map(alternative).collect()
         })
         .collect::<Result<_, ValidationError>>()?;
     let observations: Vec<Observation> = all.into_iter().map(StepCase::observation).collect();
@@ -128,12 +128,12 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let groups = [&sources, &generations, &frameworks].map(|own| own.iter().map(String::as_str).collect());
     let [sources, generations, frameworks]: [Vec<LeftOut>; 3] =
         TRANSFORMER.without_each(&observations, groups.each_ref().map(Vec::as_slice), run.observer)?;
-    let replayed = alternatives.into_iter().enumerate().filter_map(|(index, alternative)| {
-        let (model, figure, price) = alternative?;
-        let (predicted, measured) = (sources[index].predicted, observations[index].measured);
-        Some(ReplayedRun { model, figure, price, predicted, measured })
-    });
-    let replayed = replay(replayed.collect());
+    let replayed = |Alternative { run, figure, price }| {
+        let (predicted, measured) = (sources[run].predicted, observations[run].measured);
+        ReplayedRun { figure, price, predicted, measured }
+    };
+    let models = alternatives.into_iter().map(|runs| runs.into_iter().map(replayed).collect());
+    let replayed = replay(&models.collect::<Vec<_>>());
     let shipped = shipped_priors()?;
     let fitted: Vec<f64> =
         observations[..count].par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
@@ -198,20 +198,31 @@ fn does_not_fit(scenario: &Scenario) -> Result<bool, ValidationError> {
     Ok(memory == Some(Verdict::DoesNotFit))
 }
 
-/// The model of a run, its step, and a price in proportion to the peak rate of its devices.
-type Alternative = (String, UncertainFigure, f64);
-
-fn alternative(case: &StepCase) -> Result<Option<Alternative>, ValidationError> {
-    let Some(scenario) = case.step.as_ref().filter(|step| step.cluster.workers() > 1) else {
-        return Ok(None);
-    };
-    let prediction = Transformer.predict(scenario)?;
-    let Some(split) = &prediction.transformer else { return Ok(None) };
+/// The model of a run of several devices.
+fn model(case: &StepCase) -> Option<String> {
+    let scenario = case.step.as_ref().filter(|step| step.cluster.workers() > 1)?;
     // Shape, layers and sequence begin the name.
     let shape: Vec<&str> = case.name.split(", ").take(2).collect();
-    let model = format!("{}, {} parameters", shape.join(", "), scenario.workload.parameters);
-    let figure = UncertainFigure::step(scenario, &Transformer)?;
-    Ok(Some((model, figure, 1.0 / (split.mfu * prediction.iteration.get()))))
+    Some(format!("{}, {} parameters", shape.join(", "), scenario.workload.parameters))
+}
+
+/// A run that is held against others of its model.
+struct Alternative {
+    run: usize,
+    figure: UncertainFigure,
+    /// In proportion to the peak rate of its devices.
+    price: f64,
+}
+
+impl Alternative {
+    fn new(run: usize, case: &StepCase, observer: &Observer<'_>) -> Result<Option<Self>, ValidationError> {
+        check_cancelled(observer)?;
+        let Some(scenario) = &case.step else { return Ok(None) };
+        let prediction = Transformer.predict(scenario)?;
+        let Some(split) = &prediction.transformer else { return Ok(None) };
+        let price = 1.0 / (split.mfu * prediction.iteration.get());
+        Ok(Some(Self { run, figure: UncertainFigure::step(scenario, &Transformer)?, price }))
+    }
 }
 
 /// Errors and intervals of the runs by what `of` says, and of all together.

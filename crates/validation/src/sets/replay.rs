@@ -18,8 +18,6 @@ const REVEALED: usize = 4;
 const SHUFFLES: u64 = 32;
 
 pub(super) struct ReplayedRun {
-    /// Runs of the same model are alternatives.
-    pub(super) model: String,
     pub(super) figure: UncertainFigure,
     /// The price of a second.
     pub(super) price: f64,
@@ -37,14 +35,25 @@ enum RevealOrder {
     Given,
 }
 
-/// Mean regret over all models after each number of revealed runs, by order.
-pub(super) fn replay(runs: Vec<ReplayedRun>) -> Vec<Value> {
-    let mut models: IndexMap<String, Vec<ReplayedRun>> = IndexMap::new();
-    for run in runs {
-        models.entry(run.model.clone()).or_default().push(run);
+/// The places of runs that are alternatives, given the model of each run that may be one.
+pub(super) fn alternatives(models: impl IntoIterator<Item = Option<String>>) -> Vec<Vec<usize>> {
+    let mut places: IndexMap<String, Vec<usize>> = IndexMap::new();
+    for (place, model) in models.into_iter().enumerate() {
+        if let Some(model) = model {
+            places.entry(model).or_default().push(place);
+        }
     }
-    let models: Vec<Vec<ReplayedRun>> =
-        models.into_values().filter(|runs| runs.len() >= FEWEST).map(thinned).collect();
+    places.into_values().filter(|runs| runs.len() >= FEWEST).map(thinned).collect()
+}
+
+fn thinned(places: Vec<usize>) -> Vec<usize> {
+    let count = places.len();
+    let is_kept = |place: usize| count <= MOST || place * MOST / count != (place + 1) * MOST / count;
+    places.into_iter().enumerate().filter(|(place, _)| is_kept(*place)).map(|(_, run)| run).collect()
+}
+
+/// Mean regret over all models after each number of revealed runs, by order.
+pub(super) fn replay(models: &[Vec<ReplayedRun>]) -> Vec<Value> {
     let mean = |orders: &[RevealOrder]| -> Vec<f64> {
         let each: Vec<Vec<f64>> = models
             .par_iter()
@@ -63,12 +72,6 @@ pub(super) fn replay(runs: Vec<ReplayedRun>) -> Vec<Value> {
         json!({ "order": name, "models": models.len(), "regrets": regrets, "mean": whole })
     };
     orders.into_iter().map(row).collect()
-}
-
-fn thinned(runs: Vec<ReplayedRun>) -> Vec<ReplayedRun> {
-    let count = runs.len();
-    let is_kept = |place: usize| count <= MOST || place * MOST / count != (place + 1) * MOST / count;
-    runs.into_iter().enumerate().filter(|(place, _)| is_kept(*place)).map(|(_, run)| run).collect()
 }
 
 /// The regret after each number of revealed runs; none if the figures have no joint distribution.
