@@ -170,7 +170,7 @@ impl<'a> Run<'a> {
                 sends: if blocking { send * f64::from(count) } else { Seconds::ZERO },
                 waited: Seconds::new(ends.waited[stage]),
                 end: Seconds::new(ends.stages[stage]),
-                tail: works[stage].after(&overlaps, all, tail::totals(&last)),
+                tail: works[stage].after(&overlaps, all, last.iter().map(|pass| pass.time).sum()),
             });
         }
         tail::tie(&mut reduced, [&works[0], &works[p - 1]]);

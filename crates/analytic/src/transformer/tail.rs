@@ -73,8 +73,12 @@ impl TailWork {
             if all <= 0.0 {
                 return 0.0;
             }
+            let sent = (1.0 - 1.0 / buckets) * all * pass.share;
+            let lost = pass.lost_to(sent);
             let begin = arrived.unwrap_or_else(|| pass.first_bucket(buckets));
-            let now = begin + (1.0 - 1.0 / buckets) * (all * pass.share + pass.busy);
+            // The first pass begins with the step.
+            let end = if arrived.is_none() { pass.time + lost } else { 0.0 };
+            let now = (begin + sent + lost).max(end);
             arrived = Some(now);
             now
         })
@@ -88,31 +92,32 @@ impl TailWork {
             return end + all;
         }
         let buckets = self.buckets(layers);
-        let hidden = 1.0 - 1.0 / buckets;
         let mut sent: Option<f64> = None;
+        let mut lost = 0.0;
         for pass in last {
+            let start = pass.start + lost;
             // The first bucket is there.
-            let begin =
-                sent.map_or_else(|| pass.start + pass.first_bucket(buckets), |sent| sent.max(pass.start));
-            sent = Some(begin + hidden * (all * pass.share + pass.busy));
+            let begin = sent.map_or_else(|| start + pass.first_bucket(buckets), |sent| sent.max(start));
+            let own = (1.0 - 1.0 / buckets) * all * pass.share;
+            let beside = pass.lost_to(own);
+            lost += beside;
+            sent = Some(begin + own + beside);
         }
-        sent.map_or(end, |sent| sent.max(end)) + all / buckets
+        sent.map_or(end, |sent| sent.max(end + lost)) + all / buckets
     }
 
     /// What follows the sum of the gradients: weights as far as they do not travel beside the next step, update by the
-    /// device or the host. Passes of the stage that take `pass` in all, and whose own traffic keeps the same link `busy`, are slower
-    /// beside what hides.
-    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64, [pass, busy]: [f64; 2]) -> Tail {
+    /// device or the host. Passes of the stage that take `passes` in all are slower beside what hides.
+    pub(super) fn after(&self, overlaps: &Overlaps, layers: u64, passes: f64) -> Tail {
         let left = if overlaps.weights { self.weights / self.buckets(layers) } else { self.weights };
-        let update = self.update + self.slows(overlaps, [pass, busy]);
+        let update = self.update + self.slows(overlaps, passes);
         Tail { gradients: Seconds::ZERO, weights: left, update, offload: self.offload }
     }
 
-    /// What passes of this length lose beside gradients and weights that hide: computing, and the share of the link that their
-    /// own traffic has.
-    pub fn slows(&self, overlaps: &Overlaps, [pass, busy]: [f64; 2]) -> Seconds {
+    /// What computing of passes of this length loses beside gradients and weights that hide.
+    pub fn slows(&self, overlaps: &Overlaps, passes: f64) -> Seconds {
         let lost = |time: Seconds, hides: bool| match hides {
-            true => lost_beside(time, Seconds::new(pass), self.interference) + time.min(Seconds::new(busy)),
+            true => lost_beside(time, Seconds::new(passes), self.interference),
             false => Seconds::ZERO,
         };
         lost(self.gradients, overlaps.gradients) + lost(self.weights, overlaps.weights)
@@ -128,7 +133,7 @@ impl TailWork {
     ) -> f64 {
         let last = time.map(|time| EndPass { start: end - time, time, share: 1.0, busy: 0.0 });
         self.reduced(overlaps, layers, end, last.as_slice())
-            + (self.tied + self.after(overlaps, layers, [time.unwrap_or(0.0), 0.0]).total()).get()
+            + (self.tied + self.after(overlaps, layers, time.unwrap_or(0.0)).total()).get()
     }
 }
 
@@ -149,11 +154,11 @@ impl EndPass {
     fn first_bucket(&self, buckets: f64) -> f64 {
         if self.share > 0.0 { self.time / (self.share * buckets) } else { self.time }
     }
-}
 
-/// Time of passes and of their own traffic.
-pub(super) fn totals(passes: &[EndPass]) -> [f64; 2] {
-    passes.iter().fold([0.0; 2], |[time, busy], pass| [time + pass.time, busy + pass.busy])
+    /// What it takes longer beside traffic that would take `time` alone: both have half of the link while its own is under way.
+    fn lost_to(&self, time: f64) -> f64 {
+        if self.time > 0.0 { time.min(self.time) * self.busy / self.time } else { 0.0 }
+    }
 }
 
 /// Parameters of a layer on a rank.

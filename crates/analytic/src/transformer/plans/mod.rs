@@ -414,12 +414,7 @@ impl<'a> Table<'a> {
             tie(&mut self.reduced, [first, last]);
         }
         for (alike, once) in layout.alike.iter().zip(&states.once) {
-            let pass = |class: usize| {
-                let passes = &self.classes[class];
-                [passes.times()[gradients], if shared { passes.busy(states.data)[gradients] } else { 0.0 }]
-            };
-            let sum = |[time, busy]: [f64; 2], [more, sent]: [f64; 2]| [time + more, busy + sent];
-            let passes = alike.classes.iter().map(|&class| pass(class)).fold([0.0; 2], sum);
+            let passes = alike.classes.iter().map(|&class| self.classes[class].times()[gradients]).sum();
             let after = once.after(&overlaps, alike.layers, passes).total().get();
             let reduced = &self.reduced[alike.first..alike.first + alike.count];
             most = reduced.iter().fold(most, |most, reduced| most.max(reduced + after));

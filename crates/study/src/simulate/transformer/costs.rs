@@ -52,7 +52,7 @@ fn tail(run: &Run<'_>, stage: u64, pass: f64) -> Tail {
         buckets: work.buckets(layers.count()),
         gradients: Exchange { time: work.gradients.get(), overlapped: overlaps.gradients },
         tied: work.tied.get(),
-        update: (work.update + work.slows(&overlaps, [pass, 0.0])).get(),
+        update: (work.update + work.slows(&overlaps, pass)).get(),
         offload: work.offload.get(),
         weights: Exchange { time: work.weights.get(), overlapped: overlaps.weights },
     }
