@@ -1,7 +1,8 @@
 //! `config.json` of Hugging Face transformers: the shape of a checkpoint.
 //!
 //! Families write the same facts under different names and leave out their usual values; [`read`] knows those
-//! that the zoo has, by their `model_type` or, of diffusers, `_class_name`. Keys that say nothing about sizes are ignored.
+//! that the zoo has and their kin, by their `model_type` or, of diffusers, `_class_name`. Keys that say nothing about sizes are ignored.
+//! Of a model that also sees, the part for text is read.
 
 mod hybrid;
 mod signal;
@@ -25,16 +26,30 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("mixtral", mixtral),
     ("phi3", phi3),
     ("granite", llama),
+    ("granitemoe", mixtral),
     ("smollm3", llama),
+    ("helium", llama),
+    ("ernie4_5", llama),
+    ("seed_oss", llama),
+    ("glm", llama),
+    ("glm4", glm4),
     ("stablelm", stablelm),
     ("starcoder2", starcoder2),
     ("qwen2", qwen2),
+    ("qwen2_moe", qwen2_moe),
+    ("qwen2_vl", qwen2),
+    ("qwen2_vl_text", qwen2),
+    ("qwen2_5_vl", qwen2),
+    ("qwen2_5_vl_text", qwen2),
     ("qwen3", qwen3),
     ("qwen3_moe", qwen3_moe),
+    ("qwen3_vl_text", qwen3),
+    ("qwen3_vl_moe_text", qwen3_moe),
     ("gemma", gemma),
     ("gemma2", gemma2),
     ("gemma3_text", gemma3),
     ("olmo2", olmo2),
+    ("olmo3", olmo3),
     ("minimax_m2", minimax_m2),
     ("gpt_oss", gpt_oss),
     ("glm4_moe", glm4_moe),
@@ -44,6 +59,8 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("deepseek_v2", deepseek),
     ("deepseek_v3", deepseek_v3),
     ("bert", bert),
+    ("roberta", bert),
+    ("xlm-roberta", bert),
     ("t5", t5),
     ("mt5", t5),
     ("qwen3_next", hybrid::qwen3_next),
@@ -61,10 +78,11 @@ pub fn read(text: &str) -> Result<(Option<String>, Transformer), Fault> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         Fault::new(format!("it is not JSON: {error}"), "name the `config.json` of a Hugging Face model")
     })?;
-    let config = Config(&value);
+    let text = value.get("text_config");
+    let config = Config(text.unwrap_or(&value));
     let families = || FAMILIES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     // Diffusers name a class in place of a type.
-    let kind = ["model_type", "_class_name"].iter().find_map(|key| value.get(*key)?.as_str());
+    let kind = ["model_type", "_class_name"].iter().find_map(|key| config.0.get(*key)?.as_str());
     let kind = kind.ok_or_else(|| {
         Fault::new("it has no `model_type`", "name the `config.json` of a Hugging Face model")
     })?;
@@ -75,7 +93,8 @@ pub fn read(text: &str) -> Result<(Option<String>, Transformer), Fault> {
     let shape = (family.1)(&config)?;
     shape.check().map_err(|fault| Fault::new(format!("{}: {}", fault.key, fault.reason), fault.remedy))?;
     let name = value.get("_name_or_path").and_then(Value::as_str).filter(|name| !name.is_empty());
-    Ok((name.map(str::to_owned), shape))
+    let own = |name: &str| if text.is_some() { format!("{name}, text") } else { name.to_owned() };
+    Ok((name.map(own), shape))
 }
 
 /// A configuration with accessors that name the missing key.
@@ -323,6 +342,13 @@ fn qwen2(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qkv_bias: true, window, ..llama(config)? })
 }
 
+/// Shared experts have a gate.
+fn qwen2_moe(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shared_width = config.or("shared_expert_intermediate_size", 0)?;
+    let experts = Experts { shared_width, shared_gate: true, ..experts(config)? };
+    Ok(Transformer { experts: Some(experts), ..qwen2(config)? })
+}
+
 fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
     let head_width = config.or("head_dim", 128)?;
     Ok(Transformer { qk_norm: true, head_width, ..llama(config)? })
@@ -331,6 +357,12 @@ fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
 /// Normalisation follows each half; that of queries and keys is over all heads.
 fn olmo2(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qk_norm: true, qk_norm_joint: true, ..llama(config)? })
+}
+
+/// Three layers with a window, one without.
+fn olmo3(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let window = config.given("sliding_window")?;
+    Ok(Transformer { window, window_every: 1, global_every: 4, ..olmo2(config)? })
 }
 
 /// Without the modules of further tokens, which its checkpoint does not have.
@@ -344,9 +376,17 @@ fn minimax_m2(config: &Config<'_>) -> Result<Transformer, Fault> {
 }
 
 fn qwen3_moe(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let (count, active) = (config.number("num_experts")?, config.number("num_experts_per_tok")?);
-    let experts = Experts::new(count, active, config.number("moe_intermediate_size")?);
-    Ok(Transformer { experts: Some(experts), ..qwen3(config)? })
+    Ok(Transformer { experts: Some(experts(config)?), ..qwen3(config)? })
+}
+
+/// Experts of Qwen's kind; version 5 of transformers writes their number under the name that Mixtral has for it.
+fn experts(config: &Config<'_>) -> Result<Experts, Fault> {
+    let count = config.first(&["num_local_experts", "num_experts"])?;
+    Ok(Experts::new(count, config.number("num_experts_per_tok")?, config.number("moe_intermediate_size")?))
+}
+
+fn glm4(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { sandwich: true, ..llama(config)? })
 }
 
 fn gemma2(config: &Config<'_>) -> Result<Transformer, Fault> {
@@ -360,11 +400,24 @@ fn gemma2(config: &Config<'_>) -> Result<Transformer, Fault> {
     })
 }
 
-/// Five layers with a window, one without; queries and keys are normalised.
+/// Five layers with a window, one without; queries and keys are normalised. Models that also see leave out what is usual.
 fn gemma3(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let mut whole = config.0.clone();
+    for (key, usual) in GEMMA3 {
+        let key = key.to_owned();
+        whole.as_object_mut().map(|whole| whole.entry(key).or_insert_with(|| usual.into()));
+    }
     let global_every = config.or("sliding_window_pattern", 6)?;
-    Ok(Transformer { qk_norm: true, window_every: 1, global_every, ..gemma2(config)? })
+    Ok(Transformer { qk_norm: true, window_every: 1, global_every, ..gemma2(&Config(&whole))? })
 }
+
+/// What a configuration of Gemma 3 has unless it says otherwise.
+const GEMMA3: [(&str, u64); 4] = [
+    ("num_attention_heads", 8),
+    ("num_key_value_heads", 4),
+    ("vocab_size", 262_208),
+    ("max_position_embeddings", 1 << 17),
+];
 
 /// Biases of experts are left out.
 fn gpt_oss(config: &Config<'_>) -> Result<Transformer, Fault> {

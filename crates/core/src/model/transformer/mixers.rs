@@ -5,109 +5,49 @@
 //! first.
 
 use super::parts::{Parameters, Part};
-use super::section::missing;
-use crate::fault::Fault;
-use crate::keys::document_keys;
+use super::section::part_keys;
 
-document_keys! {
+part_keys! {
+    /// A gated delta net (Yang et al. 2024, arXiv:2412.06464), as Qwen3-Next has it.
+    struct Delta;
     /// `[model.transformer.delta]`: gated delta nets, `L` of a pattern.
-    DeltaSection {
-        /// Heads of queries and keys.
-        key_heads: u64, "integer", "required";
-        /// Heads of values; a key serves several if they are more.
-        value_heads: u64, "integer", "`key-heads`";
-        /// Width of a head's query and key.
-        key_width: u64, "integer", "`128`";
-        /// Width of a head's value.
-        value_width: u64, "integer", "`key-width`";
-        /// Tokens that the convolution sees.
-        convolution: u64, "integer", "`4`";
-    }
+    section DeltaSection();
+    /// Heads of queries and keys.
+    key_heads: u64, "integer", "required", such as 16;
+    /// Heads of values; a key serves several if they are more.
+    value_heads: u64, "integer", "`key-heads`", or key_heads;
+    /// Width of a head's query and key.
+    key_width: u64, "integer", "`128`", or 128;
+    /// Width of a head's value.
+    value_width: u64, "integer", "`key-width`", or key_width;
+    /// Tokens that the convolution sees.
+    convolution: u64, "integer", "`4`", or 4;
 }
 
-document_keys! {
+part_keys! {
+    /// Mamba 2 (Dao and Gu 2024, arXiv:2405.21060) or, with a rank of its steps, Mamba 1 (Gu and Dao 2023, arXiv:2312.00752).
+    struct Mamba;
     /// `[model.transformer.mamba]`: Mamba, `M` of a pattern.
-    MambaSection {
-        /// Heads.
-        heads: u64, "integer", "required";
-        /// Width of a head.
-        head_width: u64, "integer", "`64`";
-        /// Groups of heads that share input and output of their state; tensor parallelism divides them.
-        groups: u64, "integer", "`1`";
-        /// Width of the state of each channel.
-        state: u64, "integer", "`128`";
-        /// Tokens that the convolution sees.
-        convolution: u64, "integer", "`4`";
-        /// Tokens of a chunk.
-        chunk: u64, "integer", "`256`";
-        /// Width that the steps in time pass through, which makes it Mamba 1 with normalised steps and states (Jamba); 0 for Mamba 2.
-        step_rank: u64, "integer", "`0`";
-    }
-}
-
-/// A gated delta net (Yang et al. 2024, arXiv:2412.06464), as Qwen3-Next has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Delta {
-    pub key_heads: u64,
-    pub value_heads: u64,
-    pub key_width: u64,
-    pub value_width: u64,
-    pub convolution: u64,
-}
-
-/// Mamba 2 (Dao and Gu 2024, arXiv:2405.21060) or, with a rank of its steps, Mamba 1 (Gu and Dao 2023, arXiv:2312.00752).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mamba {
-    pub heads: u64,
-    pub head_width: u64,
-    pub groups: u64,
-    pub state: u64,
-    pub convolution: u64,
-    pub chunk: u64,
-    pub step_rank: u64,
-}
-
-impl DeltaSection {
-    pub(super) fn resolve(&self) -> Result<Delta, Fault> {
-        let key_heads = self.key_heads.ok_or_else(|| missing("key-heads", "key-heads = 16"))?;
-        let key_width = self.key_width.unwrap_or(128);
-        Ok(Delta {
-            key_heads,
-            value_heads: self.value_heads.unwrap_or(key_heads),
-            key_width,
-            value_width: self.value_width.unwrap_or(key_width),
-            convolution: self.convolution.unwrap_or(4),
-        })
-    }
-}
-
-impl MambaSection {
-    pub(super) fn resolve(&self) -> Result<Mamba, Fault> {
-        Ok(Mamba {
-            heads: self.heads.ok_or_else(|| missing("heads", "heads = 128"))?,
-            head_width: self.head_width.unwrap_or(64),
-            groups: self.groups.unwrap_or(1),
-            state: self.state.unwrap_or(128),
-            convolution: self.convolution.unwrap_or(4),
-            chunk: self.chunk.unwrap_or(256),
-            step_rank: self.step_rank.unwrap_or(0),
-        })
-    }
+    section MambaSection();
+    /// Heads.
+    heads: u64, "integer", "required", such as 128;
+    /// Width of a head.
+    head_width: u64, "integer", "`64`", or 64;
+    /// Groups of heads that share input and output of their state; tensor parallelism divides them.
+    groups: u64, "integer", "`1`", or 1;
+    /// Width of the state of each channel.
+    state: u64, "integer", "`128`", or 128;
+    /// Tokens that the convolution sees.
+    convolution: u64, "integer", "`4`", or 4;
+    /// Tokens of a chunk.
+    chunk: u64, "integer", "`256`", or 256;
+    /// Width that the steps in time pass through, which makes it Mamba 1 with normalised steps and states (Jamba); 0 for Mamba 2.
+    step_rank: u64, "integer", "`0`", or 0;
 }
 
 impl Delta {
     /// Tokens of a chunk, as kernels of flash-linear-attention have it.
     pub const CHUNK: u64 = 64;
-
-    pub const fn section(&self) -> DeltaSection {
-        DeltaSection {
-            key_heads: Some(self.key_heads),
-            value_heads: Some(self.value_heads),
-            key_width: Some(self.key_width),
-            value_width: Some(self.value_width),
-            convolution: Some(self.convolution),
-        }
-    }
 
     /// Width of the values of all heads, which the output projection reads.
     pub const fn inner(&self) -> u64 {
@@ -154,18 +94,6 @@ impl Delta {
 }
 
 impl Mamba {
-    pub const fn section(&self) -> MambaSection {
-        MambaSection {
-            heads: Some(self.heads),
-            head_width: Some(self.head_width),
-            groups: Some(self.groups),
-            state: Some(self.state),
-            convolution: Some(self.convolution),
-            chunk: Some(self.chunk),
-            step_rank: Some(self.step_rank),
-        }
-    }
-
     pub const fn is_first(&self) -> bool {
         self.step_rank > 0
     }

@@ -22,7 +22,7 @@ pub use matrices::LowRank;
 pub use mixers::{Delta, DeltaSection, Mamba, MambaSection};
 pub use parts::{LayerParts, Parameters, Part, Parts};
 pub use pattern::{Block, FeedForward, MOST_BLOCKS, Mixer, Pattern};
-pub use section::{ExpertsSection, MlaSection, TransformerSection};
+pub use section::{Experts, ExpertsSection, Mla, MlaSection, TransformerSection};
 pub use signal::{Condition, ConditionSection, Signal, SignalSection};
 pub use tuning::{Adapters, AdaptersSection, Backward, BaseFormat, FrozenSection, Target, Targets, Tuning};
 
@@ -187,26 +187,6 @@ impl NormKind {
     }
 }
 
-/// Layers whose MLP is a choice of experts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Experts {
-    pub count: u64,
-    /// Routed experts that a token visits.
-    pub active: u64,
-    /// Inner width of one expert.
-    pub width: u64,
-    /// Inner width of all shared experts together; 0 for none.
-    pub shared_width: u64,
-    /// First layers that keep a dense MLP, of the width `mlp_width`.
-    pub dense_layers: u64,
-    /// Of those behind them, the last of every such period has experts (Llama 4 Maverick); 1 for all.
-    pub every: u64,
-    /// Whether the router adds a value for each expert (DeepSeek V3).
-    pub router_bias: bool,
-    /// Whether shared experts are multiplied by a gate of each token (Qwen3-Next).
-    pub shared_gate: bool,
-}
-
 impl Experts {
     /// Routed experts in all layers, none of them shared.
     pub const fn new(count: u64, active: u64, width: u64) -> Self {
@@ -221,20 +201,6 @@ impl Experts {
             shared_gate: false,
         }
     }
-}
-
-/// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mla {
-    /// Width that queries pass through; 0 if they come directly from the hidden width.
-    pub query_rank: u64,
-    /// Width that keys and values pass through.
-    pub key_value_rank: u64,
-    /// Part of a head's query and key without positions.
-    pub nope: u64,
-    /// Part of a head's query and key with rotary positions; its key is shared by all heads.
-    pub rope: u64,
-    pub value: u64,
 }
 
 /// The defaults of a file: Llama's kind, without any size.

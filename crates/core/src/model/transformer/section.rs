@@ -1,8 +1,8 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
 use super::{
-    Block, ConditionSection, DeltaSection, Experts, FeedForward, MambaSection, Mla, Mlp, Modules, NormKind,
-    Pattern, SignalSection, Transformer,
+    Block, ConditionSection, DeltaSection, FeedForward, MambaSection, Mlp, Modules, NormKind, Pattern,
+    SignalSection, Transformer,
 };
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
@@ -97,42 +97,89 @@ document_keys! {
     }
 }
 
-document_keys! {
+/// Declares a part of a transformer together with the section that describes it. Each line has a key, its type, and either an example of
+/// what must be given or the default, as the documentation has it and as a value, which may be that of an earlier key.
+macro_rules! part_keys {
+    (
+        $(#[doc = $meaning:literal])* struct $part:ident;
+        $(#[doc = $doc:literal])* section $section:ident($($outer:ident: $outer_type:ty)?);
+        $($(#[doc = $fdoc:literal])* $field:ident: $type:ty, $written:literal, $default:literal, $($value:tt)+;)*
+    ) => {
+        $(#[doc = $meaning])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $part {
+            $($(#[doc = $fdoc])* pub $field: $type,)*
+        }
+
+        $crate::keys::document_keys! {
+            $(#[doc = $doc])*
+            $section { $($(#[doc = $fdoc])* $field: $type, $written, $default;)* }
+        }
+
+        impl $section {
+            pub(super) fn resolve(self, $($outer: $outer_type)?) -> Result<$part, $crate::fault::Fault> {
+                $(let $field = part_keys!(@value self.$field, $field $($value)+);)*
+                Ok($part { $($field),* })
+            }
+        }
+
+        impl $part {
+            pub(super) const fn section(&self) -> $section {
+                $section { $($field: Some(self.$field)),* }
+            }
+        }
+    };
+    (@value $given:expr, $field:ident such as $example:literal) => {
+        $given.ok_or_else(|| {
+            let example = concat!(" = ", $example);
+            let key = $crate::keys::kebab(stringify!($field));
+            $crate::model::transformer::section::missing(&key, &format!("{key}{example}"))
+        })?
+    };
+    (@value $given:expr, $field:ident or $default:expr) => {
+        $given.unwrap_or($default)
+    };
+}
+pub(super) use part_keys;
+
+part_keys! {
+    /// Layers whose MLP is a choice of experts.
+    struct Experts;
     /// `[model.transformer.experts]`: layers whose MLP is a choice of experts.
-    ExpertsSection {
-        /// Routed experts in a layer.
-        count: u64, "integer", "required";
-        /// Routed experts that a token visits.
-        active: u64, "integer", "required";
-        /// Inner width of one expert.
-        width: u64, "integer", "`mlp-width`";
-        /// Inner width of all shared experts together.
-        shared_width: u64, "integer", "`0`";
-        /// First layers that keep a dense MLP.
-        dense_layers: u64, "integer", "`0`";
-        /// Behind them, every n-th layer has experts (Llama 4 Maverick: 2).
-        every: u64, "integer", "`1`";
-        /// Whether the router adds a value for each expert.
-        router_bias: bool, "boolean", "`false`";
-        /// Whether shared experts are multiplied by a gate of each token (Qwen3-Next).
-        shared_gate: bool, "boolean", "`false`";
-    }
+    section ExpertsSection(mlp_width: u64);
+    /// Routed experts in a layer.
+    count: u64, "integer", "required", such as 8;
+    /// Routed experts that a token visits.
+    active: u64, "integer", "required", such as 2;
+    /// Inner width of one expert.
+    width: u64, "integer", "`mlp-width`", or mlp_width;
+    /// Inner width of all shared experts together.
+    shared_width: u64, "integer", "`0`", or 0;
+    /// First layers that keep a dense MLP.
+    dense_layers: u64, "integer", "`0`", or 0;
+    /// Behind them, every n-th layer has experts (Llama 4 Maverick: 2).
+    every: u64, "integer", "`1`", or 1;
+    /// Whether the router adds a value for each expert.
+    router_bias: bool, "boolean", "`false`", or false;
+    /// Whether shared experts are multiplied by a gate of each token (Qwen3-Next).
+    shared_gate: bool, "boolean", "`false`", or false;
 }
 
-document_keys! {
+part_keys! {
+    /// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
+    struct Mla;
     /// `[model.transformer.mla]`: latent attention.
-    MlaSection {
-        /// Width that queries pass through; 0 for none.
-        query_rank: u64, "integer", "`0`";
-        /// Width that keys and values pass through.
-        key_value_rank: u64, "integer", "required";
-        /// Part of a head's query and key without positions.
-        nope: u64, "integer", "required";
-        /// Part of a head's query and key with rotary positions.
-        rope: u64, "integer", "required";
-        /// Width of a head's value.
-        value: u64, "integer", "`nope`";
-    }
+    section MlaSection();
+    /// Width that queries pass through; 0 for none.
+    query_rank: u64, "integer", "`0`", or 0;
+    /// Width that keys and values pass through.
+    key_value_rank: u64, "integer", "required", such as 512;
+    /// Part of a head's query and key without positions.
+    nope: u64, "integer", "required", such as 128;
+    /// Part of a head's query and key with rotary positions.
+    rope: u64, "integer", "required", such as 64;
+    /// Width of a head's value.
+    value: u64, "integer", "`nope`", or nope;
 }
 
 /// Bounds within which no count of parameters leaves 64 bits.
@@ -189,6 +236,14 @@ impl TransformerSection {
         let head_width = self.head_width.or(base.filter(|_| same_heads).map(|base| base.head_width));
         let mlp_width = self.mlp_width.or(base.map(|base| base.mlp_width));
         let mlp_width = mlp_width.unwrap_or_else(|| hidden.saturating_mul(4));
+        macro_rules! part {
+            ($key:ident($($outer:expr)?)) => {
+                match self.$key {
+                    Some(own) => Some(own.resolve($($outer)?).map_err(below(stringify!($key)))?),
+                    None => usual.$key,
+                }
+            };
+        }
         Ok(Transformer {
             kv_heads: self.kv_heads.or(base.map(|base| base.kv_heads)).unwrap_or(heads),
             head_width: head_width.map_or_else(|| quotient(hidden, heads), Ok)?,
@@ -199,58 +254,13 @@ impl TransformerSection {
                 Some(pattern) => Some(Pattern::parse(&pattern)?),
                 None => usual.pattern,
             },
-            delta: match self.delta {
-                Some(delta) => Some(delta.resolve().map_err(below("delta"))?),
-                None => usual.delta,
-            },
-            mamba: match self.mamba {
-                Some(mamba) => Some(mamba.resolve().map_err(below("mamba"))?),
-                None => usual.mamba,
-            },
-            experts: match self.experts {
-                Some(experts) => Some(experts.resolve(mlp_width).map_err(below("experts"))?),
-                None => usual.experts,
-            },
-            mla: match self.mla {
-                Some(mla) => Some(mla.resolve().map_err(below("mla"))?),
-                None => usual.mla,
-            },
-            signal: match self.signal {
-                Some(signal) => Some(signal.resolve().map_err(below("signal"))?),
-                None => usual.signal,
-            },
-            condition: self.condition.map(|own| own.resolve()).or(usual.condition),
+            delta: part!(delta()),
+            mamba: part!(mamba()),
+            experts: part!(experts(mlp_width)),
+            mla: part!(mla()),
+            signal: part!(signal()),
+            condition: part!(condition()),
             ..shape
-        })
-    }
-}
-
-impl ExpertsSection {
-    fn resolve(self, mlp_width: u64) -> Result<Experts, Fault> {
-        Ok(Experts {
-            count: self.count.ok_or_else(|| missing("count", "count = 8"))?,
-            active: self.active.ok_or_else(|| missing("active", "active = 2"))?,
-            width: self.width.unwrap_or(mlp_width),
-            shared_width: self.shared_width.unwrap_or(0),
-            dense_layers: self.dense_layers.unwrap_or(0),
-            every: self.every.unwrap_or(1),
-            router_bias: self.router_bias.unwrap_or(false),
-            shared_gate: self.shared_gate.unwrap_or(false),
-        })
-    }
-}
-
-impl MlaSection {
-    fn resolve(self) -> Result<Mla, Fault> {
-        let nope = self.nope.ok_or_else(|| missing("nope", "nope = 128"))?;
-        Ok(Mla {
-            query_rank: self.query_rank.unwrap_or(0),
-            key_value_rank: self
-                .key_value_rank
-                .ok_or_else(|| missing("key-value-rank", "key-value-rank = 512"))?,
-            nope,
-            rope: self.rope.ok_or_else(|| missing("rope", "rope = 64"))?,
-            value: self.value.unwrap_or(nope),
         })
     }
 }
@@ -298,6 +308,9 @@ impl Transformer {
             ]);
         }
         if let Some(own) = self.signal {
+            if (own.patch > 0) == (own.frequencies > 0) {
+                return Err(below("signal")(missing("patch", "patch = 768")));
+            }
             bounds.extend([
                 ("signal.patch", own.patch, 0, most::INNER),
                 ("signal.frequencies", own.frequencies, 0, most::WIDTH),
@@ -376,23 +389,8 @@ impl Transformer {
                     pattern: self.pattern.map(|pattern| pattern.to_string()),
                     delta: self.delta.map(|delta| delta.section()),
                     mamba: self.mamba.map(|mamba| mamba.section()),
-                    experts: self.experts.map(|experts| ExpertsSection {
-                        count: Some(experts.count),
-                        active: Some(experts.active),
-                        width: Some(experts.width),
-                        shared_width: Some(experts.shared_width),
-                        dense_layers: Some(experts.dense_layers),
-                        every: Some(experts.every),
-                        router_bias: Some(experts.router_bias),
-                        shared_gate: Some(experts.shared_gate),
-                    }),
-                    mla: self.mla.map(|mla| MlaSection {
-                        query_rank: Some(mla.query_rank),
-                        key_value_rank: Some(mla.key_value_rank),
-                        nope: Some(mla.nope),
-                        rope: Some(mla.rope),
-                        value: Some(mla.value),
-                    }),
+                    experts: self.experts.map(|experts| experts.section()),
+                    mla: self.mla.map(|mla| mla.section()),
                     signal: self.signal.map(|signal| signal.section()),
                     condition: self.condition.map(|condition| condition.section()),
                     $($key: Some(self.$key),)*

@@ -2,117 +2,55 @@
 
 use super::layout::{Added, times};
 use super::parts::Parameters;
-use super::section::missing;
+use super::section::part_keys;
 use super::{Block, Mixer, Transformer};
-use crate::fault::Fault;
-use crate::keys::document_keys;
 use crate::model::cost::Cost;
 use crate::model::op::Activation;
 use crate::model::{Builder, LayerId};
 
-document_keys! {
+part_keys! {
+    /// What tokens are made of in place of rows of a vocabulary.
+    struct Signal;
     /// `[model.transformer.signal]`: patches or frames in place of a table of tokens.
-    SignalSection {
-        /// Numbers of a patch, which one matrix turns into a token: 768 for 16 × 16 pixels of three colours.
-        patch: u64, "integer", "`0`";
-        /// Frequencies of a spectrogram: two convolutions over three frames turn every second frame into a token of the encoder
-        /// (Whisper).
-        frequencies: u64, "integer", "`0`";
-        /// Learned tokens beside those of patches, which `sequence` includes (ViT: 1).
-        class_tokens: u64, "integer", "`0`";
-        /// Tokens that reach the output layer; 0 for all (ViT: 1).
-        outputs: u64, "integer", "`0`";
-    }
+    section SignalSection();
+    /// Numbers of a patch, which one matrix turns into a token: 768 for 16 × 16 pixels of three colours.
+    patch: u64, "integer", "`0`", or 0;
+    /// Frequencies of a spectrogram: two convolutions over three frames turn every second frame into a token of the encoder
+    /// (Whisper).
+    frequencies: u64, "integer", "`0`", or 0;
+    /// Learned tokens beside those of patches, which `sequence` includes (ViT: 1).
+    class_tokens: u64, "integer", "`0`", or 0;
+    /// Tokens that reach the output layer; 0 for all (ViT: 1).
+    outputs: u64, "integer", "`0`", or 0;
 }
 
-document_keys! {
+part_keys! {
+    /// What modulates every layer.
+    struct Condition;
     /// `[model.transformer.condition]`: a vector of each sample that scales, shifts and gates the halves of every layer (DiT).
-    ConditionSection {
-        /// Rows of a table of classes, that without a class included.
-        classes: u64, "integer", "`0`";
-        /// Width of a pooled text, which two matrices turn into a part of the condition (Stable Diffusion 3).
-        pooled: u64, "integer", "`0`";
-        /// Width of the tokens of a text before they join those of the image, for layers `J`.
-        text: u64, "integer", "`0`";
-        /// Tokens of that text, which `sequence` includes.
-        text_tokens: u64, "integer", "`0`";
-    }
-}
-
-/// What tokens are made of in place of rows of a vocabulary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Signal {
-    /// Numbers of a patch; 0 without patches.
-    pub patch: u64,
-    /// Frequencies of a spectrogram; 0 without one.
-    pub frequencies: u64,
-    pub class_tokens: u64,
-    /// Tokens that reach the output layer; 0 for all.
-    pub outputs: u64,
-}
-
-/// What modulates every layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Condition {
-    pub classes: u64,
-    /// Width of a pooled text.
-    pub pooled: u64,
-    /// Width of the tokens of a text.
-    pub text: u64,
-    pub text_tokens: u64,
+    section ConditionSection();
+    /// Rows of a table of classes, that without a class included.
+    classes: u64, "integer", "`0`", or 0;
+    /// Width of a pooled text, which two matrices turn into a part of the condition (Stable Diffusion 3).
+    pooled: u64, "integer", "`0`", or 0;
+    /// Width of the tokens of a text before they join those of the image, for layers `J`.
+    text: u64, "integer", "`0`", or 0;
+    /// Tokens of that text, which `sequence` includes.
+    text_tokens: u64, "integer", "`0`", or 0;
 }
 
 /// Sines and cosines that stand for a step of diffusion, before two matrices.
 const TIME: u64 = 256;
 
-impl SignalSection {
-    pub(super) fn resolve(&self) -> Result<Signal, Fault> {
-        let [patch, frequencies] = [self.patch, self.frequencies].map(|width| width.unwrap_or(0));
-        if (patch > 0) == (frequencies > 0) {
-            return Err(missing("patch", "patch = 768"));
-        }
-        let [class_tokens, outputs] = [self.class_tokens, self.outputs].map(|count| count.unwrap_or(0));
-        Ok(Signal { patch, frequencies, class_tokens, outputs })
-    }
-}
-
-impl ConditionSection {
-    pub(super) fn resolve(&self) -> Condition {
-        let [classes, pooled, text, text_tokens] =
-            [self.classes, self.pooled, self.text, self.text_tokens].map(|given| given.unwrap_or(0));
-        Condition { classes, pooled, text, text_tokens }
-    }
-}
-
 impl Signal {
     /// Convolutions over three frames.
     pub const KERNEL: u64 = 3;
-
-    pub(super) const fn section(&self) -> SignalSection {
-        SignalSection {
-            patch: Some(self.patch),
-            frequencies: Some(self.frequencies),
-            class_tokens: Some(self.class_tokens),
-            outputs: Some(self.outputs),
-        }
-    }
 
     /// Inputs of the matrices that turn the signal into tokens, and how many rows of each there are for a token.
     pub fn matrices(&self, hidden: u64) -> [(u64, u64); 2] {
         match self.patch {
             0 => [(Self::KERNEL * self.frequencies, 2), (Self::KERNEL * hidden, 1)],
             patch => [(patch, 1), (0, 0)],
-        }
-    }
-}
-
-impl Condition {
-    pub(super) const fn section(&self) -> ConditionSection {
-        ConditionSection {
-            classes: Some(self.classes),
-            pooled: Some(self.pooled),
-            text: Some(self.text),
-            text_tokens: Some(self.text_tokens),
         }
     }
 }

@@ -53,11 +53,7 @@ pub(super) fn qwen3_next(config: &Config<'_>) -> Result<Transformer, Fault> {
         experts: Some(Experts {
             shared_width,
             shared_gate: shared_width > 0,
-            ..Experts::new(
-                config.number("num_experts")?,
-                config.number("num_experts_per_tok")?,
-                config.number("moe_intermediate_size")?,
-            )
+            ..super::experts(config)?
         }),
         ..shape
     })
@@ -67,8 +63,8 @@ pub(super) fn qwen3_next(config: &Config<'_>) -> Result<Transformer, Fault> {
 pub(super) fn nemotron_h(config: &Config<'_>) -> Result<Transformer, Fault> {
     let count = config.or("n_routed_experts", 0)?;
     let letter = |kind: &str| match kind {
-        "M" | "mamba" => Ok('m'),
-        "*" | "attention" => Ok('a'),
+        "M" | "mamba" | "linear_attention" => Ok('m'),
+        "*" | "attention" | "full_attention" => Ok('a'),
         "-" | "mlp" if count == 0 => Ok('f'),
         "E" | "moe" if count > 0 => Ok('f'),
         other => Err(not_modelled(&format!("the layer type \"{other}\""))),
