@@ -13,7 +13,7 @@ part_keys! {
     /// `[model.transformer.delta]`: gated delta nets, `L` of a pattern.
     section DeltaSection();
     /// Heads of queries and keys.
-    key_heads: u64, "integer", "required", such as 16;
+    key_heads: u64, "integer", "required", such_as 16;
     /// Heads of values; a key serves several if they are more.
     value_heads: u64, "integer", "`key-heads`", or key_heads;
     /// Width of a head's query and key.
@@ -30,7 +30,7 @@ part_keys! {
     /// `[model.transformer.mamba]`: Mamba, `M` of a pattern.
     section MambaSection();
     /// Heads.
-    heads: u64, "integer", "required", such as 128;
+    heads: u64, "integer", "required", such_as 128;
     /// Width of a head.
     head_width: u64, "integer", "`64`", or 64;
     /// Groups of heads that share input and output of their state; tensor parallelism divides them.

@@ -103,7 +103,7 @@ macro_rules! part_keys {
     (
         $(#[doc = $meaning:literal])* struct $part:ident;
         $(#[doc = $doc:literal])* section $section:ident($($outer:ident: $outer_type:ty)?);
-        $($(#[doc = $fdoc:literal])* $field:ident: $type:ty, $written:literal, $default:literal, $($value:tt)+;)*
+        $($(#[doc = $fdoc:literal])* $field:ident: $type:ty, $written:literal, $default:literal, $presence:ident $value:tt;)*
     ) => {
         $(#[doc = $meaning])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ macro_rules! part_keys {
 
         impl $section {
             pub(super) fn resolve(self, $($outer: $outer_type)?) -> Result<$part, $crate::fault::Fault> {
-                $(let $field = part_keys!(@value self.$field, $field $($value)+);)*
+                $(let $field = part_keys!(@value self.$field, $field $presence $value);)*
                 Ok($part { $($field),* })
             }
         }
@@ -129,14 +129,14 @@ macro_rules! part_keys {
             }
         }
     };
-    (@value $given:expr, $field:ident such as $example:literal) => {
+    (@value $given:expr, $field:ident such_as $example:literal) => {
         $given.ok_or_else(|| {
             let example = concat!(" = ", $example);
             let key = $crate::keys::kebab(stringify!($field));
             $crate::model::transformer::section::missing(&key, &format!("{key}{example}"))
         })?
     };
-    (@value $given:expr, $field:ident or $default:expr) => {
+    (@value $given:expr, $field:ident or $default:tt) => {
         $given.unwrap_or($default)
     };
 }
@@ -148,9 +148,9 @@ part_keys! {
     /// `[model.transformer.experts]`: layers whose MLP is a choice of experts.
     section ExpertsSection(mlp_width: u64);
     /// Routed experts in a layer.
-    count: u64, "integer", "required", such as 8;
+    count: u64, "integer", "required", such_as 8;
     /// Routed experts that a token visits.
-    active: u64, "integer", "required", such as 2;
+    active: u64, "integer", "required", such_as 2;
     /// Inner width of one expert.
     width: u64, "integer", "`mlp-width`", or mlp_width;
     /// Inner width of all shared experts together.
@@ -173,11 +173,11 @@ part_keys! {
     /// Width that queries pass through; 0 for none.
     query_rank: u64, "integer", "`0`", or 0;
     /// Width that keys and values pass through.
-    key_value_rank: u64, "integer", "required", such as 512;
+    key_value_rank: u64, "integer", "required", such_as 512;
     /// Part of a head's query and key without positions.
-    nope: u64, "integer", "required", such as 128;
+    nope: u64, "integer", "required", such_as 128;
     /// Part of a head's query and key with rotary positions.
-    rope: u64, "integer", "required", such as 64;
+    rope: u64, "integer", "required", such_as 64;
     /// Width of a head's value.
     value: u64, "integer", "`nope`", or nope;
 }

@@ -252,6 +252,36 @@ fn configurations_give_the_shapes_of_the_zoo() {
 }
 
 #[test]
+fn configurations_have_the_parameters_of_the_models_that_the_library_makes() {
+    for line in include_str!("../../models/library.txt").lines().filter(|line| !line.starts_with('#')) {
+        let (parameters, text) = line.split_once(' ').unwrap();
+        let shape = hugging_face::read(text).unwrap_or_else(|fault| panic!("{fault}: {text}")).1;
+        assert_eq!(shape.parameters(), parameters.parse::<u64>().unwrap(), "{text}");
+    }
+}
+
+/// A model that also sees: what is usual is left out, and the number of experts has the library's new name.
+#[test]
+fn parts_for_text_are_read() {
+    let sees = |text: &str| {
+        let file = format!(r#"{{"model_type": "sees", "_name_or_path": "own", "text_config": {text}}}"#);
+        hugging_face::read(&file).unwrap()
+    };
+    let small = r#"{"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+        "sliding_window": 1024}"#;
+    let (name, shape) = sees(small);
+    assert_eq!(name.as_deref(), Some("own, text"));
+    assert_eq!((shape.heads, shape.kv_heads, shape.head_width, shape.vocabulary), (8, 4, 256, 262_208));
+    let experts = |key: &str| {
+        sees(&format!(
+            r#"{{"model_type": "qwen3_vl_moe_text", "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+            "num_hidden_layers": 2, "vocab_size": 100, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "{key}": 8}}"#
+        ))
+    };
+    assert_eq!(experts("num_experts"), experts("num_local_experts"));
+}
+
+#[test]
 fn configurations_say_what_is_wrong() {
     let wrong = |text: &str| hugging_face::read(text).unwrap_err().reason;
     assert!(wrong("{").starts_with("it is not JSON"));
