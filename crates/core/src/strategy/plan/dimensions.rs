@@ -294,8 +294,7 @@ macro_rules! plan_dimensions {
             overlap_sends: bool => bool, optional("as `overlap` says"), Check::Any;
             /// Keys and values around the context ring beside attention, whatever `overlap` says.
             overlap_context: bool => bool, optional("as `overlap` says"), Check::Any;
-            /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link. Simulated only:
-            /// in the closed form they do not meet.
+            /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link.
             shared_links: bool => bool, default(true), Check::Any;
             /// Additional time of computing and of traffic while both are under way on a rank, as a share. Simulated only.
             interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.1");
