@@ -50,6 +50,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("gemma3_text", gemma3),
     ("olmo2", olmo2),
     ("olmo3", olmo3),
+    ("olmoe", olmoe),
     ("minimax_m2", minimax_m2),
     ("gpt_oss", gpt_oss),
     ("glm4_moe", glm4_moe),
@@ -61,6 +62,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("bert", bert),
     ("roberta", bert),
     ("xlm-roberta", bert),
+    ("distilbert", distilbert),
     ("t5", t5),
     ("mt5", t5),
     ("qwen3_next", hybrid::qwen3_next),
@@ -255,14 +257,24 @@ fn mpt(config: &Config<'_>) -> Result<Transformer, Fault> {
 
 /// With the head for masked language modelling.
 fn bert(config: &Config<'_>) -> Result<Transformer, Fault> {
-    Ok(Transformer {
-        token_types: config.or("type_vocab_size", 2)?,
+    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 512), "intermediate_size")?;
+    Ok(masked(shape, config.or("type_vocab_size", 2)?))
+}
+
+fn distilbert(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let keys: [&[&str]; 3] = [&["dim"], &["n_heads"], &["n_layers"]];
+    Ok(masked(gpt(config, keys, ("max_position_embeddings", 512), "hidden_dim")?, 0))
+}
+
+fn masked(shape: Transformer, token_types: u64) -> Transformer {
+    Transformer {
+        token_types,
         embedding_norm: true,
         final_norm: false,
         head_transform: true,
         causal: false,
-        ..gpt(config, USUAL_KEYS, ("max_position_embeddings", 512), "intermediate_size")?
-    })
+        ..shape
+    }
 }
 
 /// An encoder and a decoder; pre-training makes 114 tokens of target from 512 of input (Raffel 2020, section 3.1.4).
@@ -357,6 +369,14 @@ fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
 /// Normalisation follows each half; that of queries and keys is over all heads.
 fn olmo2(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qk_norm: true, qk_norm_joint: true, ..llama(config)? })
+}
+
+/// Every layer has experts.
+fn olmoe(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = llama(config)?;
+    let count = config.first(&["num_local_experts", "num_experts"])?;
+    let experts = Experts::new(count, config.number("num_experts_per_tok")?, shape.mlp_width);
+    Ok(Transformer { qk_norm: true, qk_norm_joint: true, experts: Some(experts), ..shape })
 }
 
 /// Three layers with a window, one without.
