@@ -165,7 +165,8 @@ mod tests {
         let found = singular_values(&columns);
         for (value, vector) in &found {
             assert!((product(vector, vector) - 1.0).abs() < 1e-12);
-            let image = (0..4).map(|row| (0..4).map(|place| vector[place] * columns[place][row]).sum::<f64>());
+            let image =
+                (0..4).map(|row| (0..4).map(|place| vector[place] * columns[place][row]).sum::<f64>());
             let length = image.map(|value| value.powi(2)).sum::<f64>().sqrt();
             assert!((length - value).abs() < 1e-12, "{length} {value}");
         }

@@ -4,6 +4,7 @@
 //! that the zoo has and their kin, by their `model_type` or, of diffusers, `_class_name`. Keys that say nothing about sizes are ignored.
 //! Of a model that also sees, the part for text is read.
 
+mod gpt;
 mod hybrid;
 mod signal;
 
@@ -15,12 +16,12 @@ use serde_json::Value;
 type Reader = fn(&Config<'_>) -> Result<Transformer, Fault>;
 
 const FAMILIES: &[(&str, Reader)] = &[
-    ("gpt2", gpt2),
-    ("gpt_neox", gpt_neox),
-    ("gpt_bigcode", gpt_bigcode),
-    ("opt", opt),
-    ("bloom", bloom),
-    ("mpt", mpt),
+    ("gpt2", gpt::gpt2),
+    ("gpt_neox", gpt::gpt_neox),
+    ("gpt_bigcode", gpt::gpt_bigcode),
+    ("opt", gpt::opt),
+    ("bloom", gpt::bloom),
+    ("mpt", gpt::mpt),
     ("llama", llama),
     ("mistral", mistral),
     ("mixtral", mixtral),
@@ -50,6 +51,7 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("gemma3_text", gemma3),
     ("olmo2", olmo2),
     ("olmo3", olmo3),
+    ("olmoe", olmoe),
     ("minimax_m2", minimax_m2),
     ("gpt_oss", gpt_oss),
     ("glm4_moe", glm4_moe),
@@ -58,9 +60,10 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("deepseek", deepseek),
     ("deepseek_v2", deepseek),
     ("deepseek_v3", deepseek_v3),
-    ("bert", bert),
-    ("roberta", bert),
-    ("xlm-roberta", bert),
+    ("bert", gpt::bert),
+    ("roberta", gpt::bert),
+    ("xlm-roberta", gpt::bert),
+    ("distilbert", gpt::distilbert),
     ("t5", t5),
     ("mt5", t5),
     ("qwen3_next", hybrid::qwen3_next),
@@ -149,66 +152,6 @@ fn quotient(hidden: u64, heads: u64) -> Result<u64, Fault> {
     }
 }
 
-/// The shape of GPT-2's kind by the keys of a family: width, heads, layers, tokens with their usual number, and inner
-/// width of the MLP.
-fn gpt(
-    config: &Config<'_>,
-    [hidden, heads, layers]: [&[&str]; 3],
-    (sequence, usual): (&str, u64),
-    mlp_width: &str,
-) -> Result<Transformer, Fault> {
-    let (hidden, heads) = (config.first(hidden)?, config.first(heads)?);
-    let (layers, sequence) = (config.first(layers)?, config.or(sequence, usual)?);
-    Ok(Transformer {
-        hidden,
-        head_width: quotient(hidden, heads)?,
-        mlp_width: config.or(mlp_width, hidden.saturating_mul(4))?,
-        ..Transformer::gpt(layers, 0, heads, config.number("vocab_size")?, sequence)
-    })
-}
-
-const USUAL_KEYS: [&[&str]; 3] = [&["hidden_size"], &["num_attention_heads"], &["num_hidden_layers"]];
-
-fn gpt2(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let shape = gpt(config, [&["n_embd"], &["n_head"], &["n_layer"]], ("n_positions", 1024), "n_inner")?;
-    let tied = config.truth("tie_word_embeddings", true);
-    Ok(Transformer { modules: Modules::Gpt2, tied, ..shape })
-}
-
-fn gpt_neox(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "intermediate_size")?;
-    let tied = config.truth("tie_word_embeddings", false);
-    Ok(Transformer { modules: Modules::Neox, positions: 0, tied, ..shape })
-}
-
-/// One key and value for all heads, unless `multi_query` says otherwise.
-fn gpt_bigcode(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let shape = gpt2(config)?;
-    let kv_heads = if config.truth("multi_query", true) { 1 } else { shape.heads };
-    Ok(Transformer { kv_heads, ..shape })
-}
-
-/// Two positions more than tokens.
-fn opt(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "ffn_dim")?;
-    let bias = config.truth("enable_bias", true);
-    let width = config.or("word_embed_proj_dim", shape.hidden)?;
-    if width != shape.hidden {
-        let reason =
-            format!("embeddings of {width} are projected to {}, which is not modelled", shape.hidden);
-        return Err(Fault::new(reason, "write it as `[model.transformer]`"));
-    }
-    Ok(Transformer {
-        modules: Modules::Opt,
-        positions: shape.sequence.saturating_add(2),
-        bias,
-        qkv_bias: bias,
-        final_norm: config.truth("do_layer_norm_before", true),
-        tied: config.truth("tie_word_embeddings", true),
-        ..shape
-    })
-}
-
 /// LayerNorm and two matrices in a layer of Llama's kind, biases everywhere.
 fn starcoder2(config: &Config<'_>) -> Result<Transformer, Fault> {
     let bias = config.truth("use_bias", true);
@@ -230,39 +173,6 @@ fn stablelm(config: &Config<'_>) -> Result<Transformer, Fault> {
 fn gemma(config: &Config<'_>) -> Result<Transformer, Fault> {
     let (head_width, tied) = (config.or("head_dim", 256)?, config.truth("tie_word_embeddings", true));
     Ok(Transformer { head_width, tied, ..llama(config)? })
-}
-
-fn bloom(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let keys: [&[&str]; 3] =
-        [&["hidden_size", "n_embed"], &["n_head", "num_attention_heads"], &["n_layer", "num_hidden_layers"]];
-    Ok(Transformer { positions: 0, embedding_norm: true, ..gpt(config, keys, ("seq_length", 2048), "")? })
-}
-
-fn mpt(config: &Config<'_>) -> Result<Transformer, Fault> {
-    let shape = gpt(config, [&["d_model"], &["n_heads"], &["n_layers"]], ("max_seq_len", 2048), "")?;
-    let ratio = config.or("expansion_ratio", 4)?;
-    let plain = config.truth("no_bias", true);
-    let alibi = config.0.get("attn_config").and_then(|attention| attention.get("alibi")?.as_bool());
-    Ok(Transformer {
-        mlp_width: shape.hidden.saturating_mul(ratio),
-        norm: if plain { NormKind::LayerNoBias } else { NormKind::Layer },
-        bias: !plain,
-        qkv_bias: !plain,
-        positions: if alibi.unwrap_or(true) { 0 } else { shape.sequence },
-        ..shape
-    })
-}
-
-/// With the head for masked language modelling.
-fn bert(config: &Config<'_>) -> Result<Transformer, Fault> {
-    Ok(Transformer {
-        token_types: config.or("type_vocab_size", 2)?,
-        embedding_norm: true,
-        final_norm: false,
-        head_transform: true,
-        causal: false,
-        ..gpt(config, USUAL_KEYS, ("max_position_embeddings", 512), "intermediate_size")?
-    })
 }
 
 /// An encoder and a decoder; pre-training makes 114 tokens of target from 512 of input (Raffel 2020, section 3.1.4).
@@ -357,6 +267,14 @@ fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
 /// Normalisation follows each half; that of queries and keys is over all heads.
 fn olmo2(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qk_norm: true, qk_norm_joint: true, ..llama(config)? })
+}
+
+/// Every layer has experts.
+fn olmoe(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = llama(config)?;
+    let count = config.first(&["num_local_experts", "num_experts"])?;
+    let experts = Experts::new(count, config.number("num_experts_per_tok")?, shape.mlp_width);
+    Ok(Transformer { qk_norm: true, qk_norm_joint: true, experts: Some(experts), ..shape })
 }
 
 /// Three layers with a window, one without.

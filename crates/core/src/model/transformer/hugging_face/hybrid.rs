@@ -50,11 +50,7 @@ pub(super) fn qwen3_next(config: &Config<'_>) -> Result<Transformer, Fault> {
             value_width: config.number("linear_value_head_dim")?,
             convolution: config.or("linear_conv_kernel_dim", 4)?,
         }),
-        experts: Some(Experts {
-            shared_width,
-            shared_gate: shared_width > 0,
-            ..super::experts(config)?
-        }),
+        experts: Some(Experts { shared_width, shared_gate: shared_width > 0, ..super::experts(config)? }),
         ..shape
     })
 }
