@@ -31,7 +31,8 @@ pub(crate) struct ScenarioFlags {
     /// DeepSpeed or Accelerate, or - for standard input [default: the built-in quick start, or the scenario of --model]
     pub(crate) scenario: Option<String>,
 
-    /// Model of the zoo, ONNX file or config.json; without a scenario, it is trained by all-reduce
+    /// Model of the zoo, also by a checkpoint's name (meta-llama/Llama-3.1-8B), ONNX file or config.json; without a scenario, it is
+    /// trained by all-reduce
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
     #[arg(value_parser = Names::Models, hide_possible_values = true)]
     pub(crate) model: Option<String>,

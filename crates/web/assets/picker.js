@@ -39,16 +39,25 @@ export function list(items, chosen, extra) {
       shown[here].element.scrollIntoView({ block: "nearest" });
     }
   };
-  const fill = () => {
-    const wanted = input.value.split(/\s+/).map(plain).filter(Boolean);
-    const whole = plain(input.value);
-    const fits = ({ value, label, note = "", group = "", also = [] }) => {
+  const fits = (name) => {
+    const wanted = name.split(/\s+/).map(plain).filter(Boolean);
+    const whole = plain(name);
+    return ({ value, label, note = "", group = "", also = [] }) => {
       const text = plain([value, label, note, group, ...also].join(" "));
       return text.includes(whole) || wanted.every((word) => text.includes(word));
     };
+  };
+  const fill = () => {
+    // A checkpoint of a hub has an owner before its model's name, and behind it how it was trained.
+    let name = input.value;
+    let found = items.filter(fits(name));
+    while (!found.length && /[/-]/.test(name)) {
+      name = name.includes("/") ? name.split("/").at(-1) : name.slice(0, name.lastIndexOf("-"));
+      found = items.filter(fits(name));
+    }
+    const whole = plain(name);
     // What begins as typed comes first.
     const rank = ({ value, also = [] }) => ([value, ...also].some((name) => plain(name) === whole) ? 0 : plain(value).startsWith(whole) ? 1 : 2);
-    const found = items.filter(fits);
     if (whole) found.sort((a, b) => rank(a) - rank(b));
     shown = [...found, ...(extra ? [extra] : [])].map((item, place) => {
       const element = make("div", { role: "option", id: `pick-${place}`, class: "pick-item" }, make("span", {}, item.label), make("span", { class: "note" }, item.note ?? ""));

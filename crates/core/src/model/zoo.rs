@@ -200,14 +200,39 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     INDEX.iter().filter(|row| row.name == row.model).map(|row| row.name)
 }
 
-/// The model with this name or alias, however it is written: `ResNet-50` is `resnet50`.
+/// The model with this name or alias, however it is written, or of this checkpoint at a hub: `ResNet-50` is `resnet50`, and
+/// `meta-llama/Llama-3.1-8B-Instruct` is `llama3.1-8b`.
 pub fn find(name: &str) -> Option<&'static ZooModel> {
-    let alike = || {
-        let wanted = suggest::normal(name);
-        INDEX.iter().find(|row| suggest::normal(row.name) == wanted)
-    };
-    let row = BY_NAME.get(name.to_lowercase().replace('_', "-").as_str()).copied().or_else(alike)?;
+    let written = name.to_lowercase().replace('_', "-");
+    let row = BY_NAME.get(written.as_str()).copied();
+    let row = row.or_else(|| alike(&written)).or_else(|| checkpoint(&written))?;
     family(row.family).model.iter().find(|model| model.name == row.model)
+}
+
+fn alike(name: &str) -> Option<&'static IndexRow> {
+    let wanted = suggest::normal(name);
+    INDEX.iter().find(|row| suggest::normal(row.name) == wanted)
+}
+
+/// Ends of names of checkpoints that say nothing about their shape.
+const TUNED: [&str; 9] = ["instruct", "it", "chat", "thinking", "base", "pt", "hf", "v0.1", "diffusers"];
+
+/// The model of a checkpoint, without its owner and without what follows its size: how and when it was trained.
+fn checkpoint(name: &str) -> Option<&'static IndexRow> {
+    let name = name.rsplit('/').next()?;
+    let mut name = name.strip_prefix("meta-").unwrap_or(name);
+    loop {
+        let row = alike(name);
+        if row.is_some() {
+            return row;
+        }
+        let (shorter, end) = name.rsplit_once('-')?;
+        let is_date = end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_date && !TUNED.contains(&end) {
+            return None;
+        }
+        name = shorter;
+    }
 }
 
 /// The shape of the transformer with this name or alias; none if there is no such model or if it has no shape.

@@ -53,6 +53,38 @@ fn t5_computes_both_stacks() {
 }
 
 #[test]
+fn checkpoints_of_a_hub_are_models_of_the_zoo() {
+    for (checkpoint, model) in [
+        ("meta-llama/Llama-3.1-8B", "llama3-8b"),
+        ("meta-llama/Meta-Llama-3-70B-Instruct", "llama3-70b"),
+        ("meta-llama/Llama-2-7b-chat-hf", "llama2-7b"),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "llama4-scout"),
+        ("unsloth/Llama-3.2-1B", "llama3.2-1b"),
+        ("mistralai/Mistral-7B-Instruct-v0.1", "mistral-7b"),
+        ("mistralai/Mistral-Nemo-Base-2407", "mistral-nemo-12b"),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3-235b-a22b"),
+        ("google/gemma-3-4b-it", "gemma3-4b"),
+        ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"),
+        ("allenai/OLMo-2-1124-7B-Instruct", "olmo2-7b"),
+        ("openai-community/gpt2-xl", "gpt2-xl"),
+        ("microsoft/resnet-50", "resnet50"),
+    ] {
+        assert_eq!(find(checkpoint).map(|model| model.name.as_str()), Some(model), "{checkpoint}");
+    }
+    // Other shapes than their names begin with.
+    for other in [
+        "deepseek-ai/DeepSeek-R1-Distill-Llama-8B",
+        "mistralai/Mistral-7B-v0.3",
+        "bert-base-cased",
+        "it",
+        "/",
+        "base-it",
+    ] {
+        assert!(find(other).is_none(), "{other}");
+    }
+}
+
+#[test]
 fn every_entry_builds_under_its_names() {
     for entry in entries() {
         let model = entry.build().unwrap_or_else(|error| panic!("{}: {error}", entry.name));

@@ -212,7 +212,7 @@ def test_three_tasks_are_timed_from_the_landing(page):
     # Buyer: another model, deadline and price, then the cheapest point: six interactions.
     decided(page)
     page.click("[data-chip=model]")
-    page.keyboard.type("llama 3 8b")
+    page.keyboard.type("meta-llama/Llama-3.1-8B-Instruct")
     page.keyboard.press("Enter")
     wait_for_text(page, "llama3-8b")
     page.click("[data-chip=deadline]")
