@@ -110,15 +110,19 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     }
     Ok(match chosen {
         Some((_, plan)) => UsualPlan { section: plan.section(), fits: true },
-        None => UsualPlan { section: least(&fsdp, workers, global_batch, given), fits: false },
+        None => UsualPlan { section: least(scenario, &fsdp, global_batch, given), fits: false },
     })
 }
 
 /// What needs the least memory of the simple plans.
-fn least(fsdp: &PlanSection, workers: u64, global_batch: u64, given: &PlanSection) -> PlanSection {
+fn least(scenario: &Scenario, fsdp: &PlanSection, global_batch: u64, given: &PlanSection) -> PlanSection {
+    let workers = scenario.cluster.workers();
     let whole = global_batch.next_multiple_of(workers * given.micro_batch.unwrap_or(1));
+    let listed = scenario.planning.as_ref().and_then(|own| own.sharding.as_ref());
+    let is_listed = |sharding: &Sharding| listed.is_none_or(|list| list.contains(sharding));
+    let sharding = [Sharding::Zero3, Sharding::Zero2, Sharding::Zero1].into_iter().find(is_listed);
     PlanSection {
-        sharding: (workers > 1).then_some(Sharding::Zero3),
+        sharding: sharding.filter(|_| workers > 1),
         recompute: Some(vec![Recompute::Layer]),
         micro_batch: given.micro_batch,
         global_batch: given.global_batch.or(Some(whole)),

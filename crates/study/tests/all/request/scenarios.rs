@@ -60,6 +60,11 @@ fn the_usual_plan_is_one_of_those_that_are_listed() {
     assert_eq!(plan("plan.sharding=[\"zero-3\"]").sharding, Sharding::Zero3);
     assert_ne!(plan("plan.may-fit=false").sharding, Sharding::Zero3);
     assert_eq!(plan("plan.tensor=[4]").tensor, 4);
+    // Nothing fits.
+    let small = ["cluster.workers.device=rtx-4090", "cluster.workers.count=8", "plan.sharding=[\"zero-1\"]"];
+    let asked = request("llama3-70b", &small);
+    assert!(asked.assumed().unwrap().nothing_fits);
+    assert_eq!(asked.scenario().unwrap().strategy.plan.as_ref().unwrap().sharding, Sharding::Zero1);
 }
 
 /// Autocast leaves weights in 32 bits, with names as with a plan.
