@@ -72,7 +72,8 @@ pub struct Aliases {
 const TEMPLATE: &str = "h100-sxm5";
 
 /// Words that makers put before the names of their products.
-const MAKERS: [&str; 8] = ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure", "google"];
+const MAKERS: [&str; 9] =
+    ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure", "google", "standard"];
 
 pub fn devices() -> Result<&'static Entries<Device>, CatalogError> {
     DEVICES.as_ref().map_err(Clone::clone)

@@ -260,5 +260,5 @@ pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownMode
 pub fn remedy(name: &str) -> Remedies {
     let describe = "describe it by a config.json, an ONNX file or `[model.transformer]`";
     let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(describe)];
-    suggest::variants(name, names(), others)
+    suggest::variants(name.rsplit_once('/').map_or(name, |(_, own)| own), names(), others)
 }

@@ -169,6 +169,32 @@ fn names_are_found_as_people_and_programs_write_them() {
     assert_eq!(machine("p4d.24xlarge"), machine("p4d"));
 }
 
+/// Devices as drivers name them, machines as clouds do.
+#[test]
+fn names_are_those_that_tools_print() {
+    for (printed, id) in [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm5"),
+        ("NVIDIA H200", "h200-sxm"),
+        ("NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb"),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb"),
+        ("Tesla V100-SXM2-32GB", "tesla-v100-sxm2-32gb"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+        ("NVIDIA GH200 480GB", "gh200-96gb"),
+        ("AMD Instinct MI300X", "mi300x"),
+    ] {
+        assert_eq!(device(printed).unwrap().name, device(id).unwrap().name, "{printed}");
+    }
+    for (printed, id) in [
+        ("Standard_ND96isr_H100_v5", "nd96isr-h100-v5"),
+        ("Standard_ND96asr_v4", "nd96asr-v4"),
+        ("p4d.24xlarge", "p4d-24xlarge"),
+        ("a3-highgpu-8g", "a3-highgpu-8g"),
+    ] {
+        assert_eq!(machine(printed).unwrap().name, machine(id).unwrap().name, "{printed}");
+    }
+}
+
 #[test]
 fn every_alias_means_an_entry_and_hides_none() {
     let aliases = aliases().unwrap();
