@@ -406,9 +406,50 @@ def neuron(folder):
         }
 
 
+# Tests that Megatron-LM itself runs on one machine of eight, most of them so small that the host bounds them: name, device, tensor,
+# pipeline, chunks, context, micro-batch, shape, medians of "iteration-time" of its golden values. Rows whose timers synchronise
+# (`--timing-log-level: 2`) are left out. Gradients and weights do not overlap but where the name says so.
+SMALL, LARGE = "gpt 12 512 8 50304 1024", "gpt-7b 32 4096 32 131072 8192"
+TESTS = (
+    ("gpt3_mcore_te_tp1_pp1_dist_optimizer_no_mmap_bin_files", "h100", 1, 1, 1, 1, 4, SMALL, 0.0597, "073db759"),
+    ("gpt3_mcore_te_tp2_pp2_cross_entropy_loss_fusion", "h100", 2, 2, 1, 1, 4, SMALL, 0.1175, "256f6065"),
+    ("gpt3_mcore_te_tp4_pp1_resume_torch_dist_dist_optimizer_overlap_grad_reduce", "h100", 4, 1, 1, 1, 4, SMALL, 0.2000, "08165aba"),
+    ("gpt3_mcore_te_tp1_pp4_vp1", "h100", 1, 4, 3, 1, 4, SMALL, 0.0951, "08165aba"),
+    ("gpt3_mcore_te_tp2_pp2_cp2", "h100", 2, 2, 1, 2, 4, SMALL, 0.2922, "1e186831"),
+    ("gpt3_7b_tp4_pp1_memory_speed", "h100", 4, 1, 1, 1, 2, LARGE, 1.0967, "09eb91e5"),
+    ("gpt3_7b_tp1_pp4_memory_speed", "h100", 1, 4, 8, 1, 1, LARGE, 1.0606, "070712a0"),
+    ("gpt3_mcore_te_tp2_pp2", "a100", 2, 2, 1, 1, 4, SMALL, 0.2155, "57a02672"),
+    ("gpt3_mcore_te_tp1_pp4_vp1", "a100", 1, 4, 3, 1, 4, SMALL, 0.1355, "346696ae"),
+    ("gpt3_mcore_te_tp2_pp2_cp2", "a100", 2, 2, 1, 2, 4, SMALL, 0.5139, "1fb2a0ca"),
+)
+
+
+def tests():
+    devices = {"h100": "h100-sxm5", "a100": "a100-sxm4-80gb"}
+    for name, device, tensor, pipeline, chunks, context, micro, model, seconds, commit in TESTS:
+        kind, layers, hidden, heads, vocabulary, sequence = model.split()
+        large = kind != "gpt"
+        # Attention in one kernel where the test asks for it; the larger model takes what Transformer Engine chooses.
+        attention = " attention=flash" if context > 1 else "" if large else " attention=unfused"
+        overlaps = large or "overlap_grad_reduce" in name
+        extra = attention + ("" if context > 1 else " dropout=true") + ("" if overlaps else " overlap-gradients=false overlap-weights=false")
+        sharding = "zero-1" if large or "dist_optimizer" in name else "none"
+        settings = megatron(int(layers), tensor, pipeline, chunks, context, 1, 8 if large else 32, micro, "", sharding, extra)
+        if context == 1:
+            settings = settings.replace("sequence-parallel=true", "sequence-parallel=false")
+        shape = f'layers={layers} hidden={hidden} heads={heads} kv-heads=8 mlp-width=16384 mlp="gelu" vocabulary={vocabulary}'
+        yield {
+            "family": f"Megatron-LM tests, {device.upper()}", "framework": "Megatron", "task": "pretrain", "format": "bf16",
+            "row": name, "source": f"NVIDIA/Megatron-LM tests/functional_tests/test_cases/gpt/{name} @{commit}",
+            "shape": shape if large else "gpt", "layers": layers, "hidden": 0 if large else hidden, "heads": 0 if large else heads,
+            "vocabulary": 0 if large else vocabulary, "sequence": sequence, **machine(devices[device], 8), "settings": settings,
+            "seconds": seconds,
+        }
+
+
 def main():
     folder, out = sys.argv[1:]
-    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder), *tpus(folder), *recipes(folder), *neuron(folder)]
+    rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder), *tpus(folder), *recipes(folder), *neuron(folder), *tests()]
     text = io.StringIO()
     text.write("# Published runs of transformers; made by research/transformers/llm_runs.py, which says what is assumed.\n"
                "# settings: keys of [strategy.plan], and behind a slash keys of [strategy]. Every row names its source.\n")

@@ -222,14 +222,16 @@ impl Run<'_> {
         let expert = self.expert_traffic(kind, recompute);
         let expert = self.beside_experts(&mut computed, expert);
         let issue = |work| self.compute.issuing(work);
-        let enter = |work: compute::Work| match work.kernels > 0.0 {
-            true => self.compute.entering(),
-            false => Seconds::ZERO,
-        };
+        // A part that is computed again passes through some of the layer's modules.
+        let share =
+            |work: compute::Work, whole: compute::Work| (work.kernels / whole.kernels.max(1.0)).min(1.0);
+        let enter = |work, whole| self.compute.entering() * share(work, whole);
         LayerWork {
             host: [
-                issue(computed.forward) + enter(computed.forward),
-                issue(computed.input) + enter(computed.input) + (issue(again) + enter(again) + checkpoint),
+                issue(computed.forward) + enter(computed.forward, computed.forward),
+                issue(computed.input)
+                    + enter(computed.input, computed.input)
+                    + (issue(again) + enter(again, computed.forward) + checkpoint),
                 issue(computed.weight),
             ],
             again: again.device,

@@ -307,6 +307,8 @@ constants! {
         outside: f64,
         /// Host time to compute a layer again, beside its kernels.
         checkpoint: Seconds,
+        /// Host time of a pass through a layer of Megatron-LM's modules, beside its kernels.
+        modules: Seconds,
         /// Share of the nominal rate of NVLink that large collectives reach.
         nvlink: f64,
         /// Share of the nominal rate of RDMA ports that large collectives reach.

@@ -109,11 +109,14 @@ fn geforce_cards_since_turing_copy_through_host_memory() {
     assert!(
         geforce
             .iter()
-            .chain(&["rtx-3080", "rtx-3090", "rtx-4080", "rtx-4090", "rtx-5090"])
+            .chain(&[
+                "rtx-3060", "rtx-3080", "rtx-3090", "rtx-4070", "rtx-4080", "rtx-4090", "rtx-5080",
+                "rtx-5090"
+            ])
             .all(|id| without.contains(id)),
         "{without:?}"
     );
-    assert_eq!(without.len(), 9);
+    assert_eq!(without.len(), 15);
 }
 
 #[test]
