@@ -1,13 +1,14 @@
 //! Shared parts of the closed forms for bulk-synchronous parameter servers: one round of compute, push and pull,
 //! split by cause, and the prediction derived from it.
 
-use crate::ports::{server_port, worker_port};
-use stepcast_core::fault::{Fault, Remedies, Remedy};
+use crate::placement::{server_port, worker_port};
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::machine::{Cluster, ServerSoftware, WorkerGroup};
+use stepcast_core::method::refuse_if;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction, Warning};
 use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Architecture, Synchronisation};
+use stepcast_core::strategy::{Architecture, Strategy, Synchronisation};
 
 /// Cost of transfers, split by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -138,49 +139,25 @@ pub(crate) fn prediction(
 
 /// Rejects scenarios that only an asynchronous or all-reduce method can model.
 pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
-    let refuse = |key, what: &str, remedy: Remedies| {
-        Err(Fault::in_key(key, format!("{who} does not model {what}"), remedy))
-    };
-    if scenario.profile().is_some() {
-        return Err(Fault::in_key(
-            "model.profile",
-            format!("{who} needs operation counts, and a profile has none"),
-            [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")],
-        ));
-    }
-    match (scenario.strategy.architecture, scenario.strategy.synchronisation) {
-        (Architecture::AllReduce, _) => {
-            let remedy = Remedy::set("strategy.architecture", "parameter-server");
-            refuse("strategy.architecture", "all-reduce", remedy.into())
-        }
-        (_, Synchronisation::Async | Synchronisation::Ssp(_)) => refuse(
-            "strategy.synchronisation",
-            "asynchronous training",
-            ["bsp", "local-sgd(8)"].map(|value| Remedy::set("strategy.synchronisation", value)).into(),
-        ),
-        _ => Ok(()),
-    }
+    let reason = "needs operation counts, and a profile has none";
+    refuse_if(scenario.profile().is_some(), who, "model.profile", reason, || {
+        [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")]
+    })?;
+    let Strategy { architecture, synchronisation, .. } = &scenario.strategy;
+    let other = *architecture == Architecture::AllReduce;
+    refuse_if(other, who, "strategy.architecture", "does not model all-reduce", || {
+        Remedy::set("strategy.architecture", "parameter-server")
+    })?;
+    let other = matches!(synchronisation, Synchronisation::Async | Synchronisation::Ssp(_));
+    refuse_if(other, who, "strategy.synchronisation", "does not model asynchronous training", || {
+        ["bsp", "local-sgd(8)"].map(|value| Remedy::set("strategy.synchronisation", value))
+    })
 }
 
 /// Cost of moving `size` between one worker of `group` and a server that serves no other worker: the slower of the
 /// two ports determines the time on the wire. The caller sets `fixed`, because it depends on the number of messages.
 pub(crate) fn payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> TransferCost {
     across(cluster, server_port(cluster).min(worker_port(cluster, group)), size)
-}
-
-/// The time for which `size` occupies a server's port. A slower port of the worker leaves room for other workers.
-pub(crate) fn server_payload(cluster: &Cluster, size: Bytes) -> TransferCost {
-    across(cluster, server_port(cluster), size)
-}
-
-/// The time for which `size` occupies the port of a worker of `group`.
-pub(crate) fn worker_payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> TransferCost {
-    across(cluster, worker_port(cluster, group), size)
-}
-
-/// Whether the ports of `group` can be the limit: they are slower than a server's, or carry the traffic of several.
-pub(crate) fn is_worker_limited(cluster: &Cluster, group: &WorkerGroup) -> bool {
-    cluster.servers.count > 1 || worker_port(cluster, group) < server_port(cluster)
 }
 
 /// The time for which `size` occupies a port of this rate.

@@ -1,6 +1,6 @@
 //! A prediction method. Every method maps the same [`Scenario`] to the same type of [`Prediction`].
 
-use crate::fault::{Fault, Remedy};
+use crate::fault::{Fault, Remedies, Remedy};
 use crate::prediction::Prediction;
 use crate::quantity::Seconds;
 use crate::scenario::Scenario;
@@ -50,17 +50,21 @@ impl From<Stopped> for Fault {
 
 /// Refuses a scenario whose plan splits a transformer, for methods in which every worker has the whole model.
 pub fn without_plan(who: &str, scenario: &Scenario) -> Result<(), Fault> {
-    match scenario.strategy.plan {
-        None => Ok(()),
-        Some(_) => {
-            let reason = format!("{who} gives every worker the whole model");
-            Err(Fault::in_key(
-                "strategy.plan",
-                reason,
-                [Remedy::method("transformer"), Remedy::advice("remove the plan")],
-            ))
-        }
-    }
+    let reason = "gives every worker the whole model";
+    refuse_if(scenario.strategy.plan.is_some(), who, "strategy.plan", reason, || {
+        [Remedy::method("transformer"), Remedy::advice("remove the plan")]
+    })
+}
+
+/// Refuses a scenario with a property, that of `key`, which a method called `who` does not model.
+pub fn refuse_if<R: Into<Remedies>>(
+    refused: bool,
+    who: &str,
+    key: &str,
+    reason: &str,
+    remedy: impl FnOnce() -> R,
+) -> Result<(), Fault> {
+    if refused { Err(Fault::in_key(key, format!("{who} {reason}"), remedy())) } else { Ok(()) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,6 +69,11 @@ fn is_first(server: &u32) -> bool {
 }
 
 impl Operation {
+    /// An operation, of the first server if it is a transfer or runs on a server.
+    pub fn new(name: impl Into<String>, resource: Resource, bytes: u64, after: &[u32]) -> Self {
+        Self { name: name.into(), resource, bytes, after: after.to_vec(), server: 0 }
+    }
+
     pub fn size(&self) -> Bytes {
         Bytes::new(self.bytes as f64)
     }
@@ -109,6 +114,18 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// A profile in the current format, of an unknown link.
+    pub fn new(
+        name: &str,
+        source: impl Into<String>,
+        batch: u32,
+        operations: Vec<Operation>,
+        steps: Vec<Step>,
+    ) -> Self {
+        let (format, name, source) = (FORMAT.to_owned(), name.to_owned(), source.into());
+        Self { format, name, source, batch, link_rate: None, operations, steps }
+    }
+
     pub fn has_servers(&self) -> bool {
         self.operations.iter().any(|operation| operation.resource == Resource::Server)
     }

@@ -11,7 +11,7 @@ use crate::{FitError, Quality, nnls_while, steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use stepcast_analytic::zeng2023::formulas::{Operations, cpu_rate, gpu_rate};
+use stepcast_analytic::zeng2023::{Operations, cpu_rate, gpu_rate};
 use stepcast_core::compute::ASSUMED_MEMORY_EFFICIENCY;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;

@@ -1,9 +1,10 @@
 //! Kernels whose time is linear in the elements they touch: t = α·elements + β (Oyama 2016, eq. 5), from columns kernel,
 //! elements and a time.
 
+use crate::linear::linear_kernel;
 use crate::measurements::{MeasurementFile, Split};
 use crate::report::{FitErrorRow, FitErrors, FitReport, artefact, stopped};
-use crate::{FitError, Quality, nnls_while};
+use crate::{FitError, Quality};
 use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_core::fitted::LinearKernel;
@@ -23,16 +24,8 @@ pub struct KernelRun {
 
 /// Fits the coefficients to relative errors, as long as that is wanted.
 pub fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, FitError> {
-    let rows: Vec<Vec<f64>> =
-        runs.iter().map(|run| vec![run.elements / run.time.get(), run.time.get().recip()]).collect();
-    let fit = nnls_while(&rows, &vec![1.0; runs.len()], wanted)?;
-    let extreme = |pick: fn(f64, f64) -> f64| runs.iter().map(|run| run.elements).reduce(pick);
-    Ok(LinearKernel {
-        per_element: Seconds::new(fit.coefficients[0]),
-        start: Seconds::new(fit.coefficients[1]),
-        least: extreme(f64::min).unwrap_or(0.0),
-        most: extreme(f64::max).unwrap_or(0.0),
-    })
+    let rows: Vec<_> = runs.iter().map(|run| (vec![run.elements, 1.0], run.time.get())).collect();
+    linear_kernel(&rows, &vec![1.0; runs.len()], wanted)
 }
 
 fn quality(kernel: &LinearKernel, runs: &[KernelRun]) -> Option<Quality> {

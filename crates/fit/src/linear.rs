@@ -5,7 +5,9 @@
 //! many rows as there are coefficients; the cost of the rest is negligible.
 
 use crate::FitError;
+use stepcast_core::fitted::LinearKernel;
 use stepcast_core::method::{CancelCheck, never_cancelled};
+use stepcast_core::quantity::Seconds;
 use stepcast_stats::{Triangular, singular_values};
 
 /// Singular values below this share of the largest are zero.
@@ -23,8 +25,6 @@ pub struct Fit {
     pub coefficients: Vec<f64>,
     /// Measured minus fitted, by row.
     pub residuals: Vec<f64>,
-    /// Number of independent columns; a fit is only made where that is all of them.
-    pub rank: usize,
     /// Ratio of the largest to the smallest singular value of the scaled columns.
     pub condition: f64,
 }
@@ -72,7 +72,7 @@ impl Reduced {
             scaled.iter().zip(&self.lengths).map(|(value, length)| value / length).collect();
         let fitted = |row: &[f64]| product(row, &coefficients);
         let residuals = rows.iter().zip(target).map(|(row, value)| value - fitted(row)).collect();
-        Fit { residuals, coefficients, rank: self.lengths.len(), condition: self.condition }
+        Fit { residuals, coefficients, condition: self.condition }
     }
 }
 
@@ -101,6 +101,23 @@ pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError>
     let few = FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() };
     let scaled = reduced.triangular.solve().ok_or(few)?;
     Ok(reduced.fit(rows, target, &scaled))
+}
+
+/// The kernel whose times, in seconds, are nearest to `target`: by relative errors, with its amounts times coefficients.
+pub(crate) fn linear_kernel(
+    rows: &[(Vec<f64>, f64)],
+    target: &[f64],
+    wanted: &CancelCheck<'_>,
+) -> Result<LinearKernel, FitError> {
+    let relative = |(amounts, time): &(Vec<f64>, f64)| amounts.iter().map(|amount| amount / time).collect();
+    let fit = nnls_while(&rows.iter().map(relative).collect::<Vec<_>>(), target, wanted)?;
+    let extreme = |pick: fn(f64, f64) -> f64| rows.iter().map(|(amounts, _)| amounts[0]).reduce(pick);
+    Ok(LinearKernel {
+        per_element: Seconds::new(fit.coefficients[0]),
+        start: Seconds::new(fit.coefficients.get(1).copied().unwrap_or(0.0)),
+        least: extreme(f64::min).unwrap_or(0.0),
+        most: extreme(f64::max).unwrap_or(0.0),
+    })
 }
 
 /// Minimises |A·x − b| over x ≥ 0, where `rows` are the rows of A: the active-set method of Lawson and Hanson (1974,

@@ -32,6 +32,12 @@ const PRECISIONS: [(&str, Precision); 9] = [
 
 const MOST_ROWS: usize = 1_000_000;
 
+/// The text of a file of JSON objects, plain or compressed, read as long as that is wanted.
+pub(crate) fn read_text(path: &Path, remedy: &str, wanted: &CancelCheck<'_>) -> Result<String, Stopped> {
+    let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?);
+    Ok(text.map_err(|_| Fault::in_file(path.display().to_string(), "it is not UTF-8 text", remedy))?)
+}
+
 pub(crate) struct MeasurementFile {
     name: String,
     titles: Vec<String>,

@@ -1,8 +1,8 @@
 //! The result of a fit: errors, notes, and the artefact, a TOML text with formula, coefficients with units and meaning,
-//! source, date and errors. [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back.
+//! source, date and errors. [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back. [`Quality`] says how far
+//! predictions are from measurements, [`FitError`] why measurements cannot be fitted.
 
 use crate::steps::LeftOutErrors;
-use crate::{FitError, Quality};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +11,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;
 use stepcast_core::fitted::machine::{CONSTANTS, ConstantRow};
 use stepcast_core::method::Stopped;
+use stepcast_stats::quantile_of_sorted;
 
 /// A fit: its errors for people to read, and the artefact to keep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -173,4 +174,65 @@ pub fn civil(days: u64) -> (u64, u64, u64) {
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+/// Quantiles of relative errors |predicted/measured − 1|.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Quality {
+    /// Measurements.
+    pub points: usize,
+    /// Half of the errors are below.
+    pub median: f64,
+    /// Three quarters of the errors are below.
+    pub third_quartile: f64,
+    /// 95 of 100 errors are below.
+    pub percentile_95: f64,
+    pub worst: f64,
+}
+
+impl Quality {
+    /// Of pairs (predicted, measured) of one quantity; none where there are no pairs.
+    pub fn from_pairs<Q: Into<f64>>(pairs: impl IntoIterator<Item = (Q, Q)>) -> Option<Self> {
+        let error = |(predicted, measured): (Q, Q)| (predicted.into() / measured.into() - 1.0).abs();
+        let mut errors: Vec<f64> = pairs.into_iter().map(error).collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        let worst = *errors.last()?;
+        Some(Self {
+            points: errors.len(),
+            median: quantile_of_sorted(&errors, 0.5),
+            third_quartile: quantile_of_sorted(&errors, 0.75),
+            percentile_95: quantile_of_sorted(&errors, 0.95),
+            worst,
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// The fit is no longer wanted.
+    #[error("it was cancelled before it was done")]
+    Cancelled,
+    /// Fewer measurements than coefficients.
+    #[error("{rows} measurements cannot determine {columns} coefficients")]
+    TooFew {
+        /// Measurements.
+        rows: usize,
+        /// Coefficients.
+        columns: usize,
+    },
+    /// Rows of unequal length, or values that are not finite.
+    #[error("measurement {row} is incomplete or not finite")]
+    BadRow { row: usize },
+    /// A combination of coefficients has no effect on any measurement.
+    #[error(
+        "the measurements have rank {rank} of {columns}: coefficients {undetermined:?} cannot be determined separately"
+    )]
+    Collinear {
+        rank: usize,
+        /// Coefficients.
+        columns: usize,
+        /// Indices of the coefficients that take part in the combination.
+        undetermined: Vec<usize>,
+    },
 }

@@ -1,12 +1,13 @@
 //! SPRINT's threads (Oyama 2016, Tables 3 and 4) from timings of their components: columns component, a time, and what it
 //! depends on. The components of a whole run also have its iteration times, columns gpu and update.
 
+use crate::linear::linear_kernel;
 use crate::measurements::{MeasurementFile, MeasurementRow, Split};
 use crate::report::{FitErrorRow, FitErrors, FitReport, artefact, stopped};
-use crate::{FitError, Quality, nnls_while};
+use crate::{FitError, Quality};
 use std::collections::BTreeMap;
 use std::path::Path;
-use stepcast_analytic::oyama2016::{Threads, barrier};
+use stepcast_analytic::oyama2016::{Threads, buffers_waited_for};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::LinearKernel;
 use stepcast_core::fitted::artefact::ArtefactKind;
@@ -85,7 +86,7 @@ impl ComponentTiming {
     fn barrier(&self, sum: Seconds) -> Seconds {
         match COMPONENTS[self.component].1 {
             Growth::Doublings => {
-                let waited = barrier::buffers_waited_for(self.gpus, self.new_shares()[1], self.nodes);
+                let waited = buffers_waited_for(self.gpus, self.new_shares()[1], self.nodes);
                 sum * (self.parameters * waited)
             }
             _ => Seconds::ZERO,
@@ -106,20 +107,9 @@ fn fit(
     sum: Seconds,
     wanted: &CancelCheck<'_>,
 ) -> Result<LinearKernel, FitError> {
-    let relative = |timing: &ComponentTiming| -> Vec<f64> {
-        timing.amounts().iter().map(|amount| amount / timing.time.get()).collect()
-    };
-    let rows: Vec<Vec<f64>> = timings.iter().map(relative).collect();
-    let wanted_times: Vec<f64> =
-        timings.iter().map(|timing| (timing.time - timing.barrier(sum)) / timing.time).collect();
-    let fit = nnls_while(&rows, &wanted_times, wanted)?;
-    let amounts = || timings.iter().map(|timing| timing.amounts()[0]);
-    Ok(LinearKernel {
-        per_element: Seconds::new(fit.coefficients[0]),
-        start: Seconds::new(fit.coefficients.get(1).copied().unwrap_or(0.0)),
-        least: amounts().reduce(f64::min).unwrap_or(0.0),
-        most: amounts().reduce(f64::max).unwrap_or(0.0),
-    })
+    let rows: Vec<_> = timings.iter().map(|timing| (timing.amounts(), timing.time.get())).collect();
+    let own = |timing: &ComponentTiming| (timing.time - timing.barrier(sum)) / timing.time;
+    linear_kernel(&rows, &timings.iter().map(own).collect::<Vec<f64>>(), wanted)
 }
 
 fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<ComponentTiming>, Stopped> {

@@ -1,6 +1,5 @@
-//! Small graphs by hand: costs of operators, layers of patterns, and messages about unusable files.
+//! Small graphs by hand: costs and shapes of single operators against closed forms, layers of patterns, and messages about unusable files.
 
-mod operators;
 mod patterns;
 mod sturdy;
 
@@ -11,6 +10,7 @@ use crate::proto::{
 use crate::{ImportedModel, Options, read};
 use prost::Message;
 use stepcast_core::fault::Fault;
+use stepcast_core::model::{Cost, Model};
 
 /// A graph in few words, divided by semicolons: `x: n 4` is an input whose words are open dimensions (`?` has no name),
 /// `w[4 8]` a weight, `axes = 0 1` a constant, `y = Conv(x w / pads=1 1 / auto_pad=VALID)` a node with its attributes.
@@ -114,4 +114,119 @@ fn value(name: &str, dims: &str) -> ValueInfo {
     let shape = TensorShape { dims: dims.split(' ').map(dim).collect() };
     let kind = TypeProto { tensor: Some(TensorType { shape: Some(shape) }) };
     ValueInfo { name: name.to_owned(), kind: Some(kind) }
+}
+
+fn model(sketch: Sketch) -> Model {
+    let imported = sketch.read("y").unwrap_or_else(|error| panic!("{error}"));
+    assert!(imported.notes.is_empty(), "{:?}", imported.notes);
+    imported.model
+}
+
+fn last(model: &Model) -> (Vec<u64>, Cost) {
+    let layer = model.layers().last().unwrap();
+    (layer.output.dims().to_vec(), model.cost())
+}
+
+fn measured(text: &str) -> (Vec<u64>, Cost) {
+    last(&model(Sketch::new(text)))
+}
+
+#[test]
+fn convolutions_of_one_and_three_dimensions() {
+    let (dims, cost) = measured("x: n 4 100; w[6 2 5]; b[6]; y = Conv(x w b / group=2 / strides=2)");
+    assert_eq!(dims, [6, 48]);
+    assert_eq!((cost.multiply_add, cost.bias), (2 * 2 * 5 * 6 * 48, 6 * 48));
+    assert_eq!((cost.weights, cost.biases), (60, 6));
+    let (dims, cost) = measured("x: n 3 8 8 8; w[5 3 3 3 3]; y = Conv(x w / pads=1 1 1 1 1 1)");
+    assert_eq!((dims, cost.multiply_add), (vec![5, 8, 8, 8], 2 * 81 * 5 * 512));
+}
+
+#[test]
+fn padding_may_be_left_to_the_operator() {
+    let same = "x: n 3 7 9; w[2 3 3 3]; y = Conv(x w / strides=2 2 / auto_pad=SAME_UPPER)";
+    assert_eq!(measured(same).0, [2, 4, 5]);
+    let (dims, cost) = measured("x: n 3 7 7; y = MaxPool(x / kernel_shape=2 2 / strides=2 2 / ceil_mode=1)");
+    assert_eq!((dims, cost.pooling), (vec![3, 4, 4], 4 * 48));
+}
+
+#[test]
+fn a_transposed_convolution_spreads_each_pixel() {
+    let spread = "y = ConvTranspose(x w / strides=2 2 / pads=1 1 1 1 / output_padding=1 1)";
+    let (dims, cost) = measured(&format!("x: n 8 5 5; w[8 4 3 3]; {spread}"));
+    assert_eq!((dims, cost.multiply_add), (vec![4, 10, 10], 2 * 8 * 25 * 4 * 9));
+}
+
+/// The same product in three ways.
+#[test]
+fn products_are_counted_alike() {
+    for text in [
+        "x: n 7 5; z: n 5 3; y = MatMul(x z)",
+        "x: n 7 5; z: n 5 3; y = Einsum(x z / equation=bij, bjk -> bik)",
+        "x: n 7 5; w[5 3]; y = MatMul(x w)",
+    ] {
+        let (dims, cost) = measured(text);
+        assert_eq!((dims, cost.multiply_add), (vec![7, 3], 2 * 7 * 5 * 3), "{text}");
+    }
+    let outer = measured("x: n 7 5; z: n 5 3; y = Einsum(x z / equation=bij,bjk->bijk)");
+    assert_eq!(outer.1.elementwise, 7 * 5 * 3, "no index is summed");
+}
+
+/// Each gate multiplies the input and the state.
+#[test]
+fn recurrent_layers_grow_with_the_sequence() {
+    for (op, gates) in [("RNN", 1), ("GRU", 3), ("LSTM", 4)] {
+        let rows = gates * 16;
+        let weights = format!("w[1 {rows} 10]; r[1 {rows} 16]; b[1 {}]", 2 * rows);
+        let (_, cost) = measured(&format!("x: 20 n 10; {weights}; y = {op}(x w r b / hidden_size=16)"));
+        assert_eq!(cost.multiply_add, 2 * 20 * rows * 26, "{op}");
+        assert_eq!((cost.weights, cost.biases), (rows * 26, 2 * rows), "{op}");
+    }
+}
+
+#[test]
+fn shapes_are_computed_from_shapes() {
+    let (dims, cost) = measured(
+        "x: n 6 4; zero = 0; rest = -1 8; shape = Shape(x); batch = Gather(shape zero); \
+         wanted = Concat(batch rest / axis=0); r = Reshape(x wanted); y = Relu(r)",
+    );
+    assert_eq!((dims, cost.activation), (vec![3, 8], 24));
+}
+
+#[test]
+fn moving_costs_nothing() {
+    let (dims, cost) = measured(
+        "x: n 6 4; from = 1; to = 5; axes = 1; t = Transpose(x / perm=0 2 1); s = Slice(t from to axes); \
+         a b = Split(s / axis=2); c = Concat(a b / axis=-1); y = Identity(c)",
+    );
+    assert_eq!((dims, cost), (vec![3, 6], Cost::default()));
+}
+
+#[test]
+fn attention_as_one_operator_is_an_attention() {
+    let attention = "y = Attention(x k v / q_num_heads=3 / kv_num_heads=3 / is_causal=1)";
+    let (_, cost) = measured(&format!("x: n 10 24; k: n 10 24; v: n 10 24; {attention}"));
+    let pairs = 10 * 11 / 2;
+    assert_eq!((cost.multiply_add, cost.activation), (2 * pairs * 48, 85 * 3 * pairs));
+}
+
+#[test]
+fn states_are_updated_by_outer_products() {
+    let measure = |rule: &str| {
+        let attention =
+            format!("LinearAttention(x k v / q_num_heads=3 / kv_num_heads=3 / update_rule={rule})");
+        let (dims, cost) = measured(&format!("x: n 10 24; k: n 10 24; v: n 10 48; y = {attention}"));
+        assert_eq!(dims, [10, 48]);
+        (cost.multiply_add, cost.elementwise)
+    };
+    let cells = 10 * 3 * 8 * 16;
+    assert_eq!(measure("linear"), (4 * cells, 0));
+    assert_eq!(measure("gated_delta"), (6 * cells, cells));
+}
+
+#[test]
+fn frames_of_a_signal_are_transformed() {
+    let mut sketch = Sketch::new("x: n 1024 1; step = 128; length = 256; y = STFT(x step window length)");
+    sketch.graph().nodes[0].inputs[2].clear();
+    let (dims, cost) = last(&model(sketch));
+    assert_eq!((dims, cost.multiply_add), (vec![7, 129, 2], 7 * 256 * 5 * 8));
 }

@@ -4,12 +4,11 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_core::quantity::BytesPerSec;
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Blind, Coordination, Discipline, LaneSpec, Limits, LinkSharing, OpSpec, Parsing, PoolSpec, Program,
-    Replay, ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams, TransferOrder, run,
-    synthesise,
+    Blind, Discipline, LaneSpec, Limits, LinkSharing, OpSpec, PoolSpec, Program, Replay, Requeue, Station,
+    StepGraph, StepWork, StreamOrder, Streams, run, synthesise,
 };
 
 fn main() {
@@ -85,27 +84,8 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
     let profile = synthesise(&scenario, 0, 1.0);
     let port = BytesPerSec::new(1.25e9);
     let program = |workers| {
-        let replay = Replay {
-            profile: &profile,
-            workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
-            server_of: vec![0; profile.operations.len()],
-            servers: 1,
-            slices: 1,
-            server_port: port,
-            server_machines: None,
-            software: None,
-            copies: 1.0,
-            startup: Seconds::ZERO,
-            parsing: Parsing::default(),
-            sharing: LinkSharing::Shared {
-                streams: Streams { window: 28e6, requeue: Requeue::OnSelection, order: StreamOrder::Fifo },
-                unevenness: 0.0,
-            },
-            header: 0.0,
-            order: TransferOrder::Recorded,
-            coordination: Coordination::Async,
-            shared_cores: None,
-        };
+        let streams = Streams { window: 28e6, requeue: Requeue::OnSelection, order: StreamOrder::Fifo };
+        let replay = Replay::new(&profile, workers, port, LinkSharing::Shared { streams, unevenness: 0.0 });
         replay.program().expect("the profile is sound")
     };
     let programs: Vec<Program> = (2..=10).map(program).collect();

@@ -25,8 +25,6 @@ pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
 pub use program::{Coupling, LaneSpread, PoolSpec, Program, ProgramError, StepWork};
 pub use programs::allreduce::{AllReduce, Bucket, Interference, Messages, Role};
 pub use programs::pipeline;
-pub use programs::replay::{
-    LinkSharing, LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder,
-};
+pub use programs::replay::{LinkSharing, LocalLanes, ParseLane, Parsing, Replay, ReplayWorker};
 pub use programs::sprint;
 pub use programs::synthesise::{jitter_factors, jittered, most_steps, synthesise};

@@ -4,12 +4,10 @@
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
-mod cholesky;
-mod least_squares;
+mod linear;
 mod steady;
 
-pub use cholesky::{Cholesky, products};
-pub use least_squares::{Triangular, singular_values};
+pub use linear::{Cholesky, Triangular, products, singular_values};
 pub use steady::{SeriesMean, warm_up};
 
 /// Mean; 0 of no values.

@@ -5,7 +5,7 @@ use crate::import::profile_fault;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use stepcast_core::fault::Fault;
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 
 /// Operations that are added one after the other.
 pub(crate) struct Draft {
@@ -97,15 +97,8 @@ impl Draft {
     /// The checked profile; a step is as long as its last operation.
     pub(crate) fn finish(self, label: &Label) -> Result<Profile, Fault> {
         let file = label.place.rsplit(['/', '\\']).next().unwrap_or(&label.place);
-        let profile = Profile {
-            format: FORMAT.to_owned(),
-            name: file.split('.').next().unwrap_or(file).to_owned(),
-            source: format!("{}, {file}", label.format),
-            batch: label.batch,
-            link_rate: None,
-            operations: self.operations,
-            steps: self.steps,
-        };
+        let (name, source) = (file.split('.').next().unwrap_or(file), format!("{}, {file}", label.format));
+        let profile = Profile::new(name, source, label.batch, self.operations, self.steps);
         profile.check().map_err(|error| profile_fault(&label.place, error))?;
         Ok(profile)
     }

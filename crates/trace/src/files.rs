@@ -88,6 +88,12 @@ pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
     parse_profile(&unpacked(path)?, &path.display().to_string())
 }
 
+/// Why a text is not the JSON that it should be, without the place.
+pub fn json_reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
+}
+
 /// What every trace of PyTorch's profiler has among its first bytes.
 const TRACE_KEY: &[u8] = b"\"schemaVersion\"";
 const TRACE_HEAD: usize = 256;
@@ -96,8 +102,6 @@ const TRACE_HEAD: usize = 256;
 pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
     let profile: Profile = serde_json::from_slice(json).map_err(|error| {
         let place = format!("{name}:{}:{}", error.line(), error.column());
-        let text = error.to_string();
-        let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
         let is_trace =
             json[..json.len().min(TRACE_HEAD)].windows(TRACE_KEY.len()).any(|bytes| bytes == TRACE_KEY);
         if is_trace {
@@ -108,7 +112,7 @@ pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
         } else {
             [Remedy::advice("see docs/profile.md for the format"), Remedy::ImportRecording].into()
         };
-        Fault::in_file(place, reason, remedy)
+        Fault::in_file(place, json_reason(&error), remedy)
     })?;
     profile.check().map_err(|error| profile_fault(name, error))?;
     Ok(profile)
@@ -210,7 +214,7 @@ fn write_to(
 mod tests {
     use super::*;
     use stepcast_core::model::zoo;
-    use stepcast_core::profile::{FORMAT, Operation, Resource, Step};
+    use stepcast_core::profile::{Operation, Resource, Step};
     use stepcast_core::scenario::ScenarioFile;
 
     #[test]
@@ -244,25 +248,11 @@ mod tests {
     }
 
     fn sample() -> Profile {
-        let operation = |name: &str, resource, bytes, after| Operation {
-            name: name.to_owned(),
-            resource,
-            bytes,
-            after,
-            server: 0,
-        };
-        Profile {
-            format: FORMAT.to_owned(),
-            name: "two \"layers\"".to_owned(),
-            source: "by hand".to_owned(),
-            batch: 8,
-            link_rate: Some(9.78e7),
-            operations: vec![
-                operation("weights", Resource::Downlink, 4_000_000, vec![]),
-                operation("forward", Resource::Worker, 0, vec![0]),
-            ],
-            steps: vec![Step { start: vec![0.0, 0.1 + 0.2], end: vec![1e-9, 1.0 / 3.0], length: 0.5 }],
-        }
+        let weights = Operation::new("weights", Resource::Downlink, 4_000_000, &[]);
+        let operations = vec![weights, Operation::new("forward", Resource::Worker, 0, &[0])];
+        let steps = vec![Step { start: vec![0.0, 0.1 + 0.2], end: vec![1e-9, 1.0 / 3.0], length: 0.5 }];
+        let profile = Profile::new("two \"layers\"", "by hand", 8, operations, steps);
+        Profile { link_rate: Some(9.78e7), ..profile }
     }
 
     #[test]

@@ -13,6 +13,9 @@ mod horovod;
 mod import;
 mod kineto;
 mod layers;
+#[cfg(test)]
+#[path = "../tests/made/mod.rs"]
+mod made;
 mod objects;
 mod onnx;
 mod overview;
@@ -21,8 +24,8 @@ mod tensorflow;
 pub mod timeline;
 
 pub use files::{
-    Content, is_profile, is_scenario, parse_profile, print_model, print_profile, read_profile, usual_name,
-    write_model, write_profile, write_text,
+    Content, is_profile, is_scenario, json_reason, parse_profile, print_model, print_profile, read_profile,
+    usual_name, write_model, write_profile, write_text,
 };
 pub use import::{Format, Imported, Options, UNKNOWN_BATCH, import};
 pub use kineto::{RankSteps, TracedStep, rank_traces};

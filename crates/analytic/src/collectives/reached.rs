@@ -4,7 +4,7 @@
 //! host memory where devices have no peer-to-peer access, NVLink and RDMA by messages of finite size. The shares and
 //! rates are priors fitted to published runs (docs/priors.md, section 1); a rate that was measured replaces them.
 
-use super::curve::slowest_port;
+use super::slowest_port;
 use stepcast_core::machine::{Cluster, Network, Transport};
 use stepcast_core::prior::{AllReduce, GigabytesPerSec};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};

@@ -17,8 +17,7 @@
 
 mod served;
 
-use crate::placement;
-use crate::ports::{self, Machine};
+use crate::placement::{self, Machine};
 use crate::queue::{self, Arrival};
 use crate::servers;
 use crate::step::{self, Round, TransferCost};
@@ -209,7 +208,7 @@ fn message(scenario: &Scenario, worker: &Worker, (layer, share): (usize, f64), p
     let cluster = &scenario.cluster;
     let size = scenario.sent(worker.group, &scenario.workload.layers[layer]) * share;
     let rate = match port {
-        Port::Server => ports::server_port(cluster),
+        Port::Server => placement::server_port(cluster),
         Port::Worker => worker.machine.rate,
     };
     TransferCost { fixed: cluster.network.startup, ..step::across(cluster, rate, size) }

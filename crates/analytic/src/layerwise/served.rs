@@ -7,7 +7,6 @@
 
 use super::{Port, Shard, Worker, message};
 use crate::placement;
-use crate::ports;
 use crate::queue::{self, Arrival};
 use crate::servers::{self, Service};
 use crate::step::{Round, TransferCost};
@@ -190,7 +189,7 @@ impl Exchange {
             through(all, worker.machine.rate.to_bytes_per_sec())
         });
         Self {
-            server: through(moved(first) * busiest, ports::server_port(cluster).to_bytes_per_sec()),
+            server: through(moved(first) * busiest, placement::server_port(cluster).to_bytes_per_sec()),
             alone: Seconds::ZERO,
             update: Seconds::ZERO,
             machine: machine.fold(TransferCost::default(), TransferCost::larger),

@@ -2,20 +2,20 @@
 
 use super::csf;
 use super::run::plan;
-use super::schedule::{Buffer, Flush, Mean, Schedule};
+use super::{Buffer, Flush, Mean, Schedule};
 use crate::beyond;
 use crate::collectives::{curve, scenario_cost};
 use crate::contention::Contention;
 use stepcast_core::compute;
-use stepcast_core::fault::{Fault, Remedies, Remedy};
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::{Method, MethodAbout, without_plan};
+use stepcast_core::method::{Method, MethodAbout, refuse_if, without_plan};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
-use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
+use stepcast_core::strategy::{Architecture, Fusion, Strategy, Synchronisation};
 
 /// Liu 2022: bulk-synchronous all-reduce that overlaps the backward pass.
 ///
@@ -41,61 +41,41 @@ impl Method for Liu2022 {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        let refuse = |key, reason: &str, remedy: Remedies| {
-            Err(Fault::in_key(key, format!("Liu 2022 {reason}"), remedy))
+        let who = "Liu 2022";
+        let Strategy { architecture, synchronisation, exchange, .. } = &scenario.strategy;
+        without_plan(who, scenario)?;
+        refuse_if(
+            *architecture != Architecture::AllReduce,
+            who,
+            "strategy.architecture",
+            "models all-reduce only",
+            || [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("layerwise")],
+        )?;
+        let reason = match synchronisation {
+            Synchronisation::LocalSgd(_) => "does not model local SGD",
+            _ => "does not model asynchronous training",
         };
-        without_plan("Liu 2022", scenario)?;
-        if scenario.strategy.architecture != Architecture::AllReduce {
-            return refuse(
-                "strategy.architecture",
-                "models all-reduce only",
-                [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("layerwise")].into(),
-            );
-        }
-        match scenario.strategy.synchronisation {
-            Synchronisation::Bsp => {}
-            Synchronisation::LocalSgd(_) => {
-                return refuse(
-                    "strategy.synchronisation",
-                    "does not model local SGD",
-                    Remedy::set("strategy.synchronisation", "bsp").into(),
-                );
-            }
-            Synchronisation::Async | Synchronisation::Ssp(_) => {
-                return refuse(
-                    "strategy.synchronisation",
-                    "does not model asynchronous training",
-                    Remedy::set("strategy.synchronisation", "bsp").into(),
-                );
-            }
-        }
-        if scenario.strategy.exchange.channels > 1 {
-            return refuse(
-                "strategy.all-reduce.channels",
-                "has one all-reduce at a time",
-                [Remedy::set("strategy.all-reduce.channels", "1"), Remedy::method("simulate")].into(),
-            );
-        }
-        if scenario.strategy.exchange.interference > 0.0 {
-            return refuse(
-                "strategy.all-reduce.interference",
-                "does not model that communication slows computing down",
-                [Remedy::set("strategy.all-reduce.interference", "0"), Remedy::method("simulate")].into(),
-            );
-        }
-        if scenario.strategy.exchange.copy_rate.is_some() {
-            return refuse(
-                "strategy.all-reduce.copy-rate",
-                "does not model copies of gradients",
-                [Remedy::advice("remove it"), Remedy::method("simulate")].into(),
-            );
-        }
-        Ok(())
+        refuse_if(*synchronisation != Synchronisation::Bsp, who, "strategy.synchronisation", reason, || {
+            Remedy::set("strategy.synchronisation", "bsp")
+        })?;
+        let reason = "has one all-reduce at a time";
+        refuse_if(exchange.channels > 1, who, "strategy.all-reduce.channels", reason, || {
+            [Remedy::set("strategy.all-reduce.channels", "1"), Remedy::method("simulate")]
+        })?;
+        let reason = "does not model that communication slows computing down";
+        refuse_if(exchange.interference > 0.0, who, "strategy.all-reduce.interference", reason, || {
+            [Remedy::set("strategy.all-reduce.interference", "0"), Remedy::method("simulate")]
+        })?;
+        let reason = "does not model copies of gradients";
+        refuse_if(exchange.copy_rate.is_some(), who, "strategy.all-reduce.copy-rate", reason, || {
+            [Remedy::advice("remove it"), Remedy::method("simulate")]
+        })
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
-        let passes = passes(scenario).map_err(inapplicable)?;
+        let passes =
+            passes(scenario).map_err(|fault| Fault::in_key("model.profile", fault.reason, fault.remedy))?;
         let Some(pass) = Pass::slowest(&passes) else {
             return Err(Fault::in_key(
                 "cluster.workers",
@@ -142,10 +122,6 @@ impl Method for Liu2022 {
             ..Prediction::new(self.name(), outcome.iteration(), groups, breakdown, bottleneck)
         })
     }
-}
-
-fn inapplicable(fault: Fault) -> Fault {
-    Fault::in_key("model.profile", fault.reason, fault.remedy)
 }
 
 /// Warnings about assumed device efficiencies and about message sizes outside the measured range.

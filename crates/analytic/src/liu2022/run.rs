@@ -3,7 +3,7 @@
 //! Time 0 is the end of the backward pass of layer n, which produces the first gradients. All-reduces run one at a
 //! time, in the order of the backward pass.
 
-use super::schedule::{Buffer, Flush, Mean, Outcome, Plan, Schedule};
+use super::{Buffer, Flush, Mean, Outcome, Plan, Schedule};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::pass::{Layer, Pass};

@@ -4,7 +4,7 @@ use super::structure::Structure;
 use stepcast_core::fitted::gemm::{Coverage, GemmTime, Shape, Transposition, Variant};
 use stepcast_core::prediction::GradientKernel;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::{KernelTime, KernelTimes, Products, SgemmTable};
+use stepcast_core::scenario::{CudaKernel, KernelTimes, Products, SgemmTable};
 
 /// A matrix product of Table 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,49 +49,6 @@ pub struct Product {
     pub layer: usize,
     /// [m, n, k], whole numbers.
     pub size: [f64; 3],
-}
-
-/// A memory-bound kernel. The paper mentions only `im2col` and the existence of `softmax`; the others are the usual
-/// ones in the same form (errata 2.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CudaKernel {
-    /// Unfolds patches of the input into a matrix.
-    Im2col,
-    /// The reverse of `im2col`, for the gradient of a convolution's input.
-    Col2im,
-    Activation,
-    /// Derivative of the non-linearity.
-    ActivationGradient,
-    /// Max-pooling, if the layer has any.
-    Pool,
-    PoolGradient,
-    /// Softmax and loss.
-    Softmax,
-}
-
-// Their names in the paper, or the usual ones.
-stepcast_core::variant_names!(CudaKernel {
-    Im2col = "im2col",
-    Col2im = "col2im",
-    Activation = "activation",
-    ActivationGradient = "activation-gradient",
-    Pool = "pool",
-    PoolGradient = "pool-gradient",
-    Softmax = "softmax",
-});
-
-impl CudaKernel {
-    fn time(self, times: &KernelTimes) -> KernelTime {
-        match self {
-            Self::Im2col => times.im2col,
-            Self::Col2im => times.col2im,
-            Self::Activation => times.activation,
-            Self::ActivationGradient => times.activation_gradient,
-            Self::Pool => times.pool,
-            Self::PoolGradient => times.pool_gradient,
-            Self::Softmax => times.softmax,
-        }
-    }
 }
 
 impl Structure {
@@ -188,7 +145,7 @@ impl GradientTime {
 pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> GradientTime {
     let mut gradient = GradientTime::default();
     for (kernel, elements) in structure.cuda_kernels(batch) {
-        let (time, stretched) = kernel.time(times).time(elements);
+        let (time, stretched) = times.kernel(kernel).time(elements);
         gradient.outside.kernels += usize::from(stretched);
         gradient.add(kernel.name(), time);
     }
@@ -236,22 +193,38 @@ fn between(table: &SgemmTable, transposition: Transposition, size: [f64; 3]) -> 
         Transposition::Tn => &table.tn,
         Transposition::Nt => &table.nt,
     };
-    let count = table.sizes.len();
-    let low = size.map(|side| {
-        let above = table.sizes.partition_point(|&size| f64::from(size) <= side);
-        above.saturating_sub(1).min(count - 2)
-    });
-    let corners = [0, 1, 2, 3, 4, 5, 6, 7].map(|corner: usize| {
-        let place = |axis: usize| low[axis] + bit(corner, axis);
-        times[(place(0) * count + place(1)) * count + place(2)]
-    });
-    let at = |shift: usize| low.map(|place| f64::from(table.sizes[place + shift]));
-    let (from, to) = (at(0), at(1));
-    let time = trilinear(from, to, corners, size);
-    let outside = (0..3).any(|axis| !(from[axis]..=to[axis]).contains(&size[axis]));
+    let Estimate { time, outside } = on_grid([&table.sizes; 3], |place| times[place], size);
     // Extrapolation may go below zero; no product is faster than the fastest measured one.
     let floor = || times.iter().copied().reduce(Seconds::min).unwrap_or_default();
     Estimate { time: if outside { time.max(floor()) } else { time }, outside }
+}
+
+/// Eq. 6 on a grid with these sizes along each axis, ascending: interpolated in the cell of `size`, or extrapolated from
+/// the nearest one. The grid's times have the last axis varying fastest. With one size along an axis nothing is known
+/// about any other.
+pub fn on_grid(axes: [&[u32]; 3], time: impl Fn(usize) -> Seconds, size: [f64; 3]) -> Estimate {
+    let mut places = [[0; 2]; 3];
+    let [mut from, mut to] = [[0.0; 3]; 2];
+    for (axis, sizes) in axes.into_iter().enumerate() {
+        let at = |place: usize| f64::from(sizes[place]);
+        let Some(last) = sizes.len().checked_sub(2) else {
+            if (at(0) - size[axis]).abs() > 0.0 {
+                return Estimate { time: Seconds::new(f64::NAN), outside: true };
+            }
+            (from[axis], to[axis]) = (at(0), at(0) + 1.0);
+            continue;
+        };
+        let above = sizes.partition_point(|value| f64::from(*value) <= size[axis]);
+        let low = above.saturating_sub(1).min(last);
+        places[axis] = [low, low + 1];
+        (from[axis], to[axis]) = (at(low), at(low + 1));
+    }
+    let corners = std::array::from_fn(|corner| {
+        let place = |axis: usize| places[axis][bit(corner, axis)];
+        time((place(0) * axes[1].len() + place(1)) * axes[2].len() + place(2))
+    });
+    let outside = (0..3).any(|axis| !(from[axis]..=to[axis]).contains(&size[axis]));
+    Estimate { time: trilinear(from, to, corners, size), outside }
 }
 
 /// Eq. 6 on one cell: the time at `size`, interpolated from the times at the corners, with the last axis varying

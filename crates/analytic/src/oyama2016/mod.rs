@@ -3,13 +3,12 @@
 //! Every node has one GPU thread per GPU and one update thread. All of them loop without waiting for each other,
 //! except for mutexes within a node and the all-reduce between update threads. [`Structure`] is the shape of the
 //! network (eqs. 2 and 3), [`gradient_time`] the time of its gradient (eqs. 4-6, Table 2), and [`Threads`] holds the
-//! coefficients of Tables 3 and 4 with lock waits (eq. 7) and the barrier (eq. 8, [`barrier`]). [`Threads::steady`]
+//! coefficients of Tables 3 and 4 with lock waits (eq. 7) and the barrier (eq. 8, [`buffers_waited_for`]). [`Threads::steady`]
 //! solves for the two mutually dependent iteration times and gives minibatch and epoch (eqs. 9 and 10). [`Oyama2016`]
 //! applies the model to a scenario.
 //!
 //! Departures from the printed equations follow section 2 of the errata and are marked where they occur.
 
-pub mod barrier;
 mod estimate;
 mod kernels;
 mod steady;
@@ -18,20 +17,20 @@ mod threads;
 
 pub use estimate::{Assumed, threads};
 pub use kernels::{
-    CudaKernel, Estimate, GradientTime, Outside, Product, SgemmKernel, gradient_time, product_time, trilinear,
+    Estimate, GradientTime, Outside, Product, SgemmKernel, gradient_time, on_grid, product_time, trilinear,
 };
 use steady::SHORT;
 pub use steady::{Steady, steady_states};
 use stepcast_core::compute;
-use stepcast_core::fault::{Fault, Remedies, Remedy};
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::machine::WorkerGroup;
-use stepcast_core::method::{Method, MethodAbout, without_plan};
+use stepcast_core::method::{Method, MethodAbout, refuse_if, without_plan};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 pub use structure::{Layer, Structure, StructureError};
-pub use threads::{GPU_PARTS, Threads, Times, UPDATE_PARTS};
+pub use threads::{GPU_PARTS, Threads, Times, UPDATE_PARTS, buffers_waited_for, most_buffers};
 
 /// Oyama 2016: nodes of several GPUs that compute without waiting while update threads run the all-reduce.
 ///
@@ -50,56 +49,49 @@ impl Method for Oyama2016 {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
-        let refuse = |key, reason: String, remedy: Remedies| {
-            Err(Fault::in_key(key, format!("Oyama 2016 {reason}"), remedy))
-        };
-        without_plan("Oyama 2016", scenario)?;
-        if scenario.profile().is_some() {
-            return refuse(
-                "model.profile",
-                "needs a model, and a profile has none".to_owned(),
-                [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")].into(),
-            );
-        }
-        if scenario.strategy.architecture != Architecture::AllReduce {
-            return refuse(
-                "strategy.architecture",
-                "models all-reduce only".to_owned(),
-                [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("simulate")].into(),
-            );
-        }
-        if scenario.strategy.synchronisation != Synchronisation::Async {
-            return refuse(
-                "strategy.synchronisation",
-                "models asynchronous training only".to_owned(),
-                [Remedy::set("strategy.synchronisation", "async"), Remedy::method("liu2022")].into(),
-            );
-        }
-        if scenario.methods.oyama2016.through_servers {
-            return refuse(
-                "methods.oyama2016.through-servers",
-                "has no parameter servers".to_owned(),
-                [Remedy::advice("remove it"), Remedy::method("simulate")].into(),
-            );
-        }
-        let cluster = &scenario.cluster;
-        if !are_alike(scenario) {
-            return refuse(
-                "cluster.workers",
-                "models workers that are all alike".to_owned(),
-                "keep one group of workers, or groups that differ in nothing but their counts".into(),
-            );
-        }
+        let who = "Oyama 2016";
+        let (cluster, strategy) = (&scenario.cluster, &scenario.strategy);
+        without_plan(who, scenario)?;
+        refuse_if(
+            scenario.profile().is_some(),
+            who,
+            "model.profile",
+            "needs a model, and a profile has none",
+            || [Remedy::method("simulate"), Remedy::advice("name a model with `zoo`")],
+        )?;
+        let other = strategy.architecture != Architecture::AllReduce;
+        refuse_if(other, who, "strategy.architecture", "models all-reduce only", || {
+            [Remedy::set("strategy.architecture", "all-reduce"), Remedy::method("simulate")]
+        })?;
+        let other = strategy.synchronisation != Synchronisation::Async;
+        refuse_if(other, who, "strategy.synchronisation", "models asynchronous training only", || {
+            [Remedy::set("strategy.synchronisation", "async"), Remedy::method("liu2022")]
+        })?;
+        let through_servers = scenario.methods.oyama2016.through_servers;
+        refuse_if(
+            through_servers,
+            who,
+            "methods.oyama2016.through-servers",
+            "has no parameter servers",
+            || [Remedy::advice("remove it"), Remedy::method("simulate")],
+        )?;
+        refuse_if(
+            !are_alike(scenario),
+            who,
+            "cluster.workers",
+            "models workers that are all alike",
+            || "keep one group of workers, or groups that differ in nothing but their counts",
+        )?;
         let (workers, per_node) = (cluster.workers(), u64::from(cluster.workers_per_node()));
-        if workers > per_node && !workers.is_multiple_of(per_node) {
-            let reason = format!("models full nodes, and {per_node} does not divide {workers}");
-            return refuse(
-                "cluster.nodes.workers",
-                reason,
-                "use a number of workers that fills every node".into(),
-            );
-        }
-        Ok(())
+        let partly_filled = workers > per_node && !workers.is_multiple_of(per_node);
+        let reason = format!("models full nodes, and {per_node} does not divide {workers}");
+        refuse_if(
+            partly_filled,
+            who,
+            "cluster.nodes.workers",
+            &reason,
+            || "use a number of workers that fills every node",
+        )
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {

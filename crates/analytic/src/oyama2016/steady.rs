@@ -7,8 +7,7 @@
 //! [`NARROW`]. The bounds follow from the monotonicity of every term: as r grows, weights are fetched less often and
 //! more buffers are summed.
 
-use super::barrier::most_buffers;
-use super::threads::{Threads, Times};
+use super::threads::{Threads, Times, most_buffers};
 use stepcast_core::prediction::Spread;
 use stepcast_core::quantity::Seconds;
 

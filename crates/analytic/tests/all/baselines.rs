@@ -1,10 +1,9 @@
 //! Coarse models of asynchronous training: their limits and methods. The validation set `li2020` has the golden cases.
 
 use super::resolved;
-use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
-use stepcast_analytic::lin2018::mean_value_analysis;
-use stepcast_analytic::phases::Phases;
-use stepcast_analytic::{cynthia2019, lin2018};
+use stepcast_analytic::baselines::{
+    Cynthia2019, Lin2018, Phases, cynthia2019_rate, lin2018_rate, mean_value_analysis,
+};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Bottleneck;
 use stepcast_core::quantity::Seconds;
@@ -28,11 +27,8 @@ fn near(found: f64, expected: f64) {
 fn rates_are_those_of_the_formulas() {
     let scenario = scenario(&[]);
     let phases = Phases::from_scenario(&scenario);
-    let expected = [
-        cynthia2019::from_phases(&phases, 4, false),
-        cynthia2019::from_phases(&phases, 4, true),
-        lin2018::steps_per_second(&phases, 4),
-    ];
+    let expected =
+        [cynthia2019_rate(&phases, 4, false), cynthia2019_rate(&phases, 4, true), lin2018_rate(&phases, 4)];
     for (method, expected) in methods().iter().zip(expected) {
         let prediction = method.predict(&scenario).unwrap();
         assert_eq!(prediction.method, method.name());

@@ -2,7 +2,7 @@
 
 use super::resolved;
 use proptest::prelude::*;
-use stepcast_analytic::oyama2016::{Oyama2016, Steady, Structure, Threads, barrier, steady_states};
+use stepcast_analytic::oyama2016::{Oyama2016, Steady, Structure, Threads, most_buffers, steady_states};
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::prediction::{PartKind, Prediction};
@@ -96,7 +96,7 @@ prop_compose! {
 #[test]
 fn rare_gradients_lose_no_digits() {
     for p in [1e-9, 1e-12, 1e-15] {
-        let most = barrier::most_buffers(5, p, 101);
+        let most = most_buffers(5, p, 101);
         assert!((most / (505.0 * p) - 1.0).abs() < 1e-6, "{p}: {most}");
     }
 }
@@ -117,13 +117,13 @@ proptest! {
 
     #[test]
     fn the_largest_of_many_grows_with_each(gpus in 1..65_u32, p in 0.0..1.0_f64, nodes in 1..2000_u32) {
-        let most = barrier::most_buffers(gpus, p, nodes);
+        let most = most_buffers(gpus, p, nodes);
         let all = f64::from(gpus);
         let rounding = 1e-12 * all;
         prop_assert!(most >= all * p - rounding && most <= all);
-        prop_assert!(barrier::most_buffers(gpus, p, nodes + 1) >= most - rounding);
-        prop_assert!(barrier::most_buffers(gpus, (p + 1e-3).min(1.0), nodes) >= most - rounding);
-        prop_assert!(barrier::most_buffers(gpus + 1, p, nodes) >= most - rounding);
+        prop_assert!(most_buffers(gpus, p, nodes + 1) >= most - rounding);
+        prop_assert!(most_buffers(gpus, (p + 1e-3).min(1.0), nodes) >= most - rounding);
+        prop_assert!(most_buffers(gpus + 1, p, nodes) >= most - rounding);
     }
 
     /// More work for the GPU threads makes updates smaller: φ decreases everywhere.

@@ -3,9 +3,8 @@
 use super::resolved;
 use proptest::prelude::*;
 use stepcast_analytic::layerwise::Layerwise;
-use stepcast_analytic::zeng2023::Zeng2023;
-use stepcast_analytic::zeng2023::formulas::{
-    Operations, Transfers, cpu_rate, equal_workers, gpu_rate, unequal_workers,
+use stepcast_analytic::zeng2023::{
+    Operations, Transfers, Zeng2023, cpu_rate, equal_workers, gpu_rate, unequal_workers,
 };
 use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;

@@ -4,16 +4,15 @@
 //! declares the name of a key, its type in the file and in the struct, its default, its valid values, and the effect
 //! of larger values on a step. Everything else is derived: parsing and `--set` (serde), the JSON schema, defaults and
 //! checks (`fill`), the conversion back to a file (`section`), ranges, axes of sweeps and bounds of searches ([`Key`]), and the
-//! tables of docs/scenario.md ([`KeyDoc`]).
+//! tables of docs/scenario.md ([`KeyDoc`]). [`Check`] is the condition on a value.
+//!
+//! The JSON schema also has names that a parser accepts beside the ones that are written: a derived schema knows only those
+//! that are written; the parser knows all of them, and is asked ([`with_aliases`]).
 
-mod aliases;
-mod check;
 mod declare;
 mod given;
 mod value;
 
-pub(crate) use aliases::with_aliases;
-pub(crate) use check::{Check, not_negative, positive};
 pub(crate) use declare::{
     Entries, default_text, document_keys, filled, keys, plain, section_of, used_as, write_entries, written,
 };
@@ -21,8 +20,12 @@ pub use given::{Given, NameOr};
 pub(crate) use value::unordered;
 pub use value::{Figure, Value};
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use crate::fault::Fault;
+use schemars::{JsonSchema, Schema};
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::{Serialize, forward_to_deserialize_any};
+use serde_json::json;
 
 /// Effect of larger values of a key on a step, used to derive bounds in searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +136,7 @@ impl KeyDoc {
 /// The names in a schema that permits only names, without other names of the same.
 fn names_of(schema: &serde_json::Value) -> Vec<String> {
     let list = |key: &str| schema.get(key).and_then(|list| list.as_array()).into_iter().flatten();
-    let written = list("oneOf").filter(|one| one.get(aliases::ALIAS_OF).is_none());
+    let written = list("oneOf").filter(|one| one.get(ALIAS_OF).is_none());
     let named = list("enum").chain(written.filter_map(|one| one.get("const")));
     let nested = list("oneOf").filter_map(|one| one.get("enum")?.as_array()).flatten();
     named.chain(nested).filter_map(|name| name.as_str().map(str::to_owned)).collect()
@@ -146,4 +149,135 @@ pub(crate) fn kebab(field: &str) -> String {
 
 pub(crate) fn shown(default: &impl serde::Serialize) -> String {
     toml::Value::try_from(default).map_or_else(|_| String::new(), |value| format!("`{value}`"))
+}
+
+/// Positive values outside this range, in base units, are taken for typing errors; within it, no product or quotient
+/// of a method can overflow or underflow.
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e-15..=1e24;
+
+/// Condition on a single value; each has an example of a valid one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Check {
+    Any,
+    Positive(&'static str),
+    NotNegative(&'static str),
+    /// Above zero, and at most one.
+    Share(&'static str),
+    /// A whole number within bounds, both included.
+    Between(u64, u64, &'static str),
+}
+
+impl Check {
+    /// The bounds of an integer, in the form used by the documentation.
+    pub(crate) fn bounds(self) -> String {
+        match self {
+            Self::Between(_, u64::MAX, _) => String::new(),
+            Self::Between(least, most, _) => format!("; {least} to {most}"),
+            _ => String::new(),
+        }
+    }
+
+    /// Checks the value of `field`; an omitted value is always valid.
+    pub(crate) fn apply(self, field: &str, value: &Value) -> Result<(), Fault> {
+        let Some(number) = value.number() else { return Ok(()) };
+        match self {
+            Self::Any => Ok(()),
+            Self::Positive(example) => positive(&kebab(field), number, example),
+            Self::NotNegative(example) => not_negative(&kebab(field), number, example),
+            Self::Share(example) => {
+                positive(&kebab(field), number, example)?;
+                let at_most_one = number <= 1.0;
+                bounded(&kebab(field), number, example, at_most_one, "at most 1")
+            }
+            Self::Between(least, most, example) => {
+                let within = (least as f64..=most as f64).contains(&number);
+                let wanted = match most {
+                    u64::MAX => format!("at least {least}"),
+                    _ => format!("between {least} and {most}"),
+                };
+                bounded(&kebab(field), number, example, within, &wanted)
+            }
+        }
+    }
+}
+
+pub(crate) fn positive(key: &str, value: f64, example: &str) -> Result<(), Fault> {
+    bounded(key, value, example, value > 0.0, "positive")?;
+    plausible(key, value, example)
+}
+
+pub(crate) fn not_negative(key: &str, value: f64, example: &str) -> Result<(), Fault> {
+    bounded(key, value, example, value >= 0.0, "zero or more")?;
+    if value > 0.0 { plausible(key, value, example) } else { Ok(()) }
+}
+
+fn plausible(key: &str, value: f64, example: &str) -> Result<(), Fault> {
+    if PLAUSIBLE.contains(&value) {
+        return Ok(());
+    }
+    let size = if value > 1.0 { "large" } else { "small" };
+    let reason = format!("{value:e} in base units is too {size} to be meant");
+    Err(Fault::in_key(key, reason, format!("use {example}")))
+}
+
+fn bounded(key: &str, value: f64, example: &str, holds: bool, wanted: &str) -> Result<(), Fault> {
+    if holds && value.is_finite() {
+        return Ok(());
+    }
+    let reason = format!("must be {wanted}, but is {value}");
+    Err(Fault::in_key(key, reason, format!("use {example}")))
+}
+
+/// Marks another name in a schema, and says of what.
+const ALIAS_OF: &str = "x-alias-of";
+
+/// Adds the other names of `T` to its schema. For `#[schemars(transform = with_aliases::<T>)]`.
+pub(crate) fn with_aliases<T: Serialize + DeserializeOwned>(schema: &mut Schema) {
+    let aliases = accepted::<T>().into_iter().filter_map(|name| {
+        let written = serde_json::to_value(parsed::<T>(name)?).ok()?;
+        let written = written.as_str()?;
+        let about = format!("Another name of `{written}`.");
+        (written != name)
+            .then(|| json!({ "type": "string", "const": name, "description": about, ALIAS_OF: written }))
+    });
+    if let Some(serde_json::Value::Array(names)) = schema.get_mut("oneOf") {
+        names.extend(aliases);
+    }
+}
+
+fn parsed<T: DeserializeOwned>(name: &str) -> Option<T> {
+    T::deserialize(StrDeserializer::<Error>::new(name)).ok()
+}
+
+fn accepted<T: DeserializeOwned>() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    // The names are known before the parser finds out that there is nothing to parse.
+    let _ = <T as Deserialize<'_>>::deserialize(Names(&mut names));
+    names
+}
+
+/// Holds no value, and keeps the names that a parser would accept.
+struct Names<'a>(&'a mut Vec<&'static str>);
+
+impl<'de> Deserializer<'de> for Names<'_> {
+    type Error = Error;
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
+        self.0.extend_from_slice(variants);
+        Err(Error::custom("there is no value"))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("there is no value"))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
 }

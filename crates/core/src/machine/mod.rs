@@ -3,7 +3,6 @@
 pub mod catalog;
 mod cluster;
 mod device;
-mod generation;
 mod network;
 
 pub use catalog::{Assumed, CatalogError, Machine, MachinePrice, Reliability, SpotPrice};
@@ -13,6 +12,5 @@ pub use cluster::{
     WorkerGroup, WorkersSection,
 };
 pub(crate) use device::TRANSFORMER_DEVICE;
-pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
-pub use generation::Generation;
+pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel, Generation};
 pub use network::{FabricLevel, MAX_LEVELS, Network, NetworkSection, Transport, WORKERS_OF_SWITCH_SUMS};

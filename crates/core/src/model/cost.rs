@@ -1,4 +1,10 @@
 //! Cost of one layer: operations per sample and parameters, and the rows of tables with a sparse gradient.
+//!
+//! A bias is one addition per output element, pooling one operation per element of each window; non-linearities include the
+//! softmax of an attention ([`Activation::operations`](super::Activation::operations)), normalisations count as
+//! [`Norm::operations`](super::Norm::operations). Weights are kernels, matrices, embeddings and scales of a normalisation;
+//! biases include shifts of a normalisation; buffers are the running mean and variance of a batch normalisation and its step
+//! counter.
 
 use super::op::Op;
 use super::{Layer, Model};
@@ -6,66 +12,49 @@ use crate::quantity::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Operations per sample in the forward pass, by kind, and the parameters of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
-    /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
-    pub multiply_add: u64,
-    /// Additions of a bias: one per output element.
-    pub bias: u64,
-    /// Non-linearities, including the softmax of an attention (see
-    /// [`Activation::operations`](super::Activation::operations)).
-    pub activation: u64,
-    /// Pooling: one per element of each window.
-    pub pooling: u64,
-    /// Normalisation (see [`Norm::operations`](super::Norm::operations)).
-    pub normalisation: u64,
-    /// Sums and products of tensors, scaling, dropout.
-    pub elementwise: u64,
-    /// Trainable parameters that multiply: kernels, matrices, embeddings, scales of a normalisation.
-    pub weights: u64,
-    /// Trainable parameters that are added: biases, shifts of a normalisation.
-    pub biases: u64,
-    /// Untrained state: running mean and variance of a batch normalisation and its step counter.
-    pub buffers: u64,
+/// Declares [`Cost`] and [`CostKind`] with one line for each count.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $field:ident, $kind:ident;)*) => {
+        /// Operations per sample in the forward pass, by kind, and the parameters of a layer.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Cost { $($(#[$doc])* pub $field: u64,)* }
+
+        /// One count of a [`Cost`], as a file names it; operations first.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum CostKind { $($(#[$doc])* $kind,)* }
+
+        impl CostKind {
+            pub const ALL: [Self; [$(stringify!($kind)),*].len()] = [$(Self::$kind),*];
+        }
+
+        impl Cost {
+            pub fn count_mut(&mut self, kind: CostKind) -> &mut u64 {
+                match kind { $(CostKind::$kind => &mut self.$field,)* }
+            }
+        }
+    };
 }
 
-/// One count of a [`Cost`], as a file names it; operations first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CostKind {
+counts! {
     /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
-    MultiplyAdd,
+    multiply_add, MultiplyAdd;
     /// Additions of a bias.
-    Bias,
+    bias, Bias;
     /// Non-linearities.
-    Activation,
+    activation, Activation;
     /// Pooling.
-    Pooling,
+    pooling, Pooling;
     /// Normalisation.
-    Normalisation,
+    normalisation, Normalisation;
     /// Sums and products of tensors, scaling, dropout.
-    Elementwise,
+    elementwise, Elementwise;
     /// Trainable parameters that multiply.
-    Weights,
+    weights, Weights;
     /// Trainable parameters that are added.
-    Biases,
+    biases, Biases;
     /// Untrained state.
-    Buffers,
-}
-
-impl CostKind {
-    pub const ALL: [Self; 9] = [
-        Self::MultiplyAdd,
-        Self::Bias,
-        Self::Activation,
-        Self::Pooling,
-        Self::Normalisation,
-        Self::Elementwise,
-        Self::Weights,
-        Self::Biases,
-        Self::Buffers,
-    ];
+    buffers, Buffers;
 }
 
 /// Kinds of operations that are counted in addition to multiply-adds; none by default.
@@ -110,20 +99,6 @@ impl Cost {
     pub fn count(&self, kind: CostKind) -> u64 {
         let mut copy = *self;
         *copy.count_mut(kind)
-    }
-
-    pub fn count_mut(&mut self, kind: CostKind) -> &mut u64 {
-        match kind {
-            CostKind::MultiplyAdd => &mut self.multiply_add,
-            CostKind::Bias => &mut self.bias,
-            CostKind::Activation => &mut self.activation,
-            CostKind::Pooling => &mut self.pooling,
-            CostKind::Normalisation => &mut self.normalisation,
-            CostKind::Elementwise => &mut self.elementwise,
-            CostKind::Weights => &mut self.weights,
-            CostKind::Biases => &mut self.biases,
-            CostKind::Buffers => &mut self.buffers,
-        }
     }
 
     /// The sum of two costs, if it and its forward operations of all kinds fit into 64 bits.

@@ -201,15 +201,23 @@ pub const OPS: &[(&str, &[&str])] = &[
     ("counted", &["shape", "cost"]),
 ];
 
-const ACTIVATIONS: [(&str, Activation); 8] = [
-    ("sigmoid", Activation::Sigmoid),
-    ("tanh", Activation::Tanh),
-    ("relu", Activation::Relu),
-    ("relu6", Activation::Relu6),
-    ("gelu", Activation::Gelu),
-    ("silu", Activation::Silu),
-    ("hardswish", Activation::Hardswish),
-    ("softmax", Activation::Softmax),
+/// Operations without settings.
+const PLAIN: [(&str, Op); 15] = [
+    ("sigmoid", Op::Activate(Activation::Sigmoid)),
+    ("tanh", Op::Activate(Activation::Tanh)),
+    ("relu", Op::Activate(Activation::Relu)),
+    ("relu6", Op::Activate(Activation::Relu6)),
+    ("gelu", Op::Activate(Activation::Gelu)),
+    ("silu", Op::Activate(Activation::Silu)),
+    ("hardswish", Op::Activate(Activation::Hardswish)),
+    ("softmax", Op::Activate(Activation::Softmax)),
+    ("class-token", Op::ClassToken),
+    ("add", Op::Add),
+    ("multiply", Op::Multiply),
+    ("concat", Op::Concat),
+    ("flatten", Op::Flatten),
+    ("dropout", Op::Dropout),
+    ("to-sequence", Op::ToSequence),
 ];
 
 impl ModelFile {
@@ -286,8 +294,8 @@ impl LayerFile {
         let size = |key| given(key)?.map(|value| pair(key, &value)).transpose();
         let sized = |key| pair(key, &need(key)?);
         let padding = || given("padding")?.map_or(Ok(Padding::Valid), |value| padding(&value));
-        if let Some((_, activation)) = ACTIVATIONS.iter().find(|(name, _)| *name == op) {
-            return Ok(Op::Activate(*activation));
+        if let Some((_, plain)) = PLAIN.iter().find(|(name, _)| *name == op) {
+            return Ok(*plain);
         }
         let kind = if op.contains("max") { Pool::Max } else { Pool::Average };
         Ok(match op {
@@ -319,14 +327,7 @@ impl LayerFile {
                 sparse: switch("sparse", false)?,
             },
             "position-embedding" => Op::PositionEmbedding { count: count("count")? },
-            "class-token" => Op::ClassToken,
             "attention" => Op::Attention { heads: count("heads")?, causal: switch("causal", false)? },
-            "add" => Op::Add,
-            "multiply" => Op::Multiply,
-            "concat" => Op::Concat,
-            "flatten" => Op::Flatten,
-            "dropout" => Op::Dropout,
-            "to-sequence" => Op::ToSequence,
             "select-token" => {
                 Op::SelectToken { index: given("index")?.map_or(Ok(0), |index| number("index", &index))? }
             }

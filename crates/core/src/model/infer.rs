@@ -2,8 +2,8 @@
 
 use super::cost::Cost;
 use super::op::{Activation, Conv2d, Norm, Op};
+use super::shape::Window;
 use super::shape::{Shape, ShapeError};
-use super::window::Window;
 
 type Inferred = Result<(Shape, Cost), ShapeError>;
 

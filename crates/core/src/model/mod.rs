@@ -13,7 +13,6 @@ mod memory;
 mod op;
 mod shape;
 pub mod transformer;
-mod window;
 pub mod zoo;
 
 pub use builder::Builder;

@@ -1,9 +1,7 @@
 //! Converts a scenario back to a file with all defaults filled in.
 
 use super::sections::{ClusterSection, ModelSection};
-use super::{
-    DataSet, Energy, Failures, Input, ModelSource, Planning, Price, Scenario, ScenarioFile, uncertain,
-};
+use super::{DataSet, Energy, Failures, Input, ModelSource, Planning, Price, Scenario, ScenarioFile, field};
 use crate::fitted::transfer::Curve;
 use crate::keys::Given;
 use crate::machine::{Nodes, NodesSection, WorkerGroup, WorkersSection};
@@ -51,7 +49,7 @@ impl Scenario {
             energy: self.energy.as_ref().map(Energy::section),
             methods: self.methods.section(),
         };
-        uncertain::write(&self.uncertain, &mut file);
+        field::write_ranges(&self.uncertain, &mut file);
         file
     }
 }

@@ -16,16 +16,16 @@ mod planning;
 mod resolve;
 mod sections;
 mod training;
-mod uncertain;
 
 pub use document::Document;
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use edit::Edit;
-pub use field::{Field, Groups};
+pub use field::{Field, Groups, UncertainInput};
 pub use methods::{
-    ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Methods,
-    MethodsSection, Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection,
-    SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023, Zeng2023Section,
+    ASSUMED_HOST_MEMORY_RATE, CudaKernel, KernelTime, KernelTimes, KernelsSection, Line, LineSection,
+    Methods, MethodsSection, Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products,
+    SgemmSection, SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023,
+    Zeng2023Section,
 };
 pub use offers::{AssumedPrice, Offer, OfferSection};
 pub use planning::{
@@ -33,7 +33,6 @@ pub use planning::{
 };
 pub use sections::{ClusterSection, ModelSection, ScenarioFile, is_onnx};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
-pub use uncertain::UncertainInput;
 
 use crate::fault::Fault;
 use crate::machine::{self, Cluster, ServerSoftware};

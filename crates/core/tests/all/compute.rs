@@ -4,7 +4,7 @@ use stepcast_core::compute::{SpeedSource, assumptions};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::pass::{Pass, Recorded};
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::speed::Speed;
@@ -134,30 +134,17 @@ fn every_shipped_fit_is_read_and_belongs_to_the_device_of_the_catalog() {
 /// One second of forward pass, then `b` in 2 s and `a` in 3 s. The gradients are listed in reverse, with `c`, which
 /// is ready together with `b`, between them.
 fn profile(steps: Vec<Step>) -> Profile {
-    let operation = |name: &str, resource, bytes, after: &[u32]| Operation {
-        name: name.to_owned(),
-        resource,
-        bytes,
-        after: after.to_vec(),
-        server: 0,
-    };
-    Profile {
-        format: FORMAT.to_owned(),
-        name: "made up".to_owned(),
-        source: "by hand".to_owned(),
-        batch: 8,
-        link_rate: None,
-        operations: vec![
-            operation("parameters", Resource::Downlink, 600, &[]),
-            operation("forward", Resource::Worker, 0, &[0]),
-            operation("backward b", Resource::Worker, 0, &[1]),
-            operation("backward a", Resource::Worker, 0, &[1]),
-            operation("a", Resource::Uplink, 100, &[3]),
-            operation("c", Resource::Uplink, 200, &[2]),
-            operation("b", Resource::Uplink, 300, &[2]),
-        ],
-        steps,
-    }
+    let operation = Operation::new;
+    let operations = vec![
+        operation("parameters", Resource::Downlink, 600, &[]),
+        operation("forward", Resource::Worker, 0, &[0]),
+        operation("backward b", Resource::Worker, 0, &[1]),
+        operation("backward a", Resource::Worker, 0, &[1]),
+        operation("a", Resource::Uplink, 100, &[3]),
+        operation("c", Resource::Uplink, 200, &[2]),
+        operation("b", Resource::Uplink, 300, &[2]),
+    ];
+    Profile::new("made up", "by hand", 8, operations, steps)
 }
 
 /// A step that computes `b` first, one that does not, and the first one again.

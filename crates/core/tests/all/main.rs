@@ -11,13 +11,11 @@
 mod compute;
 mod documentation;
 mod fitted;
-mod gemm;
 mod layers;
 mod machine;
 mod model;
 mod prior;
 mod scenario;
-mod strategy;
 mod values;
 
 use stepcast_core::fault::Fault;

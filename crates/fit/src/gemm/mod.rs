@@ -125,7 +125,8 @@ pub fn run(
         let Some(on_fit) = of(&products, &modelled) else { continue };
         let own = FitErrors { fit: on_fit, held: of(&held, &modelled) };
         rows.extend(FitErrorRow::rows(&variant.to_string(), &own));
-        let tabled = |sample: &MeasuredProduct| Some(table.as_ref()?.predict(variant, sample.shape)?.0.get());
+        let tabled =
+            |sample: &MeasuredProduct| Some(table.as_ref()?.predict(variant, sample.shape)?.time.get());
         if let Some(quality) = of(&held, &tabled) {
             rows.push(FitErrorRow { what: format!("{variant}, table"), set: "held", quality });
         }

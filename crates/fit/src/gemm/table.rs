@@ -1,10 +1,10 @@
 //! The table of Oyama 2016, section 4.1: times measured on a grid of sizes, eight features between grid points.
 //!
-//! Between grid points it is interpolated as the method of the paper does ([`trilinear`]).
+//! Between grid points it is interpolated as the method of the paper does ([`on_grid`]).
 
 use super::{GemmError, MeasuredProduct, by_variant};
 use std::collections::BTreeMap;
-use stepcast_analytic::oyama2016::trilinear;
+use stepcast_analytic::oyama2016::{Estimate, on_grid};
 use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
@@ -31,10 +31,11 @@ impl GemmTable {
         Ok(Self { grids })
     }
 
-    /// The time of a product, and whether its sizes lie within the grid; outside, the nearest cell is extrapolated. None
-    /// where the variant was not measured.
-    pub fn predict(&self, variant: Variant, shape: Shape) -> Option<(Seconds, bool)> {
-        self.grids.get(&variant).map(|grid| grid.predict(shape))
+    /// The time of a product; outside of the grid, the nearest cell is extrapolated. None where the variant was not
+    /// measured.
+    pub fn predict(&self, variant: Variant, shape: Shape) -> Option<Estimate> {
+        let Grid { axes: [m, n, k], times } = self.grids.get(&variant)?;
+        Some(on_grid([m, n, k], |place| Seconds::new(times[place]), shape.sizes()))
     }
 }
 
@@ -64,34 +65,5 @@ impl Grid {
             }
         }
         Ok(Self { axes, times: times.into_values().collect() })
-    }
-
-    fn predict(&self, shape: Shape) -> (Seconds, bool) {
-        let size = shape.sizes();
-        let mut places = [[0; 2]; 3];
-        let mut ends = [[0.0; 3]; 2];
-        for (axis, sizes) in self.axes.iter().enumerate() {
-            let at = |place: usize| f64::from(sizes[place]);
-            let Some(last) = sizes.len().checked_sub(2) else {
-                // One size: nothing is known about any other.
-                if (at(0) - size[axis]).abs() > 0.0 {
-                    return (Seconds::new(f64::NAN), false);
-                }
-                (ends[0][axis], ends[1][axis]) = (at(0), at(0) + 1.0);
-                continue;
-            };
-            let above = sizes.partition_point(|value| f64::from(*value) <= size[axis]);
-            let low = above.saturating_sub(1).min(last);
-            places[axis] = [low, low + 1];
-            (ends[0][axis], ends[1][axis]) = (at(low), at(low + 1));
-        }
-        let corners = std::array::from_fn(|corner| {
-            let place = |axis: usize| places[axis][corner >> (2 - axis) & 1];
-            let index = (place(0) * self.axes[1].len() + place(1)) * self.axes[2].len() + place(2);
-            Seconds::new(self.times[index])
-        });
-        let [from, to] = ends;
-        let inside = (0..3).all(|axis| (from[axis]..=to[axis]).contains(&size[axis]));
-        (trilinear(from, to, corners, size), inside)
     }
 }

@@ -5,11 +5,10 @@
 //! logarithms, and every kind of measurement counts alike. What is expected before are the constants of the catalog.
 //! Families of shapes that were left out in turn tell how far predictions of other shapes are off.
 
-mod decoder;
 mod figures;
 mod read;
 
-pub use decoder::{Decoder, Piece};
+pub use figures::{Decoder, Piece};
 
 use crate::report::{FitErrorRow, FitErrors, FitReport, artefact};
 use crate::steps::{self, PreparedSteps};

@@ -1,6 +1,6 @@
 //! The file of `kit/machine.py`: one JSON object a line.
 
-use crate::measurements::OFTEN;
+use crate::measurements::{OFTEN, read_text};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,6 +9,7 @@ use stepcast_core::fitted::collectives::{Collective, CollectiveTimes};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_trace::json_reason;
 
 /// What PyTorch tells of the device, and what it runs.
 #[derive(Debug, Clone, Deserialize)]
@@ -170,9 +171,7 @@ pub(super) struct Rows {
 /// Reads a file, plain or compressed, as long as it is wanted.
 pub(super) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Rows, Stopped> {
     let name = path.display().to_string();
-    let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {
-        Fault::in_file(&name, "it is not UTF-8 text", "give the file that kit/machine.py wrote")
-    })?;
+    let text = read_text(path, "give the file that kit/machine.py wrote", wanted)?;
     let mut rows = Rows::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         if number % OFTEN == 0 && wanted().is_break() {
@@ -182,10 +181,7 @@ pub(super) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Rows, Stoppe
         let wrong = |reason: String| {
             Fault::in_file(&place, reason, "give the lines that kit/machine.py writes (docs/kit.md)")
         };
-        let read: Line = serde_json::from_str(line).map_err(|error| {
-            let text = error.to_string();
-            wrong(text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned())
-        })?;
+        let read: Line = serde_json::from_str(line).map_err(|error| wrong(json_reason(&error)))?;
         let times: Vec<f64> = match &read {
             Line::Product(row) => vec![row.us],
             Line::Attention(row) => vec![row.fwd_us, row.bwd_us],

@@ -1,6 +1,7 @@
 //! Measured steps: one JSON object a line, plain or compressed.
 
 use super::MeasuredStep;
+use crate::measurements::read_text;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,6 +11,7 @@ use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
+use stepcast_trace::json_reason;
 
 /// Prefixes that libraries put before the names of a network's layers.
 const WRAPPERS: [&str; 3] = ["m.", "bert.", "transformer."];
@@ -56,11 +58,8 @@ struct Gradient {
 }
 
 pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<MeasuredSteps, Stopped> {
-    let name = path.display().to_string();
-    let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {
-        Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
-    })?;
-    parse(&name, &text, wanted)
+    let text = read_text(path, "give one JSON object for each measured step", wanted)?;
+    parse(&path.display().to_string(), &text, wanted)
 }
 
 /// Reads measured steps from the text of the file called `name`.
@@ -102,10 +101,8 @@ pub fn parse(name: &str, text: &str, wanted: &CancelCheck<'_>) -> Result<Measure
 }
 
 fn unreadable(place: &str, error: &serde_json::Error) -> Fault {
-    let text = error.to_string();
-    let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned();
     let remedy = "give every step model, precision, batch, fwd_ms, bwd_ms, iter_ms and profile (docs/fit.md)";
-    Fault::in_file(format!("{place}:{}", error.column()), reason, remedy)
+    Fault::in_file(format!("{place}:{}", error.column()), json_reason(error), remedy)
 }
 
 /// The zoo's model of that name, or a variant of it, with that number of parameters.

@@ -5,7 +5,6 @@
 mod gemm;
 mod measured;
 mod solvers;
-mod steps;
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;

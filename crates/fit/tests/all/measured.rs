@@ -1,15 +1,20 @@
-//! Measurements of steps, kernels, transfers, streams and SPRINT's components: what they were made with is found again.
+//! Measurements of steps, layer by layer and whole, kernels, transfers, streams and SPRINT's components: what they were made with is found again.
 
 use super::{ends_when_unwanted, file};
 use serde_json::Value;
+use std::sync::Arc;
 use stepcast_core::compute::ASSUMED_MEMORY_EFFICIENCY;
 use stepcast_core::fitted::artefact::Artefact;
+use stepcast_core::fitted::steps::{LaunchCosts, LayerTimes, Nominal, StepModel};
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve};
 use stepcast_core::method::never_cancelled;
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::model::{Layer, zoo};
+use stepcast_core::precision::Precision;
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_fit::efficiency::{StepWork, TwoShares, one_share};
 use stepcast_fit::kernels::{self, KernelRun};
+use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepGroup, StepPart, groups};
 use stepcast_fit::streams::streams;
 use stepcast_fit::transfer::{Transfer, bends, fit};
 use stepcast_fit::{FitError, Quality, sprint};
@@ -122,23 +127,13 @@ fn the_work_of_a_fit_is_bounded() {
 fn streams_tell_rate_window_and_parsing() {
     let sizes = [20e6, 70e6, 28e6, 40e6, 10e6];
     let sent = [0.20, 1.56, 0.76, 1.68, 1.14];
-    let operation = |(place, size): (usize, &f64)| Operation {
-        name: format!("p{place}"),
-        resource: Resource::Downlink,
-        bytes: *size as u64,
-        after: Vec::new(),
-        server: 0,
+    let operation = |(place, size): (usize, &f64)| {
+        Operation::new(format!("p{place}"), Resource::Downlink, *size as u64, &[])
     };
     let end = sizes.iter().zip(sent).map(|(size, sent)| 0.5 + sent + 2e-9 * size + 0.01).collect();
-    let profile = Profile {
-        format: FORMAT.to_owned(),
-        name: "five".to_owned(),
-        source: "made".to_owned(),
-        batch: 1,
-        link_rate: None,
-        operations: sizes.iter().enumerate().map(operation).collect(),
-        steps: vec![Step { start: vec![0.5; 5], end, length: 3.0 }],
-    };
+    let operations = sizes.iter().enumerate().map(operation).collect();
+    let steps = vec![Step { start: vec![0.5; 5], end, length: 3.0 }];
+    let profile = Profile::new("five", "made", 1, operations, steps);
     let found = streams(&profile).unwrap();
     assert_eq!(found.window, Some(Bytes::new(28e6)));
     let near =
@@ -201,4 +196,77 @@ fn golden_components_give_their_coefficients() {
         near(lines[key].per_element, each);
         near(lines[key].start, start);
     }
+}
+
+/// The fitted steps of the catalog, with a host that hardly shows.
+fn model() -> StepModel {
+    let text = include_str!("../../../../catalog/fitted/h200-sxm.toml");
+    let Ok(Artefact::Steps(fitted)) = Artefact::from_toml(text) else { panic!("{text}") };
+    let cost = Seconds::new(1e-6);
+    let launch = LaunchCosts {
+        forward: cost,
+        backward: cost,
+        gradient: cost,
+        forward_cast: cost,
+        backward_cast: cost,
+    };
+    StepModel { launch, ..*fitted }
+}
+
+/// Steps of a device on which everything takes `slower` times as long.
+fn made_up(model: &StepModel, slower: f64) -> Vec<MeasuredStep> {
+    let mut steps = Vec::new();
+    for name in ["vgg11", "resnet18", "resnet50"] {
+        let network = Arc::new(zoo::build(name).unwrap());
+        for batch in [16, 64] {
+            let times = model.predict(&network, Precision::Fp32, batch).unwrap();
+            let layers = model.layers(&network, Precision::Fp32, batch).unwrap().layers;
+            let mut now = Seconds::ZERO;
+            let mut ready = Vec::new();
+            for (layer, own) in network.layers().iter().zip(&layers).rev() {
+                now += own.backward * slower;
+                if layer.cost.weights > 0 {
+                    ready.push((layer.name.clone(), now));
+                }
+            }
+            let leaf = |(layer, own): (&Layer, &LayerTimes)| {
+                (own.forward > Seconds::ZERO).then(|| (layer.name.clone(), own.forward * slower))
+            };
+            steps.push(MeasuredStep {
+                model: Arc::clone(&network),
+                precision: Precision::Fp32,
+                batch,
+                forward: times.forward * slower,
+                backward: times.backward * slower,
+                iteration: times.iteration * slower,
+                leaves: network.layers().iter().zip(&layers).filter_map(leaf).collect(),
+                ready,
+            });
+        }
+    }
+    steps
+}
+
+#[test]
+fn a_made_up_device_is_found_again() {
+    let device = model();
+    for slower in [1.0, 1.6] {
+        let steps = made_up(&device, slower);
+        let prepared = PreparedSteps::new(&steps, Nominal::h200(), device.products.as_ref());
+        let model = prepared.fit(|_| true, &never_cancelled).unwrap();
+        for step in steps.iter().filter(|step| step.batch == 64) {
+            let error = StepComparison::new(&model, step).unwrap().error(StepPart::Iteration);
+            assert!(error.abs() < 0.1, "{} {slower}: {error}", step.model.name);
+        }
+    }
+}
+
+#[test]
+fn groups_go_by_precision_and_largest_batch() {
+    let mut steps = made_up(&model(), 1.0);
+    for step in &mut steps[2..] {
+        step.precision = Precision::Bf16;
+    }
+    use StepGroup::{Bf16Large, Bf16Small, Fp32};
+    assert_eq!(groups(&steps), [Fp32, Fp32, Bf16Small, Bf16Large, Bf16Small, Bf16Large]);
 }

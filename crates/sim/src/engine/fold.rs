@@ -4,8 +4,8 @@
 //! same moments until they end the step, so that nothing is lost. Workers that begin together are collected until no
 //! other event is due at that moment; each draws its step as it would alone.
 
+use super::Engine;
 use super::observe::Observer;
-use super::state::Engine;
 use crate::program::Program;
 
 const NONE: u32 = u32::MAX;

@@ -6,10 +6,10 @@
 
 use super::lane::Discipline;
 use super::steps::of_run;
+use crate::engine::Engine;
 use crate::engine::lane::{Chunk, Job};
 use crate::engine::observe::Observer;
 use crate::engine::schedule::Slot;
-use crate::engine::state::Engine;
 use crate::graph::OpId;
 use crate::program::Program;
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! Giving the chunks of lanes to stations, and going on when they have been served.
 
+use super::Engine;
 use super::lane::{Chunk, Discipline, Station};
 use super::observe::{Observer, Shared};
 use super::schedule::Slot;
-use super::state::Engine;
 use super::stations::pools::Rule;
 
 /// Flows and ports that are looked at in the time of an event.

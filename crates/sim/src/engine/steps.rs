@@ -1,8 +1,8 @@
 //! Operations, steps and locks: what becomes ready when something has ended.
 
+use super::Engine;
 use super::lane::{Chunk, Discipline, Job, Station};
 use super::observe::Observer;
-use super::state::Engine;
 use crate::graph::{LocalLane, OpId};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;

@@ -7,7 +7,7 @@
 
 use crate::engine::steps::{Sampler, log_spread};
 use stepcast_core::compute;
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
@@ -58,15 +58,8 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
         }
         last = Some(computed);
     }
-    let single = Profile {
-        format: FORMAT.to_owned(),
-        name: scenario.name().to_owned(),
-        source: "made from a model and a device".to_owned(),
-        batch: scenario.batch(index),
-        link_rate: None,
-        steps: vec![step(&times)],
-        operations,
-    };
+    let (name, batch) = (scenario.name(), scenario.batch(index));
+    let single = Profile::new(name, "made from a model and a device", batch, operations, vec![step(&times)]);
     jittered(
         &single,
         scenario.cluster.groups.len(),

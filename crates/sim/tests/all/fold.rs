@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_sim::{
-    AllReduce, Bucket, Coordination, Interference, Limits, LinkSharing, Messages, Observer, Outcome, Parsing,
-    Program, Replay, ReplayWorker, Requeue, StepRecord, Steps, StreamOrder, Streams, TransferOrder, run,
+    AllReduce, Bucket, Coordination, Interference, Limits, LinkSharing, Messages, Observer, Outcome, Program,
+    Replay, ReplayWorker, Requeue, StepRecord, Steps, StreamOrder, Streams, run,
 };
 
 /// Keeps all steps, and has every worker simulated.
@@ -71,9 +71,7 @@ proptest! {
         ]),
         window in prop::sample::select(vec![1e6, f64::INFINITY]), startup in 0.0..0.002f64,
     ) {
-        let op = |name: &str, resource, bytes, after: &[u32]| Operation {
-            name: name.to_owned(), resource, bytes, after: after.to_vec(), server: 0,
-        };
+        let op = Operation::new;
         let operations = vec![
             op("down 0", Resource::Downlink, sizes[0], &[]),
             op("down 1", Resource::Downlink, sizes[1], &[]),
@@ -81,31 +79,18 @@ proptest! {
             op("up", Resource::Uplink, sizes[0] + sizes[1], &[2]),
         ];
         let steps = forward.iter().map(|&time| step([0.0, 0.0, time, 0.0])).collect();
-        let profile = Profile {
-            format: FORMAT.to_owned(), name: "test".to_owned(), source: "test".to_owned(), batch: 8, link_rate: None, operations,
-            steps,
-        };
+        let profile = Profile::new("test", "test", 8, operations, steps);
         let workers = kinds.iter().flat_map(|&(count, slowness, port)| {
             vec![ReplayWorker { slowness, port: BytesPerSec::new(port), machine: None }; count]
         });
         let streams = Streams { window, requeue: Requeue::OnSelection, order: StreamOrder::Fifo };
         let replay = Replay {
-            profile: &profile,
             workers: workers.collect(),
             server_of: vec![0, servers - 1, 0, 0],
             servers,
-            slices: 1,
-            server_port: BytesPerSec::new(200e6),
-            server_machines: None,
-            software: None,
-            copies: 1.0,
             startup: Seconds::new(startup),
-            parsing: Parsing::default(),
-            sharing: LinkSharing::Shared { streams, unevenness },
-            header: 0.0,
-            order: TransferOrder::Recorded,
             coordination,
-            shared_cores: None,
+            ..Replay::new(&profile, 0, BytesPerSec::new(200e6), LinkSharing::Shared { streams, unevenness })
         };
         same(&replay.program().unwrap(), 9)?;
     }

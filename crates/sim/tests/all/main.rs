@@ -6,4 +6,3 @@ mod allreduce;
 mod fold;
 mod oracles;
 mod replay;
-mod sprint;

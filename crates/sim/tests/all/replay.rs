@@ -1,23 +1,17 @@
 //! Replaying profiles: what one worker did, and what many would do.
 
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::scenario::Document;
+use stepcast_core::scenario::{Document, TransferOrder};
 use stepcast_sim::{
-    Coordination, End, Limits, LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, Steps,
-    StreamOrder, Streams, TcpSpec, Timeline, TransferOrder, Window, run, synthesise,
+    Coordination, End, Limits, LinkSharing, ParseLane, Parsing, Replay, Requeue, Steps, StreamOrder, Streams,
+    TcpSpec, Timeline, Window, run, synthesise,
 };
 
 /// Two layers: parameters come down (2 MB and 6 MB), forward and backward take 10 ms each, gradients go up, the server
 /// needs 1 ms for each. The recording has the large transfer first.
 fn profile() -> Profile {
-    let op = |name: &str, resource, bytes, after: &[u32]| Operation {
-        name: name.to_owned(),
-        resource,
-        bytes,
-        after: after.to_vec(),
-        server: 0,
-    };
+    let op = Operation::new;
     let operations = vec![
         op("down 0", Resource::Downlink, 2_000_000, &[]),
         op("down 1", Resource::Downlink, 6_000_000, &[]),
@@ -32,15 +26,7 @@ fn profile() -> Profile {
     ];
     let start = vec![0.0, 0.0, 0.080, 0.090, 0.100, 0.110, 0.110, 0.120, 0.170, 0.190];
     let end = vec![0.080, 0.060, 0.090, 0.100, 0.110, 0.170, 0.120, 0.190, 0.171, 0.191];
-    Profile {
-        format: FORMAT.to_owned(),
-        name: "two layers".to_owned(),
-        source: "test".to_owned(),
-        batch: 8,
-        link_rate: None,
-        operations,
-        steps: vec![Step { start, end, length: 0.195 }],
-    }
+    Profile::new("two layers", "test", 8, operations, vec![Step { start, end, length: 0.195 }])
 }
 
 const RATE: f64 = 100e6;
@@ -51,25 +37,7 @@ fn fair(window: f64) -> LinkSharing {
 }
 
 fn replay(profile: &Profile, workers: usize, sharing: LinkSharing) -> Replay<'_> {
-    let port = BytesPerSec::new(RATE);
-    Replay {
-        profile,
-        workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
-        server_of: vec![0; 10],
-        servers: 1,
-        slices: 1,
-        server_port: port,
-        server_machines: None,
-        software: None,
-        copies: 1.0,
-        startup: Seconds::ZERO,
-        parsing: Parsing::default(),
-        sharing,
-        header: 0.0,
-        order: TransferOrder::Recorded,
-        coordination: Coordination::Async,
-        shared_cores: None,
-    }
+    Replay::new(profile, workers, BytesPerSec::new(RATE), sharing)
 }
 
 fn mean_step(replay: &Replay<'_>, steps: u64) -> f64 {
@@ -95,13 +63,8 @@ fn one_worker_repeats_its_recording() {
 #[test]
 fn streams_of_equal_start_are_sent_in_their_turns() {
     let units = [("A", 2, 2.0), ("B", 7, 16.0), ("C", 3, 8.0), ("D", 4, 17.0), ("E", 1, 12.0)];
-    let operation = |&(name, size, _): &(&str, u64, f64)| Operation {
-        name: name.to_owned(),
-        resource: Resource::Downlink,
-        bytes: size * 1_000_000,
-        after: Vec::new(),
-        server: 0,
-    };
+    let operation =
+        |&(name, size, _): &(&str, u64, f64)| Operation::new(name, Resource::Downlink, size * 1_000_000, &[]);
     let made = Profile {
         operations: units.iter().map(operation).collect(),
         steps: vec![Step {
@@ -111,7 +74,7 @@ fn streams_of_equal_start_are_sent_in_their_turns() {
         }],
         ..profile()
     };
-    let replay = Replay { server_of: vec![0; 5], ..replay(&made, 1, fair(3e6)) };
+    let replay = replay(&made, 1, fair(3e6));
     let mut seen = Timeline::default();
     run(&replay.program().unwrap(), 1, Limits::until_slowest(1), &mut seen).unwrap();
     for (op, (name, _, end)) in units.into_iter().enumerate() {
@@ -204,7 +167,7 @@ fn what_is_needed_first_comes_first() {
     let profile = profile();
     let mut sent = replay(&profile, 1, fair(f64::INFINITY));
     let recorded = mean_step(&sent, 3);
-    for order in [TransferOrder::FewestBefore, TransferOrder::EarliestNeeded, TransferOrder::Reverse] {
+    for order in [TransferOrder::Tic, TransferOrder::Tac, TransferOrder::Reverse] {
         sent.order = order;
         // The small one first: forward 0 runs while the large one comes.
         assert!((recorded - mean_step(&sent, 3) - 0.010).abs() < 1e-9, "{order:?}");

@@ -4,7 +4,9 @@
 use super::join::Joined;
 use super::messages::GradientSums;
 use super::recording::Recording;
-use super::records::{Accumulation, Collective, Numbered, Phase, Placed, Role, Span, Time, WorkKind, inside};
+use super::records::{
+    Accumulation, Collective, Latest, Numbered, Phase, Placed, Role, Span, Time, WorkKind, inside,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// One gradient of one step.
@@ -50,11 +52,7 @@ pub(super) fn find_gradients(
     asked.sort_by_key(|placed| placed.launch);
     let ends = latest_ends(&asked);
     let inputs = Inputs::new(works, joined.on_host);
-    let ready = |thread: u16, host: Time| {
-        let own = ends.get(&thread).map_or(&[][..], Vec::as_slice);
-        let asked = own.partition_point(|(launch, _)| *launch <= host);
-        asked.checked_sub(1).map_or(host, |last| own[last].1)
-    };
+    let ready = |thread: u16, host: Time| ends.get(&thread).and_then(|own| own.until(host)).unwrap_or(host);
     let mut gradients: Vec<Gradient> = if sent.len() >= added.len() && (by_hooks || afterwards) {
         let gradient = |it: &Collective| Gradient {
             ready: if afterwards { inputs.ready(it.span.start) } else { ready(it.thread, it.span.start) },
@@ -92,40 +90,30 @@ fn backward_end(recording: &Recording, window: Span) -> Option<Time> {
 
 /// What a collective waits for: all that the host has launched before it.
 pub(super) struct Inputs {
-    /// Launches in order, and when all works up to each have ended. Empty where the host computes: there a collective is
-    /// recorded when it starts.
-    ends: Vec<(Time, Time)>,
+    /// By launch, when all works have ended. Empty where the host computes: there a collective is recorded when it starts.
+    ends: Latest,
 }
 
 impl Inputs {
     pub(super) fn new(works: &[&Placed], on_host: bool) -> Self {
-        let mut ends: Vec<(Time, Time)> = Vec::new();
-        if !on_host {
-            let stays = works.iter().filter(|it| it.stays());
-            ends.extend(stays.map(|placed| (placed.launch, placed.work.span.end)));
-            ends.sort_unstable();
-            let mut latest = Time::MIN;
-            for (_, end) in &mut ends {
-                latest = latest.max(*end);
-                *end = latest;
-            }
-        }
+        let stays = works.iter().filter(|it| it.stays() && !on_host);
+        let mut launched: Vec<_> = stays.map(|placed| (placed.launch, placed.work.span.end)).collect();
+        launched.sort_unstable();
+        let mut ends = Latest::default();
+        launched.into_iter().for_each(|(launch, end)| ends.add(launch, end));
         Self { ends }
     }
 
     pub(super) fn ready(&self, launch: Time) -> Time {
-        let before = self.ends.partition_point(|(own, _)| *own <= launch);
-        before.checked_sub(1).map_or(launch, |last| self.ends[last].1)
+        self.ends.until(launch).unwrap_or(launch)
     }
 }
 
 /// For every thread: when each of its works was launched, and when all works up to it have ended.
-fn latest_ends(asked: &[&Placed]) -> HashMap<u16, Vec<(Time, Time)>> {
-    let mut ends = HashMap::<u16, Vec<(Time, Time)>>::new();
+fn latest_ends(asked: &[&Placed]) -> HashMap<u16, Latest> {
+    let mut ends = HashMap::<u16, Latest>::new();
     for placed in asked {
-        let own = ends.entry(placed.thread).or_default();
-        let before = own.last().map_or(Time::MIN, |(_, end)| *end);
-        own.push((placed.launch, before.max(placed.work.span.end)));
+        ends.entry(placed.thread).or_default().add(placed.launch, placed.work.span.end);
     }
     ends
 }

@@ -7,7 +7,7 @@
 
 use super::rank::{Rank, Step};
 use super::records::Time;
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step as ProfileStep};
+use stepcast_core::profile::{Operation, Profile, Resource, Step as ProfileStep};
 
 /// Steps that a profile holds at most: enough to show how they vary.
 pub(super) const MOST_STEPS: usize = 100;
@@ -23,15 +23,9 @@ pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
     let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
     let layout = Layout::new(rank, gradients);
     let bytes = sizes(rank, gradients);
-    Profile {
-        format: FORMAT.to_owned(),
-        name: file.split('.').next().unwrap_or(file).to_owned(),
-        source: format!("PyTorch profiler (Kineto), {file}"),
-        batch,
-        link_rate: None,
-        operations: layout.operations(&bytes),
-        steps: rank.steps.iter().take(MOST_STEPS).map(|step| layout.step(step)).collect(),
-    }
+    let name = file.split('.').next().unwrap_or(file);
+    let steps = rank.steps.iter().take(MOST_STEPS).map(|step| layout.step(step)).collect();
+    Profile::new(name, format!("PyTorch profiler (Kineto), {file}"), batch, layout.operations(&bytes), steps)
 }
 
 /// The structure of every step: which parameters each part of the forward pass is the first to need.

@@ -208,6 +208,27 @@ pub(super) fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> {
         .flatten()
 }
 
+/// When things began or ended in the trace, in order, and the latest of a second time, up to each.
+#[derive(Debug, Default)]
+pub(super) struct Latest(Vec<(Time, Time)>);
+
+impl Latest {
+    pub(super) fn add(&mut self, at: Time, time: Time) {
+        let (before, latest) = self.0.last().copied().unwrap_or((at, time));
+        self.0.push((before.max(at), latest.max(time)));
+    }
+
+    /// The latest time of all up to `at`; none if there are none.
+    pub(super) fn until(&self, at: Time) -> Option<Time> {
+        let before = self.0.partition_point(|(own, _)| *own <= at);
+        before.checked_sub(1).map(|last| self.0[last].1)
+    }
+
+    pub(super) fn last(&self) -> Option<Time> {
+        self.0.last().map(|(_, latest)| *latest)
+    }
+}
+
 pub(super) const STEP: &str = "ProfilerStep";
 
 /// Bytes of names that are kept; all further names share one number.

@@ -12,7 +12,7 @@
 //! shows what the profile loses.
 
 use super::rank::{Bucket, Rank, Step};
-use super::records::{Placed, Span, Time, within};
+use super::records::{Latest, Placed, Span, Time, within};
 use std::collections::BTreeMap;
 use stepcast_core::quantity::BytesPerSec;
 
@@ -216,44 +216,22 @@ impl Step {
     pub(super) fn replayed(&self) -> Time {
         let clock = &self.timeline;
         let mut delay = 0;
-        let mut all = Ends::default();
-        let mut of_group = BTreeMap::<Option<u32>, Ends>::new();
+        // When sums ended in the trace, and when the last of those up to each ends in the replay.
+        let mut all = Latest::default();
+        let mut of_group = BTreeMap::<Option<u32>, Latest>::new();
+        let before = |ends: &Latest, next: Span| ends.until(next.start).unwrap_or(0);
         for exchange in &self.exchanges {
             let own = of_group.entry(exchange.group).or_default();
             if exchange.sums_gradients {
                 let ready = clock.clock_at_end(exchange.ready) + delay;
-                let end = ready.max(all.of_those_before(exchange.ran)) + exchange.ran.length();
-                all.add(exchange.ran, end);
-                own.add(exchange.ran, end);
+                let end = ready.max(before(&all, exchange.ran)) + exchange.ran.length();
+                all.add(exchange.ran.end, end);
+                own.add(exchange.ran.end, end);
             } else {
-                delay =
-                    delay.max(own.of_those_before(exchange.ran) - clock.clock_at_start(exchange.ran.start));
+                delay = delay.max(before(own, exchange.ran) - clock.clock_at_start(exchange.ran.start));
             }
         }
-        clock.length() + delay.max(all.last() - self.backward_end())
-    }
-}
-
-/// When sums ended in the trace, in order, and when the last of those up to each ends in the replay.
-#[derive(Default)]
-struct Ends {
-    ends: Vec<(Time, Time)>,
-}
-
-impl Ends {
-    fn add(&mut self, ran: Span, end: Time) {
-        let (recorded, replayed) = self.ends.last().copied().unwrap_or((ran.end, end));
-        self.ends.push((recorded.max(ran.end), replayed.max(end)));
-    }
-
-    /// The end of all that had ended before this one began; 0 if there are none.
-    fn of_those_before(&self, next: Span) -> Time {
-        let before = self.ends.partition_point(|(recorded, _)| *recorded <= next.start);
-        before.checked_sub(1).map_or(0, |last| self.ends[last].1)
-    }
-
-    fn last(&self) -> Time {
-        self.ends.last().map_or(0, |(_, replayed)| *replayed)
+        clock.length() + delay.max(all.last().unwrap_or(0) - self.backward_end())
     }
 }
 

@@ -173,9 +173,7 @@ impl<'a, 'b> Lines<'a, 'b> {
             let line = line.trim_start_matches('\u{feff}').trim_end();
             if !line.trim().is_empty() {
                 self.memory.hold(LINE + LINE_BYTE * line.len());
-                if let Some(excess) = self.memory.excess() {
-                    return Err(self.fault(excess.to_string(), excess.remedy()));
-                }
+                self.memory.check(&format!("{}:{}", self.place, self.number))?;
                 return Ok(Some(line.to_owned()));
             }
         }

@@ -54,10 +54,7 @@ impl<'a> Source<'a> {
 
     /// Whether what is held is within the limit.
     pub(crate) fn check(&self) -> Result<(), Fault> {
-        match self.memory.excess() {
-            Some(excess) => Err(Fault::in_file(&self.name, excess.to_string(), excess.remedy())),
-            None => Ok(()),
-        }
+        self.memory.check(&self.name)
     }
 
     /// The file, or the archive and its member ("steps.tar, step_0.pb").
@@ -86,7 +83,7 @@ impl<'a> Source<'a> {
         if bytes.len() as u64 > most {
             let excess =
                 if room < limits.unpacked { Excess::Memory(self.memory.limit()) } else { Excess::Size(most) };
-            return Err(Fault::in_file(&self.name, excess.to_string(), excess.remedy()));
+            return Err(excess.fault(&self.name));
         }
         bytes.shrink_to_fit();
         Ok(bytes)
@@ -112,7 +109,7 @@ impl Read for Source<'_> {
 /// The fault of a file or archive member that could not be read to its end.
 pub(super) fn unreadable(place: &str, error: &io::Error, excess: Option<Excess>) -> Fault {
     match excess {
-        Some(excess) => Fault::in_file(place, excess.to_string(), excess.remedy()),
+        Some(excess) => excess.fault(place),
         None => Fault::in_file(
             place,
             format!("it cannot be unpacked: {error}"),
@@ -174,6 +171,10 @@ pub(crate) enum Excess {
 }
 
 impl Excess {
+    pub(crate) fn fault(self, place: &str) -> Fault {
+        Fault::in_file(place, self.to_string(), self.remedy())
+    }
+
     pub(crate) fn remedy(self) -> Remedies {
         match self {
             Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time".into(),
@@ -304,6 +305,11 @@ impl Memory {
     /// What may still be held.
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.held.get())
+    }
+
+    /// Refuses `place`, of which too much is held.
+    pub(crate) fn check(&self, place: &str) -> Result<(), Fault> {
+        self.excess().map_or(Ok(()), |excess| Err(excess.fault(place)))
     }
 
     /// Whether more is held than may be.

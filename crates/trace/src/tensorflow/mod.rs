@@ -26,7 +26,7 @@ use records::{JobRecords, Key, Place, RecordedStep};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_core::profile::{FORMAT, Operation, Profile, Step};
+use stepcast_core::profile::{Operation, Profile, Step};
 
 /// A step that lacks more than this share of what the other steps recorded is left out (a guess).
 const MOST_MISSING: f64 = 0.25;
@@ -115,10 +115,7 @@ impl Steps {
             memory.hold(usize::try_from(proto::decoded_size(bytes)).unwrap_or(usize::MAX));
             self.graphs = Some((name.to_owned(), metadata.partition_graphs));
         }
-        match memory.excess() {
-            Some(excess) => Err(Fault::in_file(name, excess.to_string(), excess.remedy())),
-            None => Ok(()),
-        }
+        memory.check(name)
     }
 }
 
@@ -145,15 +142,8 @@ fn profile(steps: Steps, batch: u32, file: &str, place: &str) -> Result<Imported
     sort_by_start(&mut vertices, &mut filled);
     let operations = vertices.into_iter().map(|vertex| finish(vertex, &kept, &job, &mut notes)).collect();
 
-    let profile = Profile {
-        format: FORMAT.to_owned(),
-        name: file.split('.').next().unwrap_or(file).to_owned(),
-        source: format!("TensorFlow RunMetadata, {file}"),
-        batch,
-        link_rate: None,
-        operations,
-        steps: filled,
-    };
+    let name = file.split('.').next().unwrap_or(file);
+    let profile = Profile::new(name, format!("TensorFlow RunMetadata, {file}"), batch, operations, filled);
     profile.check().map_err(|error| profile_fault(place, error))?;
     Ok(Imported { content: profile, summary: Summary::default(), notes })
 }
@@ -161,8 +151,7 @@ fn profile(steps: Steps, batch: u32, file: &str, place: &str) -> Result<Imported
 fn decode(name: &str, bytes: &[u8], memory: &Memory) -> Result<RunMetadata, Fault> {
     let held = (bytes.len() as u64).saturating_add(proto::decoded_size(bytes));
     if held > memory.left() {
-        let excess = Excess::Memory(memory.limit());
-        return Err(Fault::in_file(name, excess.to_string(), excess.remedy()));
+        return Err(Excess::Memory(memory.limit()).fault(name));
     }
     RunMetadata::decode(bytes).map_err(|error| {
         let reason = format!("it is not a whole RunMetadata message ({error})");

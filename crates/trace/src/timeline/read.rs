@@ -3,7 +3,7 @@
 use super::{About, FORMAT, chrome, perfetto};
 use crate::draft::topological_order;
 use crate::files::Content;
-use crate::import::{Imported, Options};
+use crate::import::{Imported, Options, profile_fault};
 use crate::overview::{Summary, SummaryValue};
 use crate::source;
 use crate::source::Memory;
@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::io::BufReader;
 use std::path::PathBuf;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
-use stepcast_core::profile;
 use stepcast_core::profile::{Operation, Profile, Step};
 use stepcast_core::quantity::Seconds;
 
@@ -96,8 +95,6 @@ impl Events {
             let remedy = "import a timeline of a parameter server or of synchronous all-reduce";
             return Err(Fault::in_file(place, reason, remedy));
         }
-        let wrong =
-            |error: Fault| Fault::in_file(format!("{place}, {}", error.origin()), error.reason, error.remedy);
         let order = topological_order(operations.len(), |op| {
             operations[op].after.iter().map(|&before| before as usize)
         });
@@ -114,16 +111,10 @@ impl Events {
             let next = self.steps.get(number + 1).map_or(step.until, |next| next.since);
             steps.push(measured(&operations, &order, &spans, *step, next));
         }
-        let profile = Profile {
-            format: profile::FORMAT.to_owned(),
-            name: self.about.name,
-            source: "a timeline that Stepcast simulated".to_owned(),
-            batch: batch.unwrap_or(self.about.batch),
-            link_rate: None,
-            operations,
-            steps,
-        };
-        profile.check().map_err(wrong)?;
+        let About { name, batch: recorded, .. } = &self.about;
+        let source = "a timeline that Stepcast simulated";
+        let profile = Profile::new(name, source, batch.unwrap_or(*recorded), operations, steps);
+        profile.check().map_err(|fault| profile_fault(place, fault))?;
         let mut summary = Summary::default();
         summary.figure("chunks", "chunks of operations", SummaryValue::Count(self.chunks.len() as u64), "");
         let notes = vec![

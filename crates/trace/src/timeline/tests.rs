@@ -15,13 +15,7 @@ fn sample() -> Timeline<'static> {
         lanes: vec!["steps".to_owned(), "a \"b\"".to_owned()],
         levels: vec![("uplink".to_owned(), "%")],
     };
-    let operation = |name: &str, resource, after: &[u32]| Operation {
-        name: name.to_owned(),
-        resource,
-        bytes: 0,
-        after: after.to_vec(),
-        server: 0,
-    };
+    let operation = |name, resource, after: &[u32]| Operation::new(name, resource, 0, after);
     let about = About {
         format: FORMAT.to_owned(),
         name: "sample".to_owned(),

@@ -12,8 +12,6 @@ mod kineto;
 #[path = "../made/mod.rs"]
 mod made;
 mod measured;
-mod plans;
-mod seeds;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

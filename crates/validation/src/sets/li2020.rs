@@ -9,8 +9,9 @@ use crate::records::{Fields, document, number};
 use crate::report::Findings;
 use crate::set::Run;
 use serde_json::{Value, json};
-use stepcast_analytic::lin2018::{self, mean_value_analysis};
-use stepcast_analytic::{cynthia2019, phases::Phases};
+use stepcast_analytic::baselines::{
+    Phases, cynthia2019, cynthia2019_rate, lin2018_rate, mean_value_analysis,
+};
 use stepcast_core::quantity::Seconds;
 use stepcast_sim::{
     ChunkRecord, Discipline, LaneSpec, Limits, OpSpec, PoolSpec, Program, Requeue, Route, Station, StepGraph,
@@ -165,8 +166,7 @@ fn check_baselines(rows: &[Value], tolerance: f64) -> ExactCheck {
     let mut check = ExactCheck::new("throughput by cynthia2019 and lin2018", tolerance);
     for row in rows {
         let workers = row.small("W");
-        let cynthia =
-            |transfer: Seconds| 32.0 * cynthia2019::steps_per_second(compute, transfer, None, workers);
+        let cynthia = |transfer: Seconds| 32.0 * cynthia2019(compute, transfer, None, workers);
         check.cases += 1;
         for (found, column) in [
             (mean_value_analysis(&[transfer; 2], compute + update, workers), "mva_down4_up4_think7"),
@@ -208,7 +208,7 @@ fn throughput(trace: &Value) -> Result<Value, ValidationError> {
         "workers": workers,
         "exact": all_steps / exact,
         "simulate": all_steps / simulated,
-        "cynthia2019": cynthia2019::from_phases(&phases, workers, false),
-        "lin2018": lin2018::steps_per_second(&phases, workers),
+        "cynthia2019": cynthia2019_rate(&phases, workers, false),
+        "lin2018": lin2018_rate(&phases, workers),
     }))
 }

@@ -11,7 +11,9 @@ use crate::report::Findings;
 use crate::set::Run;
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use stepcast_analytic::oyama2016::{GPU_PARTS, Structure, Threads, UPDATE_PARTS, barrier, trilinear};
+use stepcast_analytic::oyama2016::{
+    GPU_PARTS, Structure, Threads, UPDATE_PARTS, buffers_waited_for, trilinear,
+};
 use stepcast_core::quantity::Seconds;
 use stepcast_sim::sprint::Length;
 use stepcast_study::simulate::simulated_threads;
@@ -121,7 +123,7 @@ fn check_barrier(rows: &[Value], tolerance: f64) -> ExactCheck {
     let mut check = ExactCheck::new("barrier (eq. 8)", tolerance);
     for row in rows {
         let exact = row.number("closed_form");
-        let found = barrier::buffers_waited_for(row.small("N_GPU"), row.number("p"), row.small("N_Node"));
+        let found = buffers_waited_for(row.small("N_GPU"), row.number("p"), row.small("N_Node"));
         check.cases += 1;
         check.figure(found, if exact.abs() < ROUNDING { 0.0 } else { exact });
     }

@@ -12,7 +12,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::strategy::Architecture;
@@ -154,15 +154,7 @@ impl OneWorker {
         let mut end = vec![0.0; operations.len()];
         end[self.servers as usize] = self.computing.get();
         let step = Step { start: vec![0.0; operations.len()], end, length: self.computing.get() };
-        Profile {
-            format: FORMAT.to_owned(),
-            name: "one worker".to_owned(),
-            source: "published throughput".to_owned(),
-            batch: self.batch,
-            link_rate: None,
-            operations,
-            steps: vec![step],
-        }
+        Profile::new("one worker", "published throughput", self.batch, operations, vec![step])
     }
 
     /// Asynchronous training by workers given as (number, speed), with servers whose ports have the rate `port`.

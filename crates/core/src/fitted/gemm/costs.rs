@@ -20,8 +20,7 @@
 //! time   = queued + (alone + kernel − queued) / calls
 //! ```
 
-use super::alignment::Alignment;
-use super::{Shape, Variant};
+use super::{Alignment, Shape, Variant};
 use crate::precision::Precision;
 use crate::quantity::{Bytes, Seconds};
 

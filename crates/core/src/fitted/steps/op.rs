@@ -1,7 +1,7 @@
 //! The operations of a step, layer by layer, derived from the model's graph alone.
 
+use super::Launches;
 use super::class::{Class, Feature, Nominal, Phase, WIDE};
-use super::queue::Launches;
 use crate::fitted::gemm::{GemmModel, Shape, Transposition, Variant};
 use crate::model::{Activation, Layer, Model, Norm, Op};
 use crate::precision::Precision;

@@ -26,6 +26,19 @@ impl From<u64> for Value {
     }
 }
 
+impl From<bool> for Value {
+    fn from(truth: bool) -> Self {
+        Self::Truth(truth)
+    }
+}
+
+/// Height and width.
+impl From<(u64, u64)> for Value {
+    fn from((height, width): (u64, u64)) -> Self {
+        if height == width { height.into() } else { [height, width][..].into() }
+    }
+}
+
 impl From<&[u64]> for Value {
     fn from(numbers: &[u64]) -> Self {
         Self::List(numbers.iter().copied().map(Self::Number).collect())

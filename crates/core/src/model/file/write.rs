@@ -1,8 +1,8 @@
 //! Models back as files, and files with their last layers replaced.
 
-use super::{ACTIVATIONS, LayerFile, ModelFile, Value};
+use super::{LayerFile, ModelFile, PLAIN, Value};
 use crate::fault::{Fault, KeyPath, Step};
-use crate::model::cost::{Cost, CostKind};
+use crate::model::cost::CostKind;
 use crate::model::op::{Norm, Op, Padding, Pool};
 use crate::model::{Layer, LayerId, Model};
 use std::collections::BTreeMap;
@@ -51,88 +51,74 @@ impl LayerFile {
             Op::Input => plain("input"),
             Op::Conv2d(conv) => Self {
                 out: Some(conv.out.into()),
-                kernel: Some(size(conv.kernel)),
-                stride: unless(conv.stride, (1, 1)).map(size),
+                kernel: Some(conv.kernel.into()),
+                stride: unless(conv.stride, (1, 1)),
                 padding: padding(conv.padding),
-                dilation: unless(conv.dilation, (1, 1)).map(size),
-                groups: unless(conv.groups, 1).map(Value::Number),
-                bias: unless(conv.bias, true).map(Value::Truth),
+                dilation: unless(conv.dilation, (1, 1)),
+                groups: unless(conv.groups, 1),
+                bias: unless(conv.bias, true),
                 ..plain("conv2d")
             },
             Op::Linear { out, bias, tied } => Self {
                 out: Some(out.into()),
-                bias: unless(bias, true).map(Value::Truth),
-                tied: unless(tied, false).map(Value::Truth),
+                bias: unless(bias, true),
+                tied: unless(tied, false),
                 ..plain("linear")
             },
             Op::Pool { kind, kernel, stride, padding: by, ceil } => Self {
-                kernel: Some(size(kernel)),
-                stride: unless(stride, kernel).map(size),
+                kernel: Some(kernel.into()),
+                stride: unless(stride, kernel),
                 padding: padding(by),
-                ceil: unless(ceil, false).map(Value::Truth),
+                ceil: unless(ceil, false),
                 ..pooling("", kind)
             },
             Op::AdaptivePool { kind, size: (1, 1) } => pooling("global-", kind),
             Op::AdaptivePool { kind, size: to } => {
-                Self { size: Some(size(to)), ..pooling("adaptive-", kind) }
+                Self { size: Some(to.into()), ..pooling("adaptive-", kind) }
             }
             Op::Normalise(Norm::Batch { affine }) => {
-                Self { affine: unless(affine, true).map(Value::Truth), ..plain("batch-norm") }
+                Self { affine: unless(affine, true), ..plain("batch-norm") }
             }
             Op::Normalise(Norm::Layer { affine }) => {
-                Self { affine: unless(affine, true).map(Value::Truth), ..plain("layer-norm") }
+                Self { affine: unless(affine, true), ..plain("layer-norm") }
             }
             Op::Normalise(Norm::LocalResponse { depth }) => {
                 Self { depth: Some(depth.into()), ..plain("local-response-norm") }
             }
-            Op::Activate(activation) => {
-                let known = ACTIVATIONS.iter().find(|(_, known)| *known == activation);
-                plain(known.map_or("", |(name, _)| name))
-            }
             Op::Embedding { count, width, sparse } => Self {
                 count: Some(count.into()),
                 width: Some(width.into()),
-                sparse: unless(sparse, false).map(Value::Truth),
+                sparse: unless(sparse, false),
                 ..plain("embedding")
             },
             Op::PositionEmbedding { count } => {
                 Self { count: Some(count.into()), ..plain("position-embedding") }
             }
-            Op::ClassToken => plain("class-token"),
-            Op::Attention { heads, causal } => Self {
-                heads: Some(heads.into()),
-                causal: unless(causal, false).map(Value::Truth),
-                ..plain("attention")
-            },
-            Op::Add => plain("add"),
-            Op::Multiply => plain("multiply"),
-            Op::Concat => plain("concat"),
-            Op::Flatten => plain("flatten"),
-            Op::Dropout => plain("dropout"),
-            Op::ToSequence => plain("to-sequence"),
-            Op::SelectToken { index } => {
-                Self { index: unless(index, 0).map(Value::Number), ..plain("select-token") }
+            Op::Attention { heads, causal } => {
+                Self { heads: Some(heads.into()), causal: unless(causal, false), ..plain("attention") }
             }
-            Op::Shortcut { out, stride } => Self {
-                out: Some(out.into()),
-                stride: unless(stride, 1).map(Value::Number),
-                ..plain("shortcut")
-            },
+            Op::SelectToken { index } => Self { index: unless(index, 0), ..plain("select-token") },
+            Op::Shortcut { out, stride } => {
+                Self { out: Some(out.into()), stride: unless(stride, 1), ..plain("shortcut") }
+            }
+            Op::Activate(_)
+            | Op::ClassToken
+            | Op::Add
+            | Op::Multiply
+            | Op::Concat
+            | Op::Flatten
+            | Op::Dropout
+            | Op::ToSequence => {
+                plain(PLAIN.iter().find(|(_, known)| known == op).map_or("", |(name, _)| name))
+            }
             Op::Counted(cost) => {
                 let counts = CostKind::ALL.map(|kind| (kind, cost.count(kind)));
                 let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-                Self {
-                    cost: unless(cost, Cost::default())
-                        .map(|_| counts.map(|(kind, count)| (kind, count.into())).collect()),
-                    ..plain("counted")
-                }
+                let counts: BTreeMap<_, _> = counts.map(|(kind, count)| (kind, count.into())).collect();
+                Self { cost: Some(counts).filter(|counts| !counts.is_empty()), ..plain("counted") }
             }
         }
     }
-}
-
-fn size((height, width): (u64, u64)) -> Value {
-    if height == width { height.into() } else { [height, width][..].into() }
 }
 
 fn padding(padding: Padding) -> Option<Value> {
@@ -142,12 +128,13 @@ fn padding(padding: Padding) -> Option<Value> {
         Padding::Explicit { top, bottom, left, right } if top != bottom || left != right => {
             Some([top, bottom, left, right][..].into())
         }
-        Padding::Explicit { top, left, .. } => Some(size((top, left))),
+        Padding::Explicit { top, left, .. } => Some((top, left).into()),
     }
 }
 
-fn unless<T: PartialEq>(value: T, default: T) -> Option<T> {
-    (value != default).then_some(value)
+/// A value that is not the default.
+fn unless<T: PartialEq + Into<Value>>(value: T, default: T) -> Option<Value> {
+    (value != default).then(|| value.into())
 }
 
 impl ModelFile {

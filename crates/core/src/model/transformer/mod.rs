@@ -9,7 +9,6 @@
 mod documents;
 pub mod hugging_face;
 mod layout;
-mod matrices;
 mod mixers;
 mod parts;
 mod pattern;
@@ -18,9 +17,8 @@ mod signal;
 mod tuning;
 
 pub use documents::{DocumentLengths, Documents, Lengths, Packing};
-pub use matrices::LowRank;
 pub use mixers::{Delta, DeltaSection, Mamba, MambaSection};
-pub use parts::{LayerParts, Parameters, Part, Parts};
+pub use parts::{LayerParts, LowRank, Parameters, Part, Parts};
 pub use pattern::{Block, FeedForward, MOST_BLOCKS, Mixer, Pattern};
 pub use section::{Experts, ExpertsSection, Mla, MlaSection, TransformerSection};
 pub use signal::{Condition, ConditionSection, Signal, SignalSection};

@@ -5,8 +5,8 @@ mod simulate;
 mod zeng2023;
 
 pub use oyama2016::{
-    ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Oyama2016,
-    Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
+    ASSUMED_HOST_MEMORY_RATE, CudaKernel, KernelTime, KernelTimes, KernelsSection, Line, LineSection,
+    Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
 pub use simulate::{SharingRule, Simulate, SimulateSection, TransferOrder};
 pub use zeng2023::{Zeng2023, Zeng2023Section};

@@ -19,9 +19,34 @@ pub const ASSUMED_HOST_MEMORY_RATE: BytesPerSec = BytesPerSec::new(8e9);
 /// Largest number of sizes per dimension in a table of matrix products: 64³ times take 2 MiB per variant.
 const MAX_SIZES: usize = 64;
 
-/// The kernels that a file of fitted kernels contains.
-const KERNELS: [&str; 7] =
-    ["im2col", "col2im", "activation", "activation-gradient", "pool", "pool-gradient", "softmax"];
+/// A memory-bound kernel. The paper mentions only `im2col` and the existence of `softmax`; the others are the usual
+/// ones in the same form (errata 2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CudaKernel {
+    /// Unfolds patches of the input into a matrix.
+    Im2col,
+    /// The reverse of `im2col`, for the gradient of a convolution's input.
+    Col2im,
+    Activation,
+    /// Derivative of the non-linearity.
+    ActivationGradient,
+    /// Max-pooling, if the layer has any.
+    Pool,
+    PoolGradient,
+    /// Softmax and loss.
+    Softmax,
+}
+
+// Their names in the paper, or the usual ones.
+crate::variant_names!(CudaKernel {
+    Im2col = "im2col",
+    Col2im = "col2im",
+    Activation = "activation",
+    ActivationGradient = "activation-gradient",
+    Pool = "pool",
+    PoolGradient = "pool-gradient",
+    Softmax = "softmax",
+});
 
 /// A time for each parameter.
 const A_TIME: Check = Check::NotNegative("a time such as \"1.2 ns\"");
@@ -154,17 +179,8 @@ impl KernelTime {
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelTimes {
     pub fitted: Option<String>,
-    /// Unfolds patches of the input into a matrix.
-    pub im2col: KernelTime,
-    /// The reverse of `im2col`.
-    pub col2im: KernelTime,
-    pub activation: KernelTime,
-    /// Derivative of the non-linearity.
-    pub activation_gradient: KernelTime,
-    pub pool: KernelTime,
-    pub pool_gradient: KernelTime,
-    /// Softmax and loss.
-    pub softmax: KernelTime,
+    /// In the order of [`CudaKernel`].
+    kernels: [KernelTime; CudaKernel::ALL.len()],
     pub products: Products,
 }
 
@@ -266,11 +282,11 @@ fn fill_fitted(section: &mut Oyama2016Section, path: &str, files: &dyn Files) ->
 
 /// Times of the kernels, each given in the scenario or fitted.
 fn resolve_kernels(
-    section: KernelsSection,
+    mut section: KernelsSection,
     precision: Precision,
     files: &dyn Files,
 ) -> Result<KernelTimes, Fault> {
-    let Some(products) = section.sgemm else {
+    let Some(products) = section.sgemm.take() else {
         let reason = "kernels without matrix products: most of a gradient is made of them";
         let remedy =
             "add [methods.oyama2016.kernels.sgemm] with `fitted`, or with `sizes`, `nn`, `tn` and `nt`";
@@ -278,26 +294,19 @@ fn resolve_kernels(
     };
     let fitted = section.fitted.as_deref().map(|path| fitted_kernels(path, files)).transpose();
     let fitted = fitted.map_err(below("fitted"))?.unwrap_or_default();
-    let own = |key: &'static str, given: Option<LineSection>| -> Result<KernelTime, Fault> {
-        let given = given.map(|line| line.fill(None, files)).transpose().map_err(below(key))?;
+    let mut kernels = [KernelTime::default(); CudaKernel::ALL.len()];
+    for ((kernel, given), own) in CudaKernel::ALL.iter().zip(section.lines()).zip(&mut kernels) {
+        let key = kernel.name();
+        let given = given.take().map(|line| line.fill(None, files)).transpose().map_err(below(key))?;
         let given = given.map(|line| KernelTime { line, fitted_to: None });
         let measured = fitted.get(key).map(|kernel| KernelTime {
             line: Line { each: kernel.per_element, fixed: kernel.start },
             fitted_to: Some([kernel.least, kernel.most]),
         });
-        Ok(given.or(measured).unwrap_or_default())
-    };
-    Ok(KernelTimes {
-        fitted: section.fitted,
-        im2col: own("im2col", section.im2col)?,
-        col2im: own("col2im", section.col2im)?,
-        activation: own("activation", section.activation)?,
-        activation_gradient: own("activation-gradient", section.activation_gradient)?,
-        pool: own("pool", section.pool)?,
-        pool_gradient: own("pool-gradient", section.pool_gradient)?,
-        softmax: own("softmax", section.softmax)?,
-        products: self::products(products, precision, files).map_err(below("sgemm"))?,
-    })
+        *own = given.or(measured).unwrap_or_default();
+    }
+    let products = products_of(products, precision, files).map_err(below("sgemm"))?;
+    Ok(KernelTimes { fitted: section.fitted, kernels, products })
 }
 
 fn fitted_kernels(path: &str, files: &dyn Files) -> Result<BTreeMap<String, LinearKernel>, Fault> {
@@ -305,15 +314,20 @@ fn fitted_kernels(path: &str, files: &dyn Files) -> Result<BTreeMap<String, Line
         Artefact::Kernels(kernels) => kernels,
         other => return Err(artefact::unwanted(path, other.kind(), &[ArtefactKind::Kernels])),
     };
-    if let Some(missing) = KERNELS.iter().find(|name| !kernels.contains_key(**name)) {
+    let names: Vec<&str> = CudaKernel::ALL.iter().map(|kernel| kernel.name()).collect();
+    if let Some(missing) = names.iter().find(|name| !kernels.contains_key(**name)) {
         let reason = format!("{path} has no kernel \"{missing}\"");
-        let remedy = format!("measure {}", KERNELS.join(", "));
+        let remedy = format!("measure {}", names.join(", "));
         return Err(Fault::new(reason, remedy));
     }
     Ok(kernels)
 }
 
-fn products(mut section: SgemmSection, precision: Precision, files: &dyn Files) -> Result<Products, Fault> {
+fn products_of(
+    mut section: SgemmSection,
+    precision: Precision,
+    files: &dyn Files,
+) -> Result<Products, Fault> {
     let Some(path) = section.fitted.take() else { return sgemm(section).map(Products::Table) };
     let at = |fault: Fault| fault.below(KeyPath::of("fitted"));
     if section != SgemmSection::default() {
@@ -368,30 +382,37 @@ impl Oyama2016 {
     }
 }
 
+impl KernelsSection {
+    /// Its lines in the order of [`CudaKernel`].
+    fn lines(&mut self) -> [&mut Option<LineSection>; CudaKernel::ALL.len()] {
+        let Self { im2col, col2im, activation, activation_gradient, pool, pool_gradient, softmax, .. } = self;
+        [im2col, col2im, activation, activation_gradient, pool, pool_gradient, softmax]
+    }
+}
+
 impl KernelTimes {
+    pub fn kernel(&self, kernel: CudaKernel) -> KernelTime {
+        self.kernels[kernel as usize]
+    }
+
     fn section(&self) -> KernelsSection {
-        let given = |time: KernelTime| time.fitted_to.is_none().then(|| time.line.section());
-        KernelsSection {
-            im2col: given(self.im2col),
-            col2im: given(self.col2im),
-            activation: given(self.activation),
-            activation_gradient: given(self.activation_gradient),
-            pool: given(self.pool),
-            pool_gradient: given(self.pool_gradient),
-            softmax: given(self.softmax),
-            fitted: self.fitted.clone(),
-            sgemm: Some(match &self.products {
-                Products::Fitted { path, .. } => {
-                    SgemmSection { fitted: Some(path.clone()), ..SgemmSection::default() }
-                }
-                Products::Table(table) => SgemmSection {
-                    sizes: Some(table.sizes.clone()),
-                    nn: Some(table.nn.clone()),
-                    tn: Some(table.tn.clone()),
-                    nt: Some(table.nt.clone()),
-                    fitted: None,
-                },
-            }),
+        let sgemm = match &self.products {
+            Products::Fitted { path, .. } => {
+                SgemmSection { fitted: Some(path.clone()), ..SgemmSection::default() }
+            }
+            Products::Table(table) => SgemmSection {
+                sizes: Some(table.sizes.clone()),
+                nn: Some(table.nn.clone()),
+                tn: Some(table.tn.clone()),
+                nt: Some(table.nt.clone()),
+                fitted: None,
+            },
+        };
+        let mut section =
+            KernelsSection { fitted: self.fitted.clone(), sgemm: Some(sgemm), ..Default::default() };
+        for (line, time) in section.lines().into_iter().zip(self.kernels) {
+            *line = time.fitted_to.is_none().then(|| time.line.section());
         }
+        section
     }
 }

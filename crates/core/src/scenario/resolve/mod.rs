@@ -7,7 +7,7 @@ mod together;
 
 pub(super) use machines::{Layout, cluster};
 
-use super::{ClusterSection, ModelSource, OfferSection, Scenario, ScenarioFile, SharingRule, uncertain};
+use super::{ClusterSection, ModelSource, OfferSection, Scenario, ScenarioFile, SharingRule, field};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::{Given, NameOr};
@@ -47,7 +47,7 @@ impl ScenarioFile {
         if let Some(plan) = &mut self.plan {
             plan.offers = plan.offers.take().or_else(|| Some(vec![own_offer(&self.cluster)?]));
         }
-        let uncertain = uncertain::ranges(&self);
+        let uncertain = field::ranges(&self);
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain?;

@@ -2,7 +2,6 @@
 
 mod counts;
 mod file;
-mod training;
 mod transformer;
 mod zoo;
 

@@ -8,7 +8,7 @@
 
 use super::pools::Demand;
 use crate::engine::lane::Station;
-use crate::engine::state::share;
+use crate::engine::share;
 use crate::program::Program;
 
 /// Most ports that a flow crosses: worker, server, switch.

@@ -6,10 +6,10 @@ pub(crate) mod tcp;
 
 use super::lane::Station;
 use super::steps::Sampler;
+use crate::engine::Engine;
 use crate::engine::lane::Job;
 use crate::engine::observe::Observer;
 use crate::engine::schedule::Slot;
-use crate::engine::state::Engine;
 use crate::graph::OpId;
 use crate::program::Program;
 use links::Links;

@@ -3,7 +3,7 @@
 use crate::engine::lane::{Discipline, Station};
 use crate::engine::observe::{Observer, Shared};
 use crate::engine::schedule::Slot;
-use crate::engine::state::{Engine, share};
+use crate::engine::{Engine, share};
 use crate::program::{PoolSpec, Program};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -16,6 +16,7 @@ pub use lanes::LocalLanes;
 use lanes::computing_lanes;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_core::scenario::TransferOrder;
 
 /// Steps to draw from, at least, where shares of links differ.
 const SHARES: usize = 64;
@@ -86,13 +87,39 @@ pub struct Replay<'a> {
     pub sharing: LinkSharing,
     /// Bytes that a transfer carries beside its payload.
     pub header: f64,
+    /// In which order parameters come down.
     pub order: TransferOrder,
+    /// Of random orders, one for every recorded step.
+    pub seed: u64,
     pub coordination: Coordination,
     /// Cores that all workers and servers share, where they run on one host.
     pub shared_cores: Option<f64>,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    /// Equal workers and one server whose ports have the same rate; nothing but computing and transfers takes time.
+    pub fn new(profile: &'a Profile, workers: usize, port: BytesPerSec, sharing: LinkSharing) -> Self {
+        Self {
+            profile,
+            workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
+            server_of: vec![0; profile.operations.len()],
+            servers: 1,
+            slices: 1,
+            server_port: port,
+            server_machines: None,
+            software: None,
+            copies: 1.0,
+            startup: Seconds::ZERO,
+            parsing: Parsing::default(),
+            sharing,
+            header: 0.0,
+            order: TransferOrder::Profile,
+            seed: 0,
+            coordination: Coordination::Async,
+            shared_cores: None,
+        }
+    }
+
     pub fn program(&self) -> Result<Program, ProgramError> {
         let lanes = self.local_lanes();
         let graph = self.graph(lanes)?;
@@ -224,56 +251,40 @@ impl Replay<'_> {
         let end = step.end.iter().copied().fold(0.0, f64::max);
         let before = if first_request.is_finite() { first_request } else { 0.0 };
         work.push((step.length - end).max(0.0) + before);
-        let window = match self.sharing {
-            LinkSharing::Shared { streams, .. } => streams.window,
-            LinkSharing::Tcp(_) => f64::INFINITY,
-        };
-        let rank = self.order.ranks(profile, graph, index, window);
+        let rank = self.ranks(graph, index);
         let mut sources = graph.sources().to_vec();
         sources.sort_by_key(|&op| rank[op as usize]);
         StepWork { work, sources, rank, share: 1.0 }
     }
-}
 
-/// In which order parameters come down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TransferOrder {
-    #[default]
-    Recorded,
-    /// Parameters first that computing needs first, by the number of operations before their first use (TIC).
-    FewestBefore,
-    /// The same by the time of those operations (TAC).
-    EarliestNeeded,
-    Reverse,
-    /// A random one for every recorded step, by this seed.
-    Random(u64),
-}
-
-impl TransferOrder {
     /// By operation, for the recorded step at `index`: its place among operations that wait for the same lane. Computing
     /// goes in the order of the recording; transfers in the order in which they were sent, streams in turns of `window` bytes,
     /// or as prescribed.
-    fn ranks(self, profile: &Profile, graph: &StepGraph, index: usize, window: f64) -> Vec<u32> {
-        let step = &profile.steps[index];
+    fn ranks(&self, graph: &StepGraph, index: usize) -> Vec<u32> {
+        let (profile, step) = (self.profile, &self.profile.steps[index]);
         let count = profile.operations.len();
-        let needed = match self {
-            Self::Recorded | Self::Reverse => None,
-            Self::Random(seed) => {
-                let mut sampler = Sampler::new(seed.wrapping_add(index as u64), 1);
+        let needed = match self.order {
+            TransferOrder::Profile | TransferOrder::Reverse => None,
+            TransferOrder::Random => {
+                let mut sampler = Sampler::new(self.seed.wrapping_add(index as u64), 1);
                 Some((0..count).map(|_| sampler.uniform(0)).collect())
             }
-            Self::FewestBefore => Some(needed(profile, |_| 1.0)),
-            Self::EarliestNeeded => Some(needed(profile, |op| step.duration(op).get())),
+            TransferOrder::Tic => Some(needed(profile, |_| 1.0)),
+            TransferOrder::Tac => Some(needed(profile, |op| step.duration(op).get())),
         };
-        let key = |op: usize| match (profile.operations[op].resource, &needed, self) {
+        let key = |op: usize| match (profile.operations[op].resource, &needed, self.order) {
             (Resource::Downlink, Some(needed), _) => needed[op],
-            (Resource::Downlink, None, Self::Reverse) => -step.end[op],
+            (Resource::Downlink, None, TransferOrder::Reverse) => -step.end[op],
             (Resource::Downlink | Resource::Uplink, _, _) => step.end[op],
             _ => step.start[op],
         };
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
-        if self == Self::Recorded {
+        if self.order == TransferOrder::Profile {
+            let window = match self.sharing {
+                LinkSharing::Shared { streams, .. } => streams.window,
+                LinkSharing::Tcp(_) => f64::INFINITY,
+            };
             let is_down = |op: usize| profile.operations[op].resource == Resource::Downlink;
             let down = order.iter().copied().filter(|&op| is_down(op)).collect();
             let mut sent = profile.sending_order(step, down, window).into_iter();

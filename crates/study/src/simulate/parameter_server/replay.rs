@@ -1,7 +1,6 @@
 //! From a scenario and a profile to what the engine replays.
 
-use stepcast_analytic::placement;
-use stepcast_analytic::ports::{self, Machine};
+use stepcast_analytic::placement::{self, Machine};
 use stepcast_analytic::servers::{self, Service};
 use stepcast_core::compute;
 use stepcast_core::machine::{Placement, ServerSoftware};
@@ -12,7 +11,7 @@ use stepcast_core::speed::Speed;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{
     Coordination, LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams,
-    TcpSpec, TransferOrder,
+    TcpSpec,
 };
 
 /// Computing time of a group against the profile's: by batch and speed, or as its device computes the model, with copies of
@@ -66,7 +65,7 @@ fn payload(scenario: &Scenario, port: BitsPerSec) -> BytesPerSec {
 
 /// Rate of the ports of a simulated server for payload.
 pub(super) fn server_port(scenario: &Scenario) -> BytesPerSec {
-    payload(scenario, ports::server_port(&scenario.cluster)) * f64::from(slices(scenario))
+    payload(scenario, placement::server_port(&scenario.cluster)) * f64::from(slices(scenario))
 }
 
 pub(in crate::simulate) fn simulated_servers(scenario: &Scenario) -> u32 {
@@ -179,13 +178,8 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
             }
         },
         header: 0.0,
-        order: match options.order {
-            scenario::TransferOrder::Profile => TransferOrder::Recorded,
-            scenario::TransferOrder::Tic => TransferOrder::FewestBefore,
-            scenario::TransferOrder::Tac => TransferOrder::EarliestNeeded,
-            scenario::TransferOrder::Reverse => TransferOrder::Reverse,
-            scenario::TransferOrder::Random => TransferOrder::Random(options.seed),
-        },
+        order: options.order,
+        seed: options.seed,
         coordination: match scenario.strategy.synchronisation {
             Synchronisation::Bsp => Coordination::Bounded(0),
             Synchronisation::Async => Coordination::Async,

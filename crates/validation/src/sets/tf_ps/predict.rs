@@ -5,14 +5,10 @@
 use super::data::{Recorded, wrong};
 use super::testbed::Testbed;
 use serde_json::{Value, json};
-use stepcast_analytic::phases::Phases;
-use stepcast_analytic::{cynthia2019, lin2018};
+use stepcast_analytic::baselines::{Phases, cynthia2019_rate, lin2018_rate};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Resource;
-use stepcast_sim::{
-    Coordination, Limits, LinkSharing, ParseLane, Parsing, Program, Replay, ReplayWorker, TransferOrder,
-    Window, run_steps,
-};
+use stepcast_sim::{Limits, LinkSharing, ParseLane, Parsing, Program, Replay, Window, run_steps};
 use stepcast_stats::{mean, quantile, spread_of_logarithms};
 
 pub(super) const RUNS: u64 = 40;
@@ -47,8 +43,8 @@ pub(super) fn prediction(
         "likely": interval,
         // Standard deviation of the logarithm over simulated runs.
         "run_spread": spread_of_logarithms(&rates).unwrap_or_default(),
-        "cynthia": batch * cynthia2019::from_phases(&phases, workers, false),
-        "lin": batch * lin2018::steps_per_second(&phases, workers),
+        "cynthia": batch * cynthia2019_rate(&phases, workers, false),
+        "lin": batch * lin2018_rate(&phases, workers),
     }))
 }
 
@@ -78,26 +74,14 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
     let Recorded { configuration, profile, .. } = recorded;
     let port = (configuration.rate * testbed.goodput).to_bytes_per_sec();
     let replay = Replay {
-        profile,
-        workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers as usize],
-        server_of: vec![0; profile.operations.len()],
-        servers: 1,
-        slices: 1,
-        server_port: port,
-        server_machines: None,
-        software: None,
-        copies: 1.0,
-        startup: stepcast_core::quantity::Seconds::ZERO,
         parsing: Parsing {
             per_byte: testbed.parse_per_byte,
             fixed: testbed.parse_fixed,
             lane: ParseLane::Beside,
         },
-        sharing: LinkSharing::Tcp(testbed.network(configuration)),
         header: HEADER,
-        order: TransferOrder::Recorded,
-        coordination: Coordination::Async,
         shared_cores: (!configuration.sleeps).then_some(testbed.cores),
+        ..Replay::new(profile, workers as usize, port, LinkSharing::Tcp(testbed.network(configuration)))
     };
     replay.program().map_err(|error| error.to_string())
 }

@@ -3,7 +3,7 @@
 use super::{Experiment, Machines};
 use crate::ValidationError;
 use crate::sets::zoo_model;
-use stepcast_analytic::zeng2023::formulas::{self, Operations, Transfers, cpu_rate, gpu_rate};
+use stepcast_analytic::zeng2023::{self as formulas, Operations, Transfers, cpu_rate, gpu_rate};
 use stepcast_core::machine::{Device, DeviceKind, catalog};
 use stepcast_core::model::{Counting, Model};
 use stepcast_core::quantity::{Bits, Flops, FlopsPerSec, Seconds};

@@ -24,8 +24,8 @@ mod connection;
 use crate::engine::lane::Station;
 use crate::engine::observe::{Observer, Shared};
 use crate::engine::schedule::Slot;
-use crate::engine::state::{Engine, share};
 use crate::engine::steps::Sampler;
+use crate::engine::{Engine, share};
 use connection::{Connection, SEGMENT};
 
 /// A network of TCP connections.

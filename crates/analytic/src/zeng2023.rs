@@ -1,23 +1,23 @@
 //! Zeng et al. 2023: iteration time of bulk-synchronous parameter-server training on unequal CPUs and
 //! GPUs, from operation counts and bandwidths.
 //!
-//! [`formulas`] contains the equations of the paper. [`Zeng2023`] applies them to a scenario and adds what the paper
+//! The equations and algorithms are those of "Modeling the Training Iteration Time for Heterogeneous Distributed Deep
+//! Learning Systems" (doi 10.1155/2023/2663115), as corrected by the errata: counts are per iteration, T_push and T_pull
+//! are per worker (the text calls them totals), and the n pulls of both algorithms are outside their loops.
+//!
+//! [`Zeng2023`] applies them to a scenario and adds what the paper
 //! names as sources of error (start-up of transfers, copies to the device) and as future work (several servers, other
 //! activations, local SGD). Each addition has its own input, whose default leaves the paper's model unchanged.
 
-pub mod formulas;
-
-use crate::beyond;
-use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
-use formulas::{Operations, cpu_rate, gpu_rate};
+use crate::{beyond, placement};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{DeviceKind, WorkerGroup};
 use stepcast_core::method::{Method, MethodAbout};
 use stepcast_core::prediction::{GroupReport, PartKind, Prediction, Warning};
-use stepcast_core::quantity::{Bytes, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Hertz, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_core::workload::LayerWork;
@@ -110,10 +110,12 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
         let all = scenario.sent_in_all(index);
         let pulled = inputs.parameters.unwrap_or(all);
         let pushed = inputs.gradients.unwrap_or(pulled);
-        let by_server =
-            |size: Bytes| TransferCost { fixed, ..step::server_payload(cluster, share * (size / all)) };
-        let by_worker = |size| TransferCost { fixed, ..step::worker_payload(cluster, group, size) };
-        let limited = step::is_worker_limited(cluster, group);
+        let (server_port, worker_port) =
+            (placement::server_port(cluster), placement::worker_port(cluster, group));
+        let through = |port, size| TransferCost { fixed, ..step::across(cluster, port, size) };
+        // A slower port of the worker leaves room for other workers.
+        let by_server = |size: Bytes| through(server_port, share * (size / all));
+        let limited = cluster.servers.count > 1 || worker_port < server_port;
         Worker {
             count: group.count,
             host_to_device,
@@ -121,7 +123,7 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
             until_push,
             to_server: by_server(pushed),
             from_server: by_server(pulled),
-            own: limited.then(|| [by_worker(pushed), by_worker(pulled)]),
+            own: limited.then(|| [pushed, pulled].map(|size| through(worker_port, size))),
         }
     };
     scenario.cluster.groups.iter().enumerate().map(worker).collect()
@@ -290,4 +292,67 @@ pub fn round(scenario: &Scenario, most: usize) -> Result<Vec<WorkerRound>, Fault
         }
     }
     Ok(rounds)
+}
+
+/// Operation counts of a model in Zeng's convention.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Operations {
+    /// Forward pass of one sample (eq. 21).
+    pub forward: Flops,
+    /// Backward pass of one iteration (eqs. 22-24): operations per weight times weights. It does not grow with the
+    /// batch, and biases are not counted; otherwise Table 1 cannot be reproduced.
+    pub backward: Flops,
+}
+
+impl Operations {
+    /// Counts the backward pass as `flops_per_weight` × `weights`.
+    pub fn new(forward: Flops, weights: u64, flops_per_weight: f64) -> Self {
+        Self { forward, backward: Flops::new(weights as f64 * flops_per_weight) }
+    }
+
+    /// Eq. 27: total operations of one iteration.
+    pub fn iteration(&self, batch: u32) -> Flops {
+        self.forward * f64::from(batch) + self.backward
+    }
+
+    /// Line 3 of Algorithm 2: operations until the first of `pushes` segments can be sent.
+    pub fn until_first_push(&self, batch: u32, pushes: u32) -> Flops {
+        self.forward * f64::from(batch) + self.backward / f64::from(pushes)
+    }
+}
+
+/// The rate in eq. 28: one core at `clock` with `simd` operations per cycle.
+pub fn cpu_rate(clock: Hertz, simd: f64) -> FlopsPerSec {
+    clock.at(simd)
+}
+
+/// The rate in eq. 33: `processors` at `clock` with `fc` operations per cycle each.
+pub fn gpu_rate(clock: Hertz, processors: u32, fc: f64) -> FlopsPerSec {
+    clock.at(f64::from(processors) * fc)
+}
+
+/// Transfer times of one worker: eqs. 30 and 31.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transfers {
+    /// T_push.
+    pub push: Seconds,
+    /// T_pull.
+    pub pull: Seconds,
+}
+
+/// Eq. 29: iteration time of `workers` of equal speed.
+pub fn equal_workers(compute: Seconds, transfers: Transfers, workers: u32) -> Seconds {
+    compute + transfers.push * f64::from(workers) + transfers.pull * f64::from(workers)
+}
+
+/// Algorithms 1 and 2: iteration time of workers of unequal speed with one server. `ready` lists, in any order, each
+/// worker's computing time before its push.
+pub fn unequal_workers(ready: &[Seconds], transfers: Transfers) -> Seconds {
+    let mut arrivals: Vec<Arrival> = ready.iter().map(|&ready| arrival(ready, transfers)).collect();
+    queue::sort(&mut arrivals);
+    queue::drain(&arrivals).end + transfers.pull * ready.len() as f64
+}
+
+fn arrival(ready: Seconds, transfers: Transfers) -> Arrival {
+    Arrival { ready, service: transfers.push, count: 1, owner: 0 }
 }
