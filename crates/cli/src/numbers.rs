@@ -58,34 +58,20 @@ impl FromStr for Numbers {
     }
 }
 
-/// The size of a named dimension.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) String, pub(crate) u64);
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no size; write sequence=128");
-        let (name, length) = text.split_once('=').ok_or_else(wrong)?;
-        let length = length.trim().parse().ok().filter(|length| *length > 0).ok_or_else(wrong)?;
-        if name.trim().is_empty() { Err(wrong()) } else { Ok(Self(name.trim().to_owned(), length)) }
-    }
+/// The name and the size of a dimension: "sequence=128".
+pub(crate) fn size(text: &str) -> Result<(String, u64), String> {
+    let wrong = || format!("\"{text}\" is no size; write sequence=128");
+    let (name, length) = text.split_once('=').ok_or_else(wrong)?;
+    let length = length.trim().parse().ok().filter(|length| *length > 0).ok_or_else(wrong)?;
+    if name.trim().is_empty() { Err(wrong()) } else { Ok((name.trim().to_owned(), length)) }
 }
 
 /// An amount of memory in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Memory(pub(crate) u64);
-
-impl FromStr for Memory {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bytes: Bytes = text.parse().map_err(|_| format!("\"{text}\" is no size; write \"2 GiB\""))?;
-        match (1e6..1e15).contains(&bytes.get()) {
-            true => Ok(Self(bytes.get() as u64)),
-            false => Err("memory lies between 1 MB and 1000 TB".to_owned()),
-        }
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    let bytes: Bytes = text.parse().map_err(|_| format!("\"{text}\" is no size; write \"2 GiB\""))?;
+    match (1e6..1e15).contains(&bytes.get()) {
+        true => Ok(bytes.get() as u64),
+        false => Err("memory lies between 1 MB and 1000 TB".to_owned()),
     }
 }
 
@@ -155,9 +141,9 @@ mod tests {
 
     #[test]
     fn sizes_have_a_name_and_a_length() {
-        assert_eq!("sequence=128".parse(), Ok(Size("sequence".to_owned(), 128)));
+        assert_eq!(size("sequence=128"), Ok(("sequence".to_owned(), 128)));
         for text in ["", "128", "=128", "sequence", "sequence=", "sequence=0", "sequence=-1", "sequence=x"] {
-            assert!(text.parse::<Size>().is_err(), "{text}");
+            assert!(size(text).is_err(), "{text}");
         }
     }
 

@@ -361,9 +361,7 @@ impl Request {
         let variants = self.inner.variants(axes);
         self.print_notes();
         variants.map_err(|error| match error {
-            VaryError::Axis { axis, fault } => {
-                Fault::new(fault.reason, fault.remedy).at(format!("{flag} {axis}"))
-            }
+            VaryError::Axis { axis, fault } => fault.at(format!("{flag} {axis}")),
             VaryError::Document(fault) => self.placed(fault),
         })
     }

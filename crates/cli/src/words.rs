@@ -1,7 +1,7 @@
 //! Remedies and hints in the words of the command line: flags and commands.
 
 use stepcast_core::fault::{Measurement, NameList, Remedy};
-use stepcast_report::words::{Hint, Wording};
+use stepcast_report::table::{Hint, Wording};
 use stepcast_study::advise::ExperimentKind;
 
 pub(crate) const WORDING: Wording = Wording { remedy, hint };

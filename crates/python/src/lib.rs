@@ -6,7 +6,6 @@
 mod answer;
 mod ask;
 mod border;
-mod plan;
 mod problem;
 mod scenario;
 mod sweep;
@@ -26,11 +25,9 @@ mod _stepcast {
         acceptance, check, compare, fit, fuse, import_trace, methods, predict, search, validate,
     };
     #[pymodule_export]
-    use crate::plan::PlanSearch;
-    #[pymodule_export]
     use crate::scenario::{Figures, Scenario};
     #[pymodule_export]
-    use crate::sweep::{Sweep, SweepFile};
+    use crate::sweep::{PlanSearch, Sweep, SweepFile};
     #[pymodule_export]
     use crate::{main, printed};
     use pyo3::prelude::*;

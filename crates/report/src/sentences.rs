@@ -4,7 +4,7 @@ use crate::format::{
     as_sure, count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, rough_duration,
     rough_money, several,
 };
-use crate::words::{Hint, Wording};
+use crate::table::{Hint, Wording};
 use stepcast_core::machine::{ServerSoftware, Transport};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};

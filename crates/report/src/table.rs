@@ -1,10 +1,10 @@
 //! A table of an answer: built once, then printed as text or as HTML.
 //!
 //! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them. HTML
-//! escapes every text.
+//! escapes every text. Where readers find more is a hint, which each front end words in its own way.
 
 use crate::draw::svg::escaped;
-use crate::words::{Hint, NEUTRAL, Wording};
+use stepcast_core::fault::{Remedies, Remedy};
 
 /// How the cells of a column are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +187,53 @@ fn head_cell(column: &Column) -> String {
     match column.title.is_empty() {
         true => "<td></td>".to_owned(),
         false => format!("<th scope=\"col\"{}>{}</th>", column.cells.class(), escaped(&column.title)),
+    }
+}
+
+/// Where a reader finds more than a table shows, or how to get a better answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    RowsInJson,
+    ValuesInJson,
+    RowsInFile,
+    /// The messages of a plan can be listed.
+    Messages,
+    /// The forecast of one point explains its warnings.
+    Warnings,
+    /// Every assumed figure can be listed.
+    Assumptions,
+    /// One validation set shows all its cases.
+    Cases,
+    WholeForecast,
+    NarrowInterval(Remedies),
+}
+
+/// The words of a front end; none for what it calls as everyone does.
+#[derive(Clone, Copy)]
+pub struct Wording {
+    /// An imperative without a full stop.
+    pub remedy: fn(&Remedy) -> Option<String>,
+    pub hint: fn(&Hint) -> Option<&'static str>,
+}
+
+/// Words without flags: for the page, and for HTML in general.
+pub const NEUTRAL: Wording = Wording { remedy: |_| None, hint: |_| None };
+
+impl Wording {
+    /// The sentence of a hint; empty if this front end has nothing to point to.
+    pub fn hint(&self, hint: &Hint) -> String {
+        if let Hint::NarrowInterval(remedies) = hint {
+            return format!("To narrow the interval most: {}.", remedies.worded(self.remedy));
+        }
+        let neutral = match hint {
+            Hint::RowsInJson => "JSON has them all.",
+            Hint::ValuesInJson => "JSON has all values.",
+            Hint::RowsInFile => "A download has them all.",
+            Hint::Messages => "JSON lists them.",
+            Hint::Warnings => "The forecast of a point explains its warnings.",
+            Hint::Assumptions | Hint::Cases | Hint::WholeForecast | Hint::NarrowInterval(_) => "",
+        };
+        (self.hint)(hint).unwrap_or(neutral).to_owned()
     }
 }
 

@@ -21,7 +21,6 @@
 pub mod advise;
 pub mod check;
 pub mod contract;
-mod cost;
 pub mod explore;
 pub mod fuse;
 pub mod predict;
@@ -31,7 +30,8 @@ pub mod simulate;
 
 pub use predict::{
     Advice, Alone, CancelCheck, CriticalPath, Forecast, ForecastOptions, MethodChoice, Observer, Progress,
-    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, forecast, never_cancelled, round_timeline,
-    unwatched, usual_workers,
+    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, forecast, never_cancelled, unwatched,
+    usual_workers,
 };
 pub use request::Request;
+pub use simulate::round_timeline;

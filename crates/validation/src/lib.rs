@@ -17,7 +17,6 @@ pub mod overview;
 pub mod priors;
 mod records;
 mod report;
-mod sections;
 mod set;
 mod sets;
 mod template;

@@ -6,8 +6,7 @@ use crate::{CoverageBound, ErrorBounds, Errors, Evidence, Observer, Options, Rep
 use serde::Serialize;
 use std::path::Path;
 use stepcast_core::text::{self, TextError};
-use stepcast_report::table::{Cells, Column, Table};
-use stepcast_report::words::Hint;
+use stepcast_report::table::{Cells, Hint, Table};
 use stepcast_study::predict::interval::{Case, Residuals, residuals};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -160,19 +159,8 @@ fn judge(sets: &[MeasuredSet], coverage_bound: CoverageBound) -> Overview {
 impl Overview {
     /// All sets, with what the columns mean as a note.
     pub fn table(&self) -> Table {
-        let mut table = Table::new(
-            "",
-            [
-                Column::names("set"),
-                Column::numbers("cases"),
-                Column::numbers("mean"),
-                Column::numbers("worst"),
-                Column::numbers("bias"),
-                Column::numbers("coverage"),
-                Column::words("bound"),
-                Column::names("holds"),
-            ],
-        );
+        let mut table =
+            Table::new("", ["set", "#cases", "#mean", "#worst", "#bias", "#coverage", "~bound", "holds"]);
         for row in &self.rows {
             table.row(cells(row));
         }

@@ -1,7 +1,7 @@
 //! A validation set: its folder's `set.toml`, and how it is run.
 
 use crate::checks::BoundSpec;
-use crate::sections::SectionSpec;
+use crate::report::SectionSpec;
 use crate::template::Recipe;
 use crate::{Report, ValidationError, sets};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `stepcast serve`: the web page, its API, and their protection.
+//! `stepcast serve`: the web page, its API, their protection, and the server, which listens until it receives a signal.
 //!
 //! Responses come from the same studies as on the command line, and charts are those of `report`. By default the
 //! server listens on this machine only (`guard`). It reads no file that a request names (`uploads`), and does heavy
@@ -10,24 +10,26 @@ mod api;
 mod assets;
 mod connections;
 mod edit;
-mod events;
 mod guard;
 mod problem;
 mod request;
-mod serve;
 mod study;
-mod token;
 mod uploads;
 mod work;
 
-pub use guard::Access;
-pub use serve::{Ended, Options, serve};
-pub use token::Token;
+pub use guard::{Access, Token};
 
-use axum::Router;
 use axum::http::HeaderValue;
-use axum::middleware;
+use axum::{Router, middleware};
+use connections::accept;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::signal;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
@@ -48,7 +50,7 @@ pub(crate) struct Shared {
 }
 
 /// The whole application; requests to it carry the token, if there is one; `stop` cancels all running work.
-pub fn application(access: Access, token: Option<Token>, stop: CancellationToken) -> std::io::Result<Router> {
+pub fn application(access: Access, token: Option<Token>, stop: CancellationToken) -> io::Result<Router> {
     Ok(assemble(access, token, stop)?.0)
 }
 
@@ -56,7 +58,7 @@ fn assemble(
     access: Access,
     token: Option<Token>,
     stop: CancellationToken,
-) -> std::io::Result<(Router, Arc<Shared>)> {
+) -> io::Result<(Router, Arc<Shared>)> {
     let shared = Arc::new(Shared {
         access,
         token,
@@ -67,7 +69,7 @@ fn assemble(
         specification: api::specification(),
     });
     // A compressor would hold events back until it has enough of them.
-    let compressed = DefaultPredicate::new().and(NotForContentType::const_new(events::CONTENT_TYPE));
+    let compressed = DefaultPredicate::new().and(NotForContentType::const_new(work::EVENTS));
     let router = Router::new()
         .merge(assets::routes())
         .nest("/api", api::routes())
@@ -77,4 +79,81 @@ fn assemble(
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::check))
         .with_state(Arc::clone(&shared));
     Ok((router, shared))
+}
+
+/// Time for running requests to finish after the first signal.
+const GRACE: Duration = Duration::from_millis(1000);
+/// Time for cancelled requests to report this.
+const FAREWELL: Duration = Duration::from_millis(400);
+
+/// The address to listen on, and who may ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    pub bind: IpAddr,
+    /// The port; 0 for any free one.
+    pub port: u16,
+    pub token: Option<Token>,
+}
+
+/// How the server stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Finished,
+    Stopped,
+}
+
+/// Serves until a signal arrives; `ready` receives the address, `stopping` is called when the shutdown begins.
+pub fn serve(
+    options: &Options,
+    ready: impl FnOnce(SocketAddr),
+    stopping: impl FnOnce() + Send + 'static,
+) -> io::Result<Ended> {
+    let stop = CancellationToken::new();
+    let (application, shared) =
+        assemble(Access::from_address(options.bind), options.token.clone(), stop.clone())?;
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let listener = TcpListener::bind((options.bind, options.port)).await?;
+        let address = listener.local_addr()?;
+        let leaving = CancellationToken::new();
+        let server = accept(listener, application, leaving.clone());
+        tokio::pin!(server);
+        ready(address);
+        tokio::select! {
+            () = &mut server => return Ok(Ended::Finished),
+            () = told() => {}
+        }
+        stopping();
+        leaving.cancel();
+        tokio::select! {
+            () = &mut server => return Ok(Ended::Finished),
+            () = told() => {}
+            () = sleep(GRACE) => {}
+        }
+        stop.cancel();
+        // Connections that are still open after this are dropped.
+        let _ = timeout(FAREWELL, server).await;
+        Ok(Ended::Stopped)
+    });
+    // Work that goes on would keep what lies on the disk.
+    shared.uploads.remove();
+    // Work that does not look at its cancellation ends with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Waits for Ctrl-C, or on Unix for SIGTERM.
+async fn told() {
+    #[cfg(unix)]
+    {
+        use signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = signal::ctrl_c().await;
 }

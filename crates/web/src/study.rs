@@ -3,10 +3,9 @@
 use crate::Shared;
 use crate::api::accepts;
 use crate::edit::Change;
-use crate::events::{self, Events};
 use crate::problem::Problem;
 use crate::request::Input;
-use crate::work::{self, Work};
+use crate::work::{self, EVENTS, Events, Work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -18,8 +17,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stepcast_core::prediction::Warning;
+use stepcast_report::table::NEUTRAL;
 use stepcast_report::table::Table;
-use stepcast_report::words::NEUTRAL;
 use stepcast_report::{json, table};
 use tokio_util::sync::CancellationToken;
 
@@ -217,8 +216,8 @@ pub(crate) async fn ask<S: Study>(
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
     let told = Instant::now();
-    if accepts(&headers, events::CONTENT_TYPE) {
-        return Ok(events::respond(shared, Work::heavy, move |events| {
+    if accepts(&headers, EVENTS) {
+        return Ok(work::respond(shared, Work::heavy, move |events| {
             let mut job = Job {
                 shared: &kept,
                 token: events.token(),

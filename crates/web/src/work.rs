@@ -1,21 +1,31 @@
-//! Bounded work queues: fast and slow requests have separate queues, and work for disconnected clients is cancelled.
+//! Bounded work queues, and responses that are streamed from them: fast and slow requests have separate queues, and work for
+//! disconnected clients is cancelled.
 
+use crate::Shared;
 use crate::problem::Problem;
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde::Serialize;
+use std::convert::Infallible;
 use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use stepcast_report::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 /// Most waiting requests for closed forms, and for the event engine and searches.
 const WAITING: (usize, usize) = (512, 32);
 
 /// Longest processing time of a request, excluding its time in the queue.
-pub(crate) const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(120);
 
 pub(crate) fn check(token: &CancellationToken) -> ControlFlow<()> {
     if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -110,6 +120,89 @@ impl Work {
     pub(crate) fn heavy(&self) -> &Queue {
         &self.heavy
     }
+}
+
+/// Media type of streamed events: JSON lines.
+pub(crate) const EVENTS: &str = "application/x-ndjson";
+
+/// Most lines buffered for a slow client.
+const AHEAD: usize = 16;
+
+/// The channel to which work sends its events.
+pub(crate) struct Events {
+    lines: mpsc::Sender<Bytes>,
+    token: CancellationToken,
+}
+
+impl Events {
+    /// Sends an event; blocks while the client reads slowly, and cancels the work if the client has disconnected.
+    pub(crate) fn send(&self, event: &impl Serialize) {
+        let Ok(line) = json::line(event) else { return };
+        if self.lines.blocking_send(line.into()).is_err() {
+            self.token.cancel();
+        }
+    }
+
+    /// The token that is cancelled when the client disconnects.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}
+
+/// A response that `work` streams once it has a slot in the queue.
+pub(crate) fn respond(
+    shared: Arc<Shared>,
+    queue: fn(&Work) -> &Queue,
+    work: impl FnOnce(&Events) -> Result<(), Problem> + Send + 'static,
+) -> Response {
+    streamed(shared, queue, Box::new(work))
+}
+
+/// Work that sends its results as events.
+type Streaming = dyn FnOnce(&Events) -> Result<(), Problem> + Send;
+
+fn streamed(shared: Arc<Shared>, queue: fn(&Work) -> &Queue, work: Box<Streaming>) -> Response {
+    let (lines, receiver) = mpsc::channel(AHEAD);
+    let token = queue(&shared.work).token();
+    let events = Events { lines: lines.clone(), token: token.clone() };
+    tokio::spawn(async move {
+        let left = lines.clone();
+        let turn = tokio::select! {
+            turn = queue(&shared.work).turn() => turn,
+            () = left.closed() => return,
+        };
+        let done = match turn {
+            Err(problem) => Err(problem),
+            Ok(turn) => {
+                let work = spawn_blocking(move || {
+                    let done = work(&events);
+                    drop(turn);
+                    if events.token.is_cancelled() { Err(Problem::stopped()) } else { done }
+                });
+                let watch = async {
+                    left.closed().await;
+                    token.cancel();
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    done = work => done.unwrap_or_else(|_| Err(Problem::fault("the work ended in a panic"))),
+                    () = watch => return,
+                    () = sleep(LONGEST) => {
+                        token.cancel();
+                        Err(Problem::too_long())
+                    }
+                }
+            }
+        };
+        if let Err(problem) = &done {
+            let last = serde_json::json!({ "event": "problem", "problem": problem });
+            let line = json::line(&last).unwrap_or_default();
+            // Fails only if the client has disconnected.
+            let _ = lines.send(line.into()).await;
+        }
+    });
+    let lines = ReceiverStream::new(receiver).map(Ok::<Bytes, Infallible>);
+    ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(lines)).into_response()
 }
 
 #[cfg(test)]

@@ -8,14 +8,6 @@ use stepcast_core::machine::catalog;
 use stepcast_report::table::Table;
 use stepcast_report::tables::catalog as tables;
 
-pub(super) const DEVICES_EXAMPLES: &str = include_str!("examples/devices.txt");
-
-pub(super) const NETWORKS_EXAMPLES: &str = include_str!("examples/networks.txt");
-
-pub(super) const MACHINES_EXAMPLES: &str = include_str!("examples/machines.txt");
-
-pub(super) const METHODS_EXAMPLES: &str = include_str!("examples/methods.txt");
-
 /// What to do with devices.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Devices {

@@ -23,8 +23,6 @@ const LONGEST_LOG: u64 = 64 << 20;
 /// Time between two looks at a log that is followed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-pub(super) const EXAMPLES: &str = include_str!("examples/check.txt");
-
 /// Flags of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
@@ -108,7 +106,7 @@ impl Check {
             };
             with_run(&place, &kept, &request.inner, checked.measured)
                 .and_then(|table| write_text(path, &table))
-                .map_err(|fault| Fault::new(fault.reason, fault.remedy).at(place))?;
+                .map_err(|fault| fault.at(place))?;
         }
         Ok(answer)
     }

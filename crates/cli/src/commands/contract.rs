@@ -9,12 +9,10 @@ use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::sentences;
-use stepcast_report::tables::contract::page;
+use stepcast_report::tables::check::contract_page;
 use stepcast_study::contract::Contract as Terms;
 use stepcast_study::{ForecastOptions, MethodChoice};
 use stepcast_trace::write_text;
-
-pub(super) const EXAMPLES: &str = include_str!("examples/contract.txt");
 
 /// Flags of `contract`.
 #[derive(Debug, Args)]
@@ -79,7 +77,7 @@ impl Contract {
             let command = format!("stepcast check job.toml --measured train.log --contract {}", written[0]);
             write_text(
                 path,
-                &page(&contract, &sentences::title(&scenario, &forecast.assumed), &inputs, &command),
+                &contract_page(&contract, &sentences::title(&scenario, &forecast.assumed), &inputs, &command),
             )?;
             written.push(path.display().to_string());
         }

@@ -179,8 +179,7 @@ impl FitArtefact {
             Err(Stopped::Cancelled) => return Ok(signal::stopped(STOPPED)),
             Err(Stopped::Fault(fault)) => return Err(fault),
         };
-        signal::whole(|| fitted.write(artefact))
-            .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;
+        signal::whole(|| fitted.write(artefact)).map_err(|fault| fault.at(format!("-o {written}")))?;
         output.answer(&fitted.summary(Some(&written)), |screen| answers::fit(&fitted, &written, screen))
     }
 }

@@ -13,8 +13,6 @@ use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
-pub(super) const EXAMPLES: &str = include_str!("examples/fuse.txt");
-
 /// Flags of `fuse`.
 #[derive(Debug, Args)]
 pub(crate) struct Fuse {

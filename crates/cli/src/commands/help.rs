@@ -10,13 +10,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::keys::KeyDoc;
 use stepcast_core::scenario::{SectionDoc, documentation, full_key};
 use stepcast_core::suggest;
-use stepcast_report::table::{Column, Table};
-
-pub(super) const HELP_EXAMPLES: &str = include_str!("examples/help.txt");
-
-pub(super) const COMPLETIONS_EXAMPLES: &str = include_str!("examples/completions.txt");
-
-pub(super) const MAN_EXAMPLES: &str = include_str!("examples/man.txt");
+use stepcast_report::table::Table;
 
 pub(super) fn run(topic: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let sections = documentation();
@@ -89,7 +83,7 @@ fn unknown(topic: &str, sections: &[SectionDoc]) -> Fault {
 }
 
 fn list(sections: &[SectionDoc]) -> Table {
-    let mut table = Table::new("Sections of a scenario", [Column::names("section"), Column::words("keys")]);
+    let mut table = Table::new("Sections of a scenario", ["section", "~keys"]);
     for section in sections {
         let names: Vec<&str> = section.keys.iter().map(|key| key.name.as_str()).collect();
         table.row([section.path.to_owned(), names.join(", ")]);
@@ -99,9 +93,7 @@ fn list(sections: &[SectionDoc]) -> Table {
 }
 
 fn described(section: &SectionDoc) -> Table {
-    let columns =
-        [Column::names("key"), Column::words("type"), Column::words("default"), Column::words("meaning")];
-    let mut table = Table::new(format!("[{}]", section.path), columns);
+    let mut table = Table::new(format!("[{}]", section.path), ["key", "~type", "~default", "~meaning"]);
     for KeyDoc { name, written, default, meaning, .. } in &section.keys {
         let plain = |text: &str| text.replace('`', "");
         table.row([name.clone(), plain(written), plain(default), plain(meaning)]);

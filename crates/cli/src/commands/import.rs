@@ -1,7 +1,7 @@
 //! `stepcast import`: imports recordings as a profile or a model, or prints an overview of their contents.
 
 use crate::answer::{Answer, Output};
-use crate::numbers::{Memory, Size};
+use crate::numbers::{memory, size};
 use crate::render::answers;
 use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,8 +14,6 @@ use stepcast_trace::{Options, Progress, is_profile, is_scenario, usual_name};
 
 /// Bytes of smaller files are read before one would see a bar.
 const LARGE: u64 = 20_000_000;
-
-pub(super) const EXAMPLES: &str = include_str!("examples/import.txt");
 
 /// Flags of `import`.
 #[derive(Debug, Args)]
@@ -34,8 +32,8 @@ pub(crate) struct Import {
     batch: Option<u32>,
 
     /// For ONNX: size of a dimension that the model leaves open, such as the length of sequences; may be repeated
-    #[arg(long = "size", value_name = "NAME=N")]
-    sizes: Vec<Size>,
+    #[arg(long = "size", value_name = "NAME=N", value_parser = size)]
+    sizes: Vec<(String, u64)>,
 
     /// Name of what was trained [default: the name of the folder or file]
     #[arg(long)]
@@ -46,8 +44,8 @@ pub(crate) struct Import {
     output: Option<PathBuf>,
 
     /// Most memory to use, such as "2 GiB" [default: 512 MiB, or eight times the size of the files]
-    #[arg(long, value_name = "SIZE")]
-    max_memory: Option<Memory>,
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    max_memory: Option<u64>,
 
     /// Only show the contents; write nothing
     #[arg(long, conflicts_with = "output")]
@@ -63,12 +61,12 @@ impl Import {
         let options = Options {
             batch: self.batch,
             graphs: self.graphs.as_deref(),
-            sizes: &self.sizes.iter().map(|Size(name, length)| (name.clone(), *length)).collect(),
+            sizes: &self.sizes.iter().cloned().collect(),
             watch: &|progress| {
                 bar.show(progress);
                 ControlFlow::Continue(())
             },
-            max_memory: self.max_memory.map(|Memory(bytes)| bytes),
+            max_memory: self.max_memory,
         };
         let mut imported = stepcast_trace::import(&self.traces, &options)?;
         bar.bar.finish_and_clear();
@@ -78,9 +76,8 @@ impl Import {
             imported.content.rename(name);
         }
         if let Some(output) = &self.output {
-            let wrong =
-                |error: Fault| Fault::new(error.reason, error.remedy).at(format!("-o {}", output.display()));
-            imported.content.write(output).map_err(wrong)?;
+            let place = format!("-o {}", output.display());
+            imported.content.write(output).map_err(|fault| fault.at(place))?;
         }
         let written = self.output.as_ref().map(|path| path.display().to_string());
         let overview = streams::overview(&imported, written);

@@ -14,8 +14,6 @@ use stepcast_study::explore::map::{self, Extent, MinibatchRange};
 /// Cells that one map may have: a few seconds.
 const MAX_CELLS: usize = 1 << 18;
 
-pub(super) const EXAMPLES: &str = include_str!("examples/map.txt");
-
 /// Flags of `map`.
 #[derive(Debug, Args)]
 pub(crate) struct Map {

@@ -1,9 +1,7 @@
 //! The commands: one file for each, with its flags, what it does and the text that it prints.
 
-mod advise;
 mod catalog;
 mod check;
-mod compare;
 mod contract;
 mod fit;
 mod fuse;
@@ -24,11 +22,10 @@ use crate::answer::{Answer, Output};
 use clap::{Parser, Subcommand};
 use stepcast_core::fault::Fault;
 
-const EXAMPLES: &str = include_str!("examples/stepcast.txt");
-
 /// Forecast distributed training of neural networks: step time, throughput, bottleneck
 #[derive(Debug, Parser)]
-#[command(name = "stepcast", version, after_help = EXAMPLES, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "stepcast", version, after_help = include_str!("examples/stepcast.txt"))]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -43,46 +40,46 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Predict a training step: time, throughput, scaling, bottleneck, and what would help
-    #[command(after_help = predict::EXAMPLES)]
+    #[command(after_help = include_str!("examples/predict.txt"))]
     Predict(predict::Predict),
     /// Predict one scenario by every method, side by side
-    #[command(after_help = compare::EXAMPLES)]
-    Compare(compare::Compare),
+    #[command(after_help = include_str!("examples/compare.txt"))]
+    Compare(predict::Compare),
     /// Hold a running job against its forecast, and say which assumption may be off
-    #[command(after_help = check::EXAMPLES)]
+    #[command(after_help = include_str!("examples/check.txt"))]
     Check(check::Check),
     /// Write an acceptance test: what a forecast promises, and when a cluster is below specification
-    #[command(after_help = contract::EXAMPLES)]
+    #[command(after_help = include_str!("examples/contract.txt"))]
     Contract(contract::Contract),
     /// Compare rules that fuse gradients into messages, find the best plan, and show the settings for it
-    #[command(after_help = fuse::EXAMPLES)]
+    #[command(after_help = include_str!("examples/fuse.txt"))]
     Fuse(fuse::Fuse),
     /// Map epoch time and minibatch over numbers of nodes and batch sizes
-    #[command(after_help = map::EXAMPLES)]
+    #[command(after_help = include_str!("examples/map.txt"))]
     Map(map::Map),
     /// Predict every combination of values of any keys, as a table or a file
-    #[command(after_help = sweep::EXAMPLES)]
+    #[command(after_help = include_str!("examples/sweep.txt"))]
     Sweep(sweep::Sweep),
     /// Find the configuration with the least time or cost within constraints
-    #[command(after_help = search::EXAMPLES)]
+    #[command(after_help = include_str!("examples/search.txt"))]
     Search(search::Search),
     /// Find the best way to split a transformer over machines, with days, failures and cost
-    #[command(after_help = plan::EXAMPLES)]
+    #[command(after_help = include_str!("examples/plan.txt"))]
     Plan(plan::Plan),
     /// Say what to measure before one of several offers is taken, and what that is worth
-    #[command(after_help = advise::EXAMPLES)]
-    Advise(advise::Advise),
+    #[command(after_help = include_str!("examples/advise.txt"))]
+    Advise(plan::Advise),
     /// Find layers whose communication cannot be hidden, and replace them
-    #[command(after_help = replace::EXAMPLES)]
+    #[command(after_help = include_str!("examples/replace.txt"))]
     Replace(replace::Replace),
     /// Write a forecast with its plots, tables and inputs into one HTML file
-    #[command(after_help = report::EXAMPLES)]
+    #[command(after_help = include_str!("examples/report.txt"))]
     Report(report::Report),
     /// Forecast in the browser: a page and an API on this machine
-    #[command(after_help = serve::EXAMPLES)]
+    #[command(after_help = include_str!("examples/serve.txt"))]
     Serve(serve::Serve),
     /// Convert recorded steps to a profile to predict with
-    #[command(after_help = import::EXAMPLES)]
+    #[command(after_help = include_str!("examples/import.txt"))]
     Import(import::Import),
     /// Fit coefficients to measurements, and show their errors
     #[command(after_help = fit::EXAMPLES)]
@@ -92,7 +89,7 @@ pub(crate) enum Command {
         what: fit::Fit,
     },
     /// List the models of the zoo, or show one
-    #[command(after_help = models::EXAMPLES, args_conflicts_with_subcommands = true)]
+    #[command(after_help = include_str!("examples/models.txt"), args_conflicts_with_subcommands = true)]
     Models {
         /// List only models whose name has this in it, such as llama3
         name: Option<String>,
@@ -102,7 +99,7 @@ pub(crate) enum Command {
         command: Option<models::Models>,
     },
     /// List the devices of the catalog, or show one
-    #[command(after_help = catalog::DEVICES_EXAMPLES, args_conflicts_with_subcommands = true)]
+    #[command(after_help = include_str!("examples/devices.txt"), args_conflicts_with_subcommands = true)]
     Devices {
         /// A device, to show all its figures
         name: Option<String>,
@@ -112,37 +109,37 @@ pub(crate) enum Command {
         command: Option<catalog::Devices>,
     },
     /// List the networks of the catalog, or show one
-    #[command(after_help = catalog::NETWORKS_EXAMPLES)]
+    #[command(after_help = include_str!("examples/networks.txt"))]
     Networks {
         /// A network, to show all its figures
         name: Option<String>,
     },
     /// List the machines of the catalog, or show one
-    #[command(after_help = catalog::MACHINES_EXAMPLES)]
+    #[command(after_help = include_str!("examples/machines.txt"))]
     Machines {
         /// A machine, to show all its parts
         name: Option<String>,
     },
     /// List the methods of prediction
-    #[command(after_help = catalog::METHODS_EXAMPLES)]
+    #[command(after_help = include_str!("examples/methods.txt"))]
     Methods,
     /// Check the methods against published tables and measurements
-    #[command(after_help = validate::EXAMPLES)]
+    #[command(after_help = include_str!("examples/validate.txt"))]
     Validate(validate::Validate),
     /// Explain a command, or a section or key of a scenario
-    #[command(after_help = help::HELP_EXAMPLES)]
+    #[command(after_help = include_str!("examples/help.txt"))]
     Help {
         /// A command such as sweep, a section such as cluster.nodes, or a key such as batch
         topic: Option<String>,
     },
     /// Write completions for a shell to standard output
-    #[command(after_help = help::COMPLETIONS_EXAMPLES)]
+    #[command(after_help = include_str!("examples/completions.txt"))]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the manual page, or that of one command, to standard output
-    #[command(after_help = help::MAN_EXAMPLES)]
+    #[command(after_help = include_str!("examples/man.txt"))]
     Man {
         /// A command
         command: Option<String>,

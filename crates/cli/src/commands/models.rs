@@ -11,15 +11,11 @@ use stepcast_core::model::{Adjustment, Counting, Layer, Model};
 use stepcast_core::suggest;
 use stepcast_report::tables::model;
 
-pub(super) const EXAMPLES: &str = include_str!("examples/models.txt");
-
-const SHOW_EXAMPLES: &str = include_str!("examples/models-show.txt");
-
 /// What to do with models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
     /// Show one model: parameters, operations, gradients
-    #[command(after_help = SHOW_EXAMPLES)]
+    #[command(after_help = include_str!("examples/models-show.txt"))]
     Show {
         /// Name or alias
         name: String,

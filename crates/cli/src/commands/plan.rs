@@ -1,4 +1,4 @@
-//! `stepcast plan`: the best way to split a transformer.
+//! `stepcast plan`: the best way to split a transformer; `stepcast advise`: what to measure before one of several offers is taken.
 
 use crate::answer::{Answer, End, Output};
 use crate::numbers::Numbers;
@@ -18,9 +18,7 @@ use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::launch::{Framework, emit};
 
 /// Said if Ctrl-C comes before there is anything to report.
-pub(super) const STOPPED: &str = "Stopped before anything was found.";
-
-pub(super) const EXAMPLES: &str = include_str!("examples/plan.txt");
+const STOPPED: &str = "Stopped before anything was found.";
 
 /// Flags of `plan`.
 #[derive(Debug, Args)]
@@ -107,7 +105,7 @@ impl Plan {
 
 impl PlanFlags {
     /// The scenario and the best plan; none if Ctrl-C comes before there is any.
-    pub(super) fn search(
+    fn search(
         &self,
         aim: Aim,
         emit: Option<Framework>,
@@ -149,5 +147,29 @@ impl PlanFlags {
             may_fit: self.may_fit,
         };
         restriction.changes().iter().map(|text| Edit::parse(text)).collect()
+    }
+}
+
+/// Flags of `advise`.
+#[derive(Debug, Args)]
+pub(crate) struct Advise {
+    #[command(flatten)]
+    search: PlanFlags,
+}
+
+impl Advise {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let Some((_, report)) = self.search.search(Aim::Cost, None)? else {
+            return Ok(signal::stopped(STOPPED));
+        };
+        let Some(advice) = &report.advice else {
+            let reason = "there is nothing to choose: one offer, or no number of tokens";
+            return Err(Fault::in_key(
+                "plan.offers",
+                reason,
+                "add `[[plan.offers]]`, several `nodes` or `tokens` to `[plan]`",
+            ));
+        };
+        output.answer(advice, |screen| answers::advice(advice, screen))
     }
 }

@@ -1,9 +1,11 @@
-//! `stepcast predict`: one scenario, one method, one forecast, and the timeline of a simulation.
+//! `stepcast predict`: one scenario, one method, one forecast, and the timeline of a simulation; `stepcast compare`: one
+//! scenario, every method.
 
 use crate::answer::{Answer, Output, check_plot, is_drawing, write_plot};
 use crate::numbers::percent;
 use crate::render::{Screen, answers};
-use crate::request::{DataFlags, ForecastFlags, Request};
+use crate::request::{DataFlags, ForecastFlags, Request, ScenarioFlags};
+use crate::signal::busy;
 use clap::{Args, value_parser};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -14,8 +16,9 @@ use stepcast_report::plots::gantt::Gantt;
 use stepcast_report::plots::lines::Lines;
 use stepcast_report::plots::scaling_curve::ScalingCurve;
 use stepcast_report::sentences;
-use stepcast_study::simulate::Recording;
-use stepcast_study::{ForecastOptions, MethodChoice, Stopped, round_timeline, simulate};
+use stepcast_study::predict::compare::Comparison;
+use stepcast_study::simulate::{self, Recording};
+use stepcast_study::{ForecastOptions, MethodChoice, Stopped, round_timeline};
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
 
@@ -28,8 +31,6 @@ const ROUNDS: &str = "zeng2023";
 /// Steps of every worker in a plot over time, at most, and its points.
 const OVER_TIME: u64 = 1000;
 const SLICES: u32 = 60;
-
-pub(super) const EXAMPLES: &str = include_str!("examples/predict.txt");
 
 /// Flags of `predict`.
 #[derive(Debug, Args)]
@@ -203,4 +204,19 @@ fn timeline_note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) 
         name(&path.display().to_string()),
     );
     format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))
+}
+
+/// Flags of `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    about: ScenarioFlags,
+}
+
+impl Compare {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
+        let scenario = self.about.request()?.scenario()?;
+        let compared = busy("predicting by every method", || Comparison::new(&scenario));
+        output.answer(&compared, |screen| answers::comparison(&scenario, &compared, screen))
+    }
 }

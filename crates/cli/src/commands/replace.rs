@@ -19,8 +19,6 @@ use stepcast_study::replace::{Refusal, Substitution, replace};
 /// Bytes of a file of layers, at most.
 const LONGEST: u64 = 16 << 20;
 
-pub(super) const EXAMPLES: &str = include_str!("examples/replace.txt");
-
 /// Flags of `replace`.
 #[derive(Debug, Args)]
 pub(crate) struct Replace {

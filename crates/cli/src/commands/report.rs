@@ -17,8 +17,6 @@ struct WrittenReport<'a> {
     bytes: usize,
 }
 
-pub(super) const EXAMPLES: &str = include_str!("examples/report.txt");
-
 /// Flags of `report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {

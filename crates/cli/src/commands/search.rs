@@ -18,8 +18,6 @@ use stepcast_study::explore::sweep::on_threads;
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
-pub(super) const EXAMPLES: &str = include_str!("examples/search.txt");
-
 /// Flags of `search`.
 #[derive(Debug, Args)]
 pub(crate) struct Search {

@@ -8,8 +8,6 @@ use std::process::{Command, Stdio};
 use stepcast_core::fault::Fault;
 use stepcast_web::{Access, Ended, Options, Token, serve};
 
-pub(super) const EXAMPLES: &str = include_str!("examples/serve.txt");
-
 /// Flags of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {

@@ -30,8 +30,6 @@ const MOST_PRINTED: u64 = 1_000_000;
 /// What would take longer needs a limit.
 const LONGEST: Duration = Duration::from_secs(600);
 
-pub(super) const EXAMPLES: &str = include_str!("examples/sweep.txt");
-
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct Sweep {
@@ -100,9 +98,7 @@ impl Sweep {
             (Some(path), Some(format)) => {
                 let open =
                     sweep::Output::open(path, format, &variants, &agreement, (self.resume, self.force));
-                run.write_file(open.map_err(|error| {
-                    Fault::new(error.reason, error.remedy).at(format!("-o {}", path.display()))
-                })?)
+                run.write_file(open.map_err(|fault| fault.at(format!("-o {}", path.display())))?)
             }
             _ => run.onto_screen(),
         })?;
@@ -247,12 +243,7 @@ fn drawable(path: &Path, axes: &[Axis], figure: &str) -> Result<Swept, Fault> {
 }
 
 pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
-    let axis = |text: &String| {
-        let wrong = |fault: stepcast_core::fault::Fault| {
-            Fault::new(fault.reason, fault.remedy).at(format!("--vary {text}"))
-        };
-        Axis::parse(text).map_err(wrong)
-    };
+    let axis = |text: &String| Axis::parse(text).map_err(|fault| fault.at(format!("--vary {text}")));
     vary.iter().map(axis).collect()
 }
 

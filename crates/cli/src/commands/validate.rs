@@ -17,8 +17,6 @@ use stepcast_validation::{
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
 const DATA: &str = "validation";
 
-pub(super) const EXAMPLES: &str = include_str!("examples/validate.txt");
-
 /// Flags of `validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
@@ -111,7 +109,7 @@ fn end(holds: bool) -> End {
 
 fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
     signal::whole(|| stepcast_trace::write_text(path, text))
-        .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("{flag} {}", path.display())))
+        .map_err(|fault| fault.at(format!("{flag} {}", path.display())))
 }
 
 /// Shows how many points of the longest set are done.

@@ -96,7 +96,7 @@ pub(crate) fn check(scenario: &Scenario, check: &Check, screen: &Screen) -> Stri
         (!suspects.rows.is_empty()).then(|| table::section(&suspects, screen) + &screen.paragraph(2, alone));
     Sections::from_scenario(scenario, "", screen)
         .text([screen.paragraph(0, &tables::check::verdict(check))])
-        .text(check.acceptance.as_ref().map(|found| screen.paragraph(0, &tables::contract::verdict(found))))
+        .text(check.acceptance.as_ref().map(|found| screen.paragraph(0, &tables::check::acceptance(found))))
         .tables([&tables::check::steps(check)])
         .tables(&check.running.as_ref().map(|running| tables::check::running(running, scenario.currency())))
         .text(check.slowness.as_ref().map(|slow| screen.paragraph(0, &tables::check::slow_verdict(slow))))
@@ -128,11 +128,10 @@ pub(crate) fn contract(
     written: &[String],
     screen: &Screen,
 ) -> String {
-    let rules: String =
-        tables::contract::rules(contract).iter().map(|rule| screen.paragraph(2, rule)).collect();
+    let rules: String = tables::check::rules(contract).iter().map(|rule| screen.paragraph(2, rule)).collect();
     let written = format!("Written to {}.", written.join(" and "));
     Sections::from_scenario(scenario, "", screen)
-        .tables([&tables::contract::expected(contract)])
+        .tables([&tables::check::expected(contract)])
         .text([titled("The test", &rules, screen), screen.paragraph(0, &written)])
         .end()
 }

@@ -1,6 +1,6 @@
 //! One error: the reason, the place with a caret, the remedy.
 
-use super::screen::Screen;
+use super::Screen;
 use crate::words;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use stepcast_core::fault::{Excerpt, Fault};

@@ -1,6 +1,6 @@
 //! Tables as text: a rule under the titles, no other lines, indented by two.
 
-use super::screen::Screen;
+use super::Screen;
 use crate::words::WORDING;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use comfy_table::{LineStyle, TableStyle};

@@ -1,10 +1,12 @@
 //! Every file of `tests/broken/` is refused by `predict`, and every one of `tests/broken-fit/` by `fit`, with one error that says
 //! where and what to do. The expected text stands beside each file; `UPDATE_GOLDEN=1 cargo test -p stepcast-cli broken` writes it
-//! anew. All run in this process, and one of each kind also as a process.
+//! anew. All run in this process, and one of each kind also as a process. And inputs that were made to kill, hang or mislead the
+//! program.
 
-use crate::program::{done, process, refused, refused_by};
+use crate::{done, fed, json_of, process, refused, refused_by};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Errors about what is not in the file, or not about one line of it.
 const WITHOUT_A_LINE: [&str; 3] = ["empty.toml", "no-model.toml", "only-a-comment.toml"];
@@ -118,5 +120,71 @@ fn bad_questions_are_refused() {
             assert!(told.contains(part), "{line}: {told}");
         }
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// The only error that the program ends with, soon and without a panic.
+fn refused_soon(arguments: &[&str], input: &[u8]) -> String {
+    let since = Instant::now();
+    let stderr = refused_by(fed(&mut process(arguments), input));
+    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    stderr
+}
+
+#[test]
+fn keys_of_thousands_of_parts_are_refused() {
+    let key = vec!["a"; 60_000].join(".");
+    assert!(refused_soon(&["predict", "--set", &format!("{key}=1")], b"").contains("32 parts"));
+    assert!(refused_soon(&["sweep", "--vary", &format!("cluster.{key}=1,2")], b"").contains("32 parts"));
+    let value = format!("model={}1{}", "{a.a.a.a.a.a.a.a.a.a=".repeat(75), "}".repeat(75));
+    refused_soon(&["predict", "--set", &value], b"");
+    refused_soon(&["predict", "-"], value.as_bytes());
+    refused_soon(&["predict", "-", "--set", "strategy.batch=1"], value.as_bytes());
+}
+
+/// Eight workers at 10 Gbit/s and a server at 100 Gbit/s: 4.43 Gbit each way at the workers' rate take 0.886 s.
+#[test]
+fn a_fast_port_of_the_server_is_not_ignored() {
+    let scenario = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 8\nefficiency = 0.5\n\
+                    [cluster.network]\nbandwidth = \"10 Gbit/s\"\ntransport = \"ideal\"\n\
+                    [cluster.servers]\nbandwidth = \"100 Gbit/s\"\n";
+    let forecast = json_of(&["predict", "-"], scenario);
+    let parts = forecast["prediction"]["breakdown"].as_array().unwrap();
+    let exchanged: f64 = parts
+        .iter()
+        .filter(|part| ["push", "queueing", "pull"].contains(&part["name"].as_str().unwrap()))
+        .map(|part| part["time_s"].as_f64().unwrap())
+        .sum();
+    assert!((exchanged / 0.8855 - 1.0).abs() < 0.01, "{exchanged}");
+    assert_eq!(forecast["prediction"]["bottleneck"], "worker-link");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_read_twice() {
+    let trace = include_bytes!("../../../../fuzz/seeds/kineto/alone.json");
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let error = refused_soon(&["import", pipe.to_str().unwrap(), "--summary"], b"");
+    assert!(error.contains("pipe") && error.contains("save it to a file"), "{error}");
+    let error = refused_soon(&["import", "/dev/stdin", "--summary"], trace);
+    assert!(error.contains("pipe"), "{error}");
+}
+
+/// Groups of workers that differ in nothing but their counts are one group.
+#[test]
+fn split_groups_are_the_same_as_one() {
+    let step = |groups: &str| {
+        let scenario = format!(
+            "[model]\nzoo = \"alexnet\"\n[cluster]\nnodes = {{ workers = 2 }}\nworkers = [{groups}]\n\
+             [strategy]\narchitecture = \"all-reduce\"\nsynchronisation = \"async\"\nbatch = 8\n"
+        );
+        let prediction = &json_of(&["predict", "-", "--method", "oyama2016"], scenario)["prediction"];
+        ["iteration_s", "throughput_samples_per_s"].map(|key| prediction[key].as_f64().unwrap())
+    };
+    let one = step("{ count = 4, device = \"tesla-k80\" }");
+    let split =
+        step("{ count = 1, device = \"tesla-k80\" }, { count = 3, device = \"tesla-k80\", batch = 8 }");
+    assert_eq!(split.map(f64::to_bits), one.map(f64::to_bits));
 }

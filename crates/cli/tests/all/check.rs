@@ -1,50 +1,49 @@
 //! `stepcast check`: logs against forecasts.
 
-use crate::program::{fed, process};
+use crate::{fed, json_of, process, refused_by};
 use serde_json::Value;
 use std::fs;
 
-fn stepcast(arguments: &[&str], input: &str) -> (i32, String, String) {
-    let output = fed(&mut process(arguments), input);
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
 const JOB: [&str; 8] =
     ["--model", "resnet50", "--device", "tesla-v100-sxm2-16gb", "--workers", "2x8", "--network", "25gbe"];
+
+/// The answer of a command about the job.
+fn asked(command: &str, flags: &[&str], input: &str) -> Value {
+    json_of(&[&[command][..], &JOB, flags].concat(), input)
+}
+
+/// The one error of a command about the job.
+fn refused(flags: &[&str], input: &str) -> String {
+    refused_by(fed(process(&["check"]).args(JOB).args(flags), input))
+}
+
+/// The time of a step of the job.
+fn step(flags: &[&str]) -> f64 {
+    asked("predict", flags, "")["prediction"]["iteration_s"].as_f64().unwrap()
+}
 
 #[test]
 fn a_log_is_held_against_the_forecast_and_kept_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("runs.csv");
     let log = " iteration 1/ 9 | elapsed time per iteration (ms): 900.0 |\n".repeat(9);
-    let flags = ["--measured", "-", "--steps-left", "1000", "--keep", kept.to_str().unwrap(), "--json"];
-    let (code, answer, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &log);
-    assert_eq!(code, 0, "{errors}");
-    let check: Value = serde_json::from_str(&answer).unwrap();
+    let flags = ["--measured", "-", "--steps-left", "1000", "--keep", kept.to_str().unwrap()];
+    let check = asked("check", &flags, &log);
     assert_eq!(check["verdict"], "slower");
     assert_eq!(check["rest"]["time_s"], 900.0);
-    let forecast = |more: &[&str]| {
-        let (code, answer, errors) = stepcast(&[&["predict"][..], &JOB, more, &["--json"]].concat(), "");
-        assert_eq!(code, 0, "{errors}");
-        let forecast: Value = serde_json::from_str(&answer).unwrap();
-        forecast["prediction"]["iteration_s"].as_f64().unwrap()
-    };
-    let calibrated = forecast(&["--calibrate", kept.to_str().unwrap()]);
+    let calibrated = step(&["--calibrate", kept.to_str().unwrap()]);
     assert!((calibrated / check["corrected_s"].as_f64().unwrap() - 1.0).abs() < 1e-9);
-    assert!(calibrated > forecast(&[]));
+    assert!(calibrated > step(&[]));
     let corrected = check["corrected_s"].as_f64().unwrap();
     assert!((corrected / 0.9 - 1.0).abs() < 0.021 && corrected <= 0.9, "{corrected}");
     let names = |causes: &Value| -> Vec<String> {
         causes.as_array().unwrap().iter().map(|cause| cause["name"].as_str().unwrap().to_owned()).collect()
     };
-    let (_, predicted, _) = stepcast(&[&["predict"][..], &JOB, &["--json"]].concat(), "");
-    let predicted: Value = serde_json::from_str(&predicted).unwrap();
-    assert_eq!(names(&check["suspects"]), names(&predicted["interval"]["by_assumption"]));
+    let assumed = &asked("predict", &[], "")["interval"]["by_assumption"];
+    assert_eq!(names(&check["suspects"]), names(assumed));
     let shares = check["suspects"].as_array().unwrap().iter().map(|cause| cause["share"].as_f64().unwrap());
     assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
-    let (code, _, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &log);
-    assert_eq!(code, 0, "{errors}");
+    asked("check", &flags, &log);
     let table = fs::read_to_string(kept).unwrap();
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!((lines.len(), lines[1]), (3, lines[2]), "{table}");
@@ -59,17 +58,9 @@ fn a_kept_run_is_not_taken_for_another_batch() {
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("runs.csv");
     let kept = kept.to_str().unwrap();
-    let predicted = |more: &[&str]| {
-        let (code, answer, errors) = stepcast(&[&["predict"][..], &JOB, more, &["--json"]].concat(), "");
-        assert_eq!(code, 0, "{errors}");
-        let forecast: Value = serde_json::from_str(&answer).unwrap();
-        forecast["prediction"]["iteration_s"].as_f64().unwrap()
-    };
-    let log = format!("{} s\n", predicted(&["--batch", "32"])).repeat(9);
-    let flags = ["--batch", "32", "--measured", "-", "--keep", kept];
-    assert_eq!(stepcast(&[&["check"][..], &JOB, &flags].concat(), &log).0, 0);
-    let [before, after] =
-        [predicted(&["--batch", "256"]), predicted(&["--batch", "256", "--calibrate", kept])];
+    let log = format!("{} s\n", step(&["--batch", "32"])).repeat(9);
+    asked("check", &["--batch", "32", "--measured", "-", "--keep", kept], &log);
+    let [before, after] = [step(&["--batch", "256"]), step(&["--batch", "256", "--calibrate", kept])];
     assert!((after / before - 1.0).abs() < 1e-6, "{before} {after}");
 }
 
@@ -80,9 +71,7 @@ fn only_tables_of_runs_are_written_to() {
     for text in ["notes\n", "41 ms\n42 ms\n", "step,step-time\n1,41 ms\n", "[model]\nzoo = \"resnet50\"\n"] {
         let path = folder.path().join("kept.csv");
         fs::write(&path, text).unwrap();
-        let flags = ["--measured", "-", "--keep", path.to_str().unwrap()];
-        let (code, _, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &"0.2 s\n".repeat(9));
-        assert_eq!(code, 2, "{text}");
+        let errors = refused(&["--measured", "-", "--keep", path.to_str().unwrap()], &"0.2 s\n".repeat(9));
         assert!(errors.contains("no table of runs"), "{errors}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
@@ -91,31 +80,24 @@ fn only_tables_of_runs_are_written_to() {
 
 #[test]
 fn what_is_no_log_is_refused() {
-    let (code, _, errors) = stepcast(&[&["check"][..], &JOB, &["--measured", "-"]].concat(), "hello\n");
-    assert_eq!(code, 2);
-    assert!(errors.contains("no step times were found"), "{errors}");
-    let (code, _, errors) = stepcast(&[&["check"][..], &JOB, &["--measured", "-"]].concat(), "tps: 1,234\n");
-    assert_eq!(code, 2);
-    assert!(errors.contains("counts tokens"), "{errors}");
+    for (log, reason) in [("hello\n", "no step times were found"), ("tps: 1,234\n", "counts tokens")] {
+        let errors = refused(&["--measured", "-"], log);
+        assert!(errors.contains(reason), "{errors}");
+    }
 }
 
 #[test]
 fn a_contract_is_kept_broken_or_not_decided() {
     let folder = tempfile::tempdir().unwrap();
     let [terms, page] = ["contract.toml", "contract.md"].map(|name| folder.path().join(name));
-    let files = ["-o", terms.to_str().unwrap(), "--page", page.to_str().unwrap(), "--json"];
-    let (code, answer, errors) = stepcast(&[&["contract"][..], &JOB, &files].concat(), "");
-    assert_eq!(code, 0, "{errors}");
-    let contract: Value = serde_json::from_str(&answer).unwrap();
+    let files = ["-o", terms.to_str().unwrap(), "--page", page.to_str().unwrap()];
+    let contract = asked("contract", &files, "");
     let longest = contract["expected"][0]["interval"][1].as_f64().unwrap();
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("# Acceptance test: resnet50") && page.contains("[model]"), "{page}");
     let outcome = |slowness: f64, steps: usize| {
         let log = format!("{} s\n", slowness * longest).repeat(steps);
-        let flags = ["--measured", "-", "--contract", terms.to_str().unwrap(), "--json"];
-        let (code, answer, errors) = stepcast(&[&["check"][..], &JOB, &flags].concat(), &log);
-        assert_eq!(code, 0, "{errors}");
-        let check: Value = serde_json::from_str(&answer).unwrap();
+        let check = asked("check", &["--measured", "-", "--contract", terms.to_str().unwrap()], &log);
         check["acceptance"]["outcome"].as_str().unwrap().to_owned()
     };
     assert_eq!(outcome(0.95, 200), "kept");
@@ -127,11 +109,7 @@ fn a_contract_is_kept_broken_or_not_decided() {
 fn recordings_of_ranks_name_the_slow_one_and_logs_tell_the_end() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let job = format!("{root}/examples/job.toml");
-    let asked = |flags: &[&str]| -> Value {
-        let (code, answer, errors) = stepcast(&[&["check", &job, "--json"][..], flags].concat(), "");
-        assert_eq!(code, 0, "{errors}");
-        serde_json::from_str(&answer).unwrap()
-    };
+    let asked = |flags: &[&str]| json_of(&[&["check", &job][..], flags].concat(), "");
     let found = asked(&["--measured", &format!("{root}/crates/study/tests/ranks/slow-link.csv")]);
     let cause = &found["slowness"]["causes"][0];
     assert_eq!(

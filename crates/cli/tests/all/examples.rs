@@ -1,6 +1,6 @@
-//! The examples run, and what they echo asks the same question again.
+//! The examples and the commands of the book run, and what they echo asks the same question again.
 
-use crate::program::{QUICK, answer, done, fed, json, process, root};
+use crate::{QUICK, answer, done, example, fed, json, process, root};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -181,4 +181,18 @@ fn the_job_of_the_readme_is_the_example() {
     let job = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let example = fs::read_to_string(root().join("examples/job.toml")).unwrap();
     assert!(example.ends_with(job), "examples/job.toml differs from the read-me");
+}
+
+/// `docs/walkthrough.md`, command by command; `TRYCMD=overwrite` writes its output anew.
+#[test]
+fn from_a_trace_to_a_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json");
+    let predict = ["predict", &example("profile.toml"), "--set", "cluster.workers=[{count=1}]"];
+    answer(&[&predict[..], &["--timeline-steps", "20", "--timeline", trace.to_str().unwrap()]].concat());
+    let page = root().join("docs/walkthrough.md").canonicalize().unwrap();
+    std::env::set_current_dir(folder.path()).unwrap();
+    trycmd::TestCases::new().case(page).run();
+    let report = fs::read_to_string("report.html").unwrap();
+    assert!(report.contains("Reproduce this report") && report.contains("<svg"));
 }

@@ -1,6 +1,6 @@
 //! The commands of `examples/fitted-device/README.md` run one after the other, from measurements to a map.
 
-use crate::program::{done, process, refused_by, root};
+use crate::{done, process, refused_by, root};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

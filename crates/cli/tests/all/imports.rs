@@ -3,7 +3,7 @@
 //! The recordings are not part of the repository; without them these tests say so and pass. `UPDATE_GOLDEN=1` writes the
 //! tables anew.
 
-use crate::program::root;
+use crate::root;
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;

@@ -1,6 +1,6 @@
 //! From recordings to profiles, from profiles to predictions and timelines, and what is refused on the way.
 
-use crate::program::{QUICK, answer, done, example, fed, json, process, refused, root};
+use crate::{QUICK, answer, done, example, fed, json, process, refused, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The server as a process: how it ends, and what clients who send nothing can do to it.
 
 #![cfg(unix)]
-use crate::program::process;
+use crate::{done, process, refused_by};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -42,30 +42,32 @@ impl Server {
         stream
     }
 
-    fn post(&self, path: &str, body: &str) -> TcpStream {
+    /// Sends the head of a request to the API and `body`, of `length` bytes, or its beginning.
+    fn send(&self, name: &str, more: &str, length: usize, body: &str) -> TcpStream {
         let mut stream = self.connect();
-        let (host, length) = (&self.host, body.len());
-        write!(
-            stream,
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
+        let host = &self.host;
+        let head = format!(
+            "POST /api/v1/{name} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{more}"
+        );
+        write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
         stream
     }
 
-    pub(super) fn answer(&self, path: &str, body: &str) -> serde_json::Value {
-        let mut stream = self.connect();
-        let (host, length) = (&self.host, body.len());
-        write!(
-            stream,
-            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: \
-             {length}\r\n\r\n{body}"
-        )
-        .unwrap();
+    fn post(&self, name: &str, body: &str) -> TcpStream {
+        self.send(name, "", body.len(), body)
+    }
+
+    /// The head and the body of the answer, behind which the server closes the connection.
+    fn whole(&self, name: &str, body: &str) -> (String, String) {
         let mut text = String::new();
+        let mut stream = self.send(name, "Connection: close\r\n", body.len(), body);
         stream.read_to_string(&mut text).unwrap();
-        let (_, content) = text.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(content).unwrap()
+        let (head, content) = text.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), content.to_owned())
+    }
+
+    pub(super) fn answer(&self, name: &str, body: &str) -> serde_json::Value {
+        serde_json::from_str(&self.whole(name, body).1).unwrap()
     }
 
     /// Sends a signal, and how long it takes to end.
@@ -94,11 +96,11 @@ fn a_signal_ends_the_server_whatever_it_does() {
         let scenario = serde_json::to_string(ENDLESS).unwrap();
         let body = format!("{{\"scenario\": {scenario}, \"method\": \"simulate\"}}");
         for _ in 0..2 {
-            let left = server.post("/api/v1/predict", &body);
+            let left = server.post("predict", &body);
             sleep(Duration::from_millis(300));
             drop(left);
         }
-        let _waiting = server.post("/api/v1/predict", &body);
+        let _waiting = server.post("predict", &body);
         sleep(Duration::from_millis(300));
         let took = server.end(signal);
         assert!(took < Duration::from_secs(2), "{signal}: {took:?}");
@@ -112,7 +114,7 @@ fn idle_connections_lock_nobody_out() {
     let mut slow = server.connect();
     slow.write_all(b"GET / HTTP/1.1\r\nHost: localh").unwrap();
     let mut answer = [0; 12];
-    server.post("/api/v1/scenario", "{\"scenario\": \"\"}").read_exact(&mut answer).unwrap();
+    server.post("scenario", "{\"scenario\": \"\"}").read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
     // A head that never ends is given up.
     let since = Instant::now();
@@ -136,26 +138,11 @@ fn answers_are_the_bytes_of_the_commands() {
         let path = format!("{examples}/{example}.toml");
         let text = serde_json::to_string(&std::fs::read_to_string(&path).unwrap()).unwrap();
         let body = format!("{{\"scenario\": {text}{fields}}}");
-        let mut stream = server.connect();
-        let (host, length) = (&server.host, body.len());
-        write!(
-            stream,
-            "POST /api/v1/{command} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let split = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
-        assert!(answer.starts_with(b"HTTP/1.0 200"), "{command}: {}", String::from_utf8_lossy(&answer));
-        let mut program = process(&[]);
-        let printed =
-            program.args([command, &path, "--json"]).args(flags.split_whitespace()).output().unwrap();
-        assert!(printed.status.success(), "{command}: {}", String::from_utf8_lossy(&printed.stderr));
-        assert!(
-            answer[split..] == printed.stdout[..],
-            "{command}: {}",
-            String::from_utf8_lossy(&answer[split..])
-        );
+        let (head, answer) = server.whole(command, &body);
+        assert!(head.starts_with("HTTP/1.1 200"), "{command}: {head}\n{answer}");
+        let mut program = process(&[command, &path, "--json"]);
+        let printed = done(program.args(flags.split_whitespace()).output().unwrap());
+        assert!(answer == printed, "{command}: {answer}");
     }
     server.end("-TERM");
 }
@@ -165,28 +152,10 @@ fn answers_are_the_bytes_of_the_commands() {
 fn uploads_that_do_not_come_lock_nobody_out() {
     // 24 places.
     let mut server = Server::start(96);
-    let begin = |_: usize| {
-        let mut stream = server.connect();
-        let host = &server.host;
-        write!(stream, "POST /api/v1/uploads HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000\r\n\r\nx")
-            .unwrap();
-        stream
-    };
-    let mut uploads: Vec<TcpStream> = (0..60).map(begin).collect();
-    let bodies: Vec<TcpStream> = (0..60)
-        .map(|_| {
-            let mut stream = server.connect();
-            let host = &server.host;
-            write!(
-                stream,
-                "POST /api/v1/predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{{"
-            )
-            .unwrap();
-            stream
-        })
-        .collect();
+    let mut uploads: Vec<TcpStream> = (0..60).map(|_| server.send("uploads", "", 1000, "x")).collect();
+    let bodies: Vec<TcpStream> = (0..60).map(|_| server.send("predict", "", 9, "{")).collect();
     let mut answer = [0; 12];
-    server.post("/api/v1/scenario", "{\"scenario\": \"\"}").read_exact(&mut answer).unwrap();
+    server.post("scenario", "{\"scenario\": \"\"}").read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
     // The first of all has made room, or was refused because too many come at once, or because it came too slowly.
     let mut rest = Vec::new();
@@ -198,8 +167,8 @@ fn uploads_that_do_not_come_lock_nobody_out() {
 }
 
 /// The answer to a request whose client closes its side of the connection; it may be told to continue first.
-fn half_closed(server: &Server, path: &str, body: &str) -> String {
-    let mut stream = server.post(path, body);
+fn half_closed(server: &Server, name: &str, body: &str) -> String {
+    let mut stream = server.post(name, body);
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -210,11 +179,11 @@ fn half_closed(server: &Server, path: &str, body: &str) -> String {
 #[test]
 fn a_client_that_closes_its_side_is_answered() {
     let mut server = Server::start(256);
-    let answer = half_closed(&server, "/api/v1/scenario", "{\"scenario\": \"\"}");
+    let answer = half_closed(&server, "scenario", "{\"scenario\": \"\"}");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with('}'), "{answer}");
     let scenario = serde_json::to_string(ENDLESS).unwrap().replace("1000 h", "1 ms");
     let body = format!("{{\"scenario\": {scenario}, \"method\": \"simulate\"}}");
-    let answer = half_closed(&server, "/api/v1/predict", &body);
+    let answer = half_closed(&server, "predict", &body);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     server.end("-TERM");
 }
@@ -228,17 +197,15 @@ fn work_for_clients_that_have_gone_is_given_up() {
         format!("{{\"scenario\": {scenario}, \"method\": \"simulate\"}}")
     };
     let cores = std::thread::available_parallelism().unwrap().get();
-    let gone: Vec<TcpStream> = (0..cores).map(|_| server.post("/api/v1/predict", &ask(ENDLESS))).collect();
+    let gone: Vec<TcpStream> = (0..cores).map(|_| server.post("predict", &ask(ENDLESS))).collect();
     drop(gone);
-    let answer = server.answer("/api/v1/predict", &ask(&ENDLESS.replace("1000 h", "1 ms")));
+    let answer = server.answer("predict", &ask(&ENDLESS.replace("1000 h", "1 ms")));
     assert!(answer["prediction"]["iteration_s"].is_number(), "{answer}");
     server.end("-TERM");
 }
 
 #[test]
 fn beyond_the_loopback_address_a_token_is_asked_for() {
-    let refused = process(&["serve", "--port", "0", "--bind", "0.0.0.0"]).output().unwrap();
-    let reason = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{reason}");
+    let reason = refused_by(process(&["serve", "--port", "0", "--bind", "0.0.0.0"]).output().unwrap());
     assert!(reason.contains("--token") && reason.contains("--open-to-all"), "{reason}");
 }

@@ -1,6 +1,6 @@
 //! Sweeps and searches: files that grow in order, the same bytes on any number of threads, an end by Ctrl-C.
 
-use crate::program::{example, process, refused_by};
+use crate::{example, process, refused_by};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

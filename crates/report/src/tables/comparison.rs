@@ -2,7 +2,7 @@
 
 use crate::format::{grouped, limit, percent, plain};
 use crate::table::Table;
-use crate::words::Wording;
+use crate::table::Wording;
 use stepcast_core::quantity::Seconds;
 use stepcast_study::predict::compare::{Answer, Comparison};
 

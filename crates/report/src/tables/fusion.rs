@@ -2,8 +2,8 @@
 
 use super::forecast;
 use crate::format::{capitalised, count, name, percent, several};
+use crate::table::Hint;
 use crate::table::{Table, bar};
-use crate::words::Hint;
 use stepcast_core::quantity::Bytes;
 use stepcast_study::fuse::{Family, FusionReport, Line};
 

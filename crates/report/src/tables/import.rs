@@ -1,8 +1,8 @@
 //! The contents of an imported recording or model.
 
 use crate::format::{count, name, percent, several};
+use crate::table::Hint;
 use crate::table::{Column, Table};
-use crate::words::Hint;
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_trace::{

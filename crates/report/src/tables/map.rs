@@ -1,8 +1,8 @@
 //! The fastest admissible conditions of a map.
 
 use crate::format::{average, count, duration, several};
+use crate::table::Hint;
 use crate::table::Table;
-use crate::words::Hint;
 use stepcast_study::explore::map::{Cell, Map};
 
 const SHOWN: usize = 12;

@@ -6,7 +6,6 @@ pub mod advise;
 pub mod catalog;
 pub mod check;
 pub mod comparison;
-pub mod contract;
 pub mod fit;
 pub mod forecast;
 pub mod fusion;

@@ -6,8 +6,8 @@ use crate::format::{
     percent_with_decimal, rough_duration, rough_money, several, times,
 };
 use crate::plots::rank_grid::role_name;
+use crate::table::Hint;
 use crate::table::{Column, Table};
-use crate::words::Hint;
 use serde_json::Value;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::scenario::AssumedPrice;

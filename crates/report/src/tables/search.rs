@@ -6,8 +6,8 @@ use crate::format::{
     bare_interval_of_rates, count, duration, grouped, limit, money, name, percent, plain, several,
 };
 use crate::sentences;
+use crate::table::Hint;
 use crate::table::Table;
-use crate::words::Hint;
 use stepcast_core::quantity::Seconds;
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
 

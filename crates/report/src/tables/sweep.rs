@@ -5,7 +5,7 @@ use crate::format::{
 };
 use crate::sentences;
 use crate::table::{Column, Table};
-use crate::words::{Hint, Wording};
+use crate::table::{Hint, Wording};
 use std::collections::BTreeMap;
 use stepcast_study::explore::sweep::{Agreement, Axis, PointFigures, SweepRow, Variants};
 

@@ -2,7 +2,7 @@
 
 use crate::format::{percent, significant};
 use crate::table::Table;
-use crate::words::{Hint, Wording};
+use crate::table::{Hint, Wording};
 use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::interval::{AssumedFigure, Interval, Level};
 

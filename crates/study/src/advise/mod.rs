@@ -2,10 +2,10 @@
 //! less its price. That nothing is worth measuring is an answer, too.
 
 mod decision;
-mod figure;
 
-pub use decision::{ChoiceAfter, Decision, DecisionOption, ExperimentValue, Lateness};
-pub use figure::{UncertainFigure, joint};
+pub use decision::{
+    ChoiceAfter, Decision, DecisionOption, ExperimentValue, Lateness, UncertainFigure, joint,
+};
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,19 @@
 //! Step times of a running job: from a table, from the log of a framework, or from plain lines.
+//! And a running forecast: what the log of a run tells about its end, its cost and the chance to meet a deadline. The rest of a
+//! run takes its steps as they were measured, and what interruptions lose. Their rate and cost are the mean of those of the log
+//! and those of the scenario's failures, or of published runs, over the same time. The number of interruptions to come is
+//! Poisson with a gamma distribution of its rate, so that its variance exceeds its mean by mean² / shape (Gelman et al., Bayesian
+//! Data Analysis, section 2.6).
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::serde_as;
 use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::machine::Reliability;
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_stats::{NORMAL_95, mean_and_half_width, normal_below, quantile, student_t_975};
 
 const MOST_STEPS: usize = 1_000_000;
 
@@ -121,7 +132,7 @@ fn of_log(text: &str) -> Vec<Reading> {
 }
 
 /// The figure of a line that Megatron-LM, DeepSpeed or torchtitan prints.
-pub(super) fn known_reading(line: &str) -> Option<Reading> {
+fn known_reading(line: &str) -> Option<Reading> {
     PATTERNS.iter().find_map(|pattern| {
         let (_, after) = line.split_once(pattern.before)?;
         Some((pattern.reading)(number(after.trim_start())?))
@@ -146,4 +157,229 @@ fn bar(line: &str) -> Option<(String, Reading)> {
     let is_label = |c: &char| c.is_alphabetic() || *c == ' ';
     let label = if line.find('%') < line.find(':') { "" } else { label };
     Some((label.chars().filter(is_label).collect::<String>().trim().to_owned(), reading))
+}
+
+/// A gap between two lines that exceeds their steps by this many of them, and by this many seconds, is a pause.
+const PAUSE_STEPS: f64 = 3.0;
+const PAUSE_SECONDS: f64 = 30.0;
+/// Steps whose mean is one observation: neighbours are alike.
+const BLOCK: usize = 10;
+
+/// A line of a log that tells how far a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProgressLine {
+    /// Seconds since 1970, if the line has a time.
+    pub at: Option<f64>,
+    /// The number of its step.
+    pub step: u64,
+    /// The number of all steps, if the line says so.
+    pub of: Option<u64>,
+    /// What was measured.
+    pub reading: Reading,
+}
+
+/// Lines of Megatron-LM, DeepSpeed and torchtitan that have the number of their step.
+pub fn read_progress(text: &str) -> Vec<ProgressLine> {
+    let line = |line: &str| {
+        let reading = known_reading(line)?;
+        let (step, of) = step_number(line)?;
+        Some(ProgressLine { at: timestamp(line), step, of, reading })
+    };
+    text.split(['\n', '\r']).filter_map(line).collect()
+}
+
+/// `iteration       10/  500000`, `step: 20`, `step=20`.
+fn step_number(line: &str) -> Option<(u64, Option<u64>)> {
+    let after = ["iteration", "step:", "step="]
+        .iter()
+        .find_map(|word| Some(line.split_once(word)?.1.trim_start()))?;
+    let digits = |text: &str| -> Option<(u64, usize)> {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        Some((text[..end].parse().ok()?, end))
+    };
+    let (step, end) = digits(after)?;
+    let of = after[end..].trim_start().strip_prefix('/').and_then(|rest| digits(rest.trim_start()));
+    Some((step, of.map(|(of, _)| of)))
+}
+
+/// `2024-05-01 12:02:10` anywhere in a line, as seconds since 1970.
+fn timestamp(line: &str) -> Option<f64> {
+    let bytes = line.as_bytes();
+    let shape = b"dddd-dd-dd dd:dd:dd";
+    let fits = |window: &&[u8]| {
+        window.iter().zip(shape).all(|(c, of)| match of {
+            b'd' => c.is_ascii_digit(),
+            b' ' => *c == b' ' || *c == b'T',
+            other => c == other,
+        })
+    };
+    let found = bytes.windows(shape.len()).find(fits)?;
+    let number = |from: usize, to: usize| {
+        found[from..to].iter().fold(0_i64, |sum, digit| 10 * sum + i64::from(digit - b'0'))
+    };
+    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+    // Days of the proleptic Gregorian calendar, with years that begin in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469;
+    Some((days * 86_400 + number(11, 13) * 3600 + number(14, 16) * 60 + number(17, 19)) as f64)
+}
+
+/// What a run will take.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct RunningForecast {
+    /// Steps that are done and kept.
+    pub done: u64,
+    /// All steps.
+    pub steps: u64,
+    /// Time since the first line of the log.
+    #[serde(rename = "elapsed_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub elapsed: Seconds,
+    /// The share of it in steps that are kept.
+    pub goodput: f64,
+    /// Times that the run began again.
+    pub restarts: u64,
+    /// Steps that were made again.
+    pub lost_steps: u64,
+    /// Times that it stood still.
+    pub pauses: u64,
+    /// How long these stood still together.
+    #[serde(rename = "paused_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub paused: Seconds,
+    /// The rest of the run, with interruptions as before.
+    #[serde(rename = "rest_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub rest: Seconds,
+    /// Its 90 % interval.
+    #[serde(rename = "rest_interval_s")]
+    #[serde_as(as = "[InBaseUnits; 2]")]
+    pub rest_interval: [Seconds; 2],
+    /// Cost of the whole run, if prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// The chance to meet the deadline, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_time: Option<f64>,
+}
+
+/// The rest of a run from its log. `steps` is the number of all steps, if the log does not say it; the deadline counts from the
+/// first line.
+pub fn follow(
+    scenario: &Scenario,
+    lines: &[ProgressLine],
+    step_time: &dyn Fn(&Reading) -> Result<Seconds, Fault>,
+    steps: Option<u64>,
+    deadline: Option<Seconds>,
+) -> Result<RunningForecast, Fault> {
+    let times: Vec<f64> =
+        lines.iter().map(|line| Ok(step_time(&line.reading)?.get())).collect::<Result<_, Fault>>()?;
+    let (Some(first), Some(last), true) = (lines.first(), lines.last(), lines.len() > 1) else {
+        let reason = "the log has fewer than two lines with the number and time of a step";
+        return Err(Fault::new(reason, "give a log of Megatron-LM, DeepSpeed or torchtitan, or wait"));
+    };
+    let Some(steps) = last.of.or(steps) else {
+        let reason = "the number of all steps is not known";
+        return Err(Fault::new(reason, "add `[data]` with samples and epochs, or `tokens` to `[plan]`"));
+    };
+    let usual = quantile(&mut times.clone(), 0.5);
+    let mut state = Interruptions::default();
+    for (pair, time) in lines.windows(2).zip(&times[1..]) {
+        state.add(pair[0], pair[1], *time);
+    }
+    let done = last.step.min(steps);
+    let kept = last.step.saturating_sub(first.step) as f64;
+    let useful = kept * usual;
+    let elapsed = match (first.at, last.at) {
+        (Some(start), Some(end)) if end > start => end - start,
+        _ => useful + state.lost_steps as f64 * usual + state.paused,
+    };
+    let prior = Prior::new(scenario, usual)?;
+    let events = (state.restarts + state.pauses) as f64;
+    let lost = state.lost_steps as f64 * usual + state.paused;
+    // As many as were to be expected count as much as those of the log.
+    let before = elapsed / prior.between;
+    let (shape, rate) = (events + before, (events + before) / (2.0 * elapsed));
+    let each = (lost + before * prior.lost) / shape;
+    let (mean_step, step_error) = mean_of_blocks(&times);
+    let left = steps.saturating_sub(done) as f64;
+    let stepping = left * mean_step;
+    let expected = rate * stepping;
+    let mean = stepping + expected * each;
+    let variance = (stepping * step_error).powi(2) + each.powi(2) * (expected + expected.powi(2) / shape);
+    let spread = variance.sqrt();
+    let interval =
+        [mean - NORMAL_95 * spread, mean + NORMAL_95 * spread].map(|end| Seconds::new(end.max(0.0)));
+    Ok(RunningForecast {
+        done,
+        steps,
+        elapsed: Seconds::new(elapsed),
+        goodput: (useful / elapsed.max(useful)).min(1.0),
+        restarts: state.restarts,
+        lost_steps: state.lost_steps,
+        pauses: state.pauses,
+        paused: Seconds::new(state.paused),
+        rest: Seconds::new(mean),
+        rest_interval: interval,
+        cost: scenario.hourly_cost().map(|hourly| hourly * (elapsed + mean) / 3600.0),
+        in_time: deadline.map(|deadline| normal_below((deadline.get() - elapsed - mean) / spread.max(1e-9))),
+    })
+}
+
+/// The mean of steps, and the standard deviation of its logarithm.
+fn mean_of_blocks(times: &[f64]) -> (f64, f64) {
+    let size = if times.len() >= 3 * BLOCK { BLOCK } else { 1 };
+    let blocks: Vec<f64> = times.chunks_exact(size).map(stepcast_stats::mean).collect();
+    let (mean, half_width) = mean_and_half_width(&blocks);
+    (mean, half_width / student_t_975(blocks.len().saturating_sub(1)) / mean)
+}
+
+/// What a log says about interruptions.
+#[derive(Default)]
+struct Interruptions {
+    restarts: u64,
+    lost_steps: u64,
+    pauses: u64,
+    paused: f64,
+}
+
+impl Interruptions {
+    fn add(&mut self, before: ProgressLine, now: ProgressLine, time: f64) {
+        let made = now.step.saturating_sub(before.step).max(1);
+        let is_restart = now.step <= before.step;
+        if is_restart {
+            self.restarts += 1;
+            self.lost_steps += before.step - now.step + 1;
+        }
+        let Some(gap) = now.at.zip(before.at).map(|(now, before)| now - before - made as f64 * time) else {
+            return;
+        };
+        if is_restart && gap > 0.0 {
+            self.paused += gap;
+        } else if gap > (PAUSE_STEPS * time).max(PAUSE_SECONDS) {
+            self.pauses += 1;
+            self.paused += gap;
+        }
+    }
+}
+
+/// One interruption as the scenario's failures, or those of published runs, have it.
+struct Prior {
+    between: f64,
+    lost: f64,
+}
+
+impl Prior {
+    fn new(scenario: &Scenario, step: f64) -> Result<Self, Fault> {
+        let (assumed, given) = (Reliability::shipped()?, scenario.failures);
+        let rate = given.and_then(|own| own.rate).unwrap_or(assumed.interruptions.value);
+        let time = |given: Option<Seconds>, assumed: f64| given.map_or(assumed, Seconds::get);
+        let restart = time(given.and_then(|own| own.detection), assumed.detection.value)
+            + time(given.and_then(|own| own.restart), assumed.restart.value);
+        let between = 3600.0 / (rate * scenario.cluster.workers() as f64).max(1e-12);
+        // Half of the work between two checkpoints is lost on average.
+        let half = 0.5 * given.and_then(|own| own.interval).map_or(0.0, Seconds::get);
+        Ok(Self { between, lost: restart + half.max(step) })
+    }
 }

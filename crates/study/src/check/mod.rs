@@ -1,12 +1,10 @@
 //! A running job against its forecast: inside the interval or not, which assumption is most likely off, and what the
 //! rest of the run will take with what is now known.
 
-mod follow;
 mod log;
 pub mod ranks;
 
-pub use follow::{ProgressLine, RunningForecast, follow, read_progress};
-pub use log::{Reading, read_steps};
+pub use log::{ProgressLine, Reading, RunningForecast, follow, read_progress, read_steps};
 pub use ranks::{Slowness, StepDistribution};
 
 use crate::contract::{Acceptance, Terms};
@@ -174,7 +172,7 @@ pub fn check<F: Source>(
     let steps = known.steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
     let running = known.followed.map(|(lines, deadline)| {
         let asked = known.steps_left.zip(lines.last()).map(|(left, last)| last.step + left);
-        follow::follow(&scenario, lines, &|reading| step_time(reading, &forecast), asked.or(total), deadline)
+        follow(&scenario, lines, &|reading| step_time(reading, &forecast), asked.or(total), deadline)
     });
     Ok(Check {
         verdict,

@@ -1,7 +1,7 @@
 //! Epoch time and minibatch over numbers of nodes and batches: the fastest conditions with the minibatch in a given
 //! range (Oyama 2016, section 4.3).
 
-use crate::cost;
+use crate::predict::budget;
 use crate::predict::training;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -165,9 +165,9 @@ impl Map {
             let most = Remedy::advice(format!("name at most {MOST_CELLS} cells"));
             return Err(Fault::new(reason, Remedies::from(most).or(fewer_cells())));
         }
-        let events = all as f64 * cost::prediction(scenario, method) as f64;
-        if events > cost::UNASKED as f64 {
-            let long = cost::duration(events).human();
+        let events = all as f64 * budget::prediction(scenario, method) as f64;
+        if events > budget::UNASKED as f64 {
+            let long = budget::duration(events).human();
             let reason = format!("{all} cells of this many layers would take about {long}");
             return Err(Fault::new(reason, fewer_cells()));
         }

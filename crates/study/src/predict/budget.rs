@@ -1,14 +1,15 @@
 //! What the parts of a forecast may cost, decided before they begin: shares of the budget of a simulation, and the closed
 //! forms that the budget pays for. One of these goes through every layer once for each group of workers, and a forecast
-//! asks for hundreds.
+//! asks for hundreds. And what other studies cost. All in the unit of budgets: events of the engine, of which a core does about ten
+//! million in a second.
 
 use super::interval::Intervals;
-use super::{scaling, slack};
-use crate::cost::pass;
+use super::scaling;
 use crate::simulate::{BUDGET, EXCESS, is_affordable};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Warning;
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
 /// Part of the budget for the figure that is asked for.
@@ -124,7 +125,7 @@ impl Granted {
             intervals: scaling && pays(points.saturating_mul(intervals.predictions(scenario))),
             balance: pays(BALANCE * quick),
             saturation: scaling && pays(scaling::tried() * quick),
-            slack: pays(slack::predictions(scenario) * quick),
+            slack: pays(scaling::slack_predictions(scenario) * quick),
         }
     }
 
@@ -149,4 +150,34 @@ impl Granted {
             ),
         })
     }
+}
+
+/// What a closed form costs beside its layers.
+const PREDICTION: u64 = 50;
+
+/// What it costs to read a layer or a group of a scenario.
+const RESOLUTION: u64 = 50;
+
+/// What a study may cost unless more is asked for: about two minutes of a core.
+pub(crate) const UNASKED: u64 = 1_000_000_000;
+
+/// Layers that one closed form goes through: all of them for every group of workers.
+pub(crate) fn pass(scenario: &Scenario) -> u64 {
+    let workload = &scenario.workload;
+    let layers = workload.layers.len().max(workload.tensors as usize) as u64;
+    layers.saturating_mul(scenario.cluster.groups.len() as u64).max(1)
+}
+
+pub(crate) fn prediction(scenario: &Scenario, method: &dyn Method) -> u64 {
+    if method.is_quick() { PREDICTION + pass(scenario) } else { scenario.methods.simulate.budget }
+}
+
+/// What it costs to make a scenario from its text, about.
+pub(crate) fn resolution(scenario: &Scenario) -> u64 {
+    RESOLUTION.saturating_mul(pass(scenario))
+}
+
+/// How long a core takes.
+pub(crate) fn duration(events: f64) -> Seconds {
+    Seconds::new(events / 1e7)
 }

@@ -1,9 +1,9 @@
 //! All methods on one scenario: predictions side by side, the effects by which they differ, and refusals.
 
-use crate::cost::pass;
+use crate::predict::Watched;
 use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::budget::COMPARED;
-use crate::predict::forecast::Watched;
+use crate::predict::budget::pass;
 use crate::predict::{budget, methods};
 use crate::simulate::BUDGET;
 use schemars::JsonSchema;

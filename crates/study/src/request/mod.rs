@@ -3,8 +3,6 @@
 mod assumed;
 mod folder;
 pub mod launch;
-mod packed;
-mod usual;
 
 pub(crate) use assumed::catalog_prices;
 pub use assumed::{Assumed, AssumedRent};
@@ -99,16 +97,18 @@ impl<F: Source> Request<F> {
         let file = self.file().map_err(|fault| self.explained(fault))?;
         let located = |fault| self.explained(self.document.located(fault, &self.edits));
         let plain = match self.gives_plan {
-            true => usual::resolve_any_plan(file.clone(), &self.files),
-            false => usual::resolve_for_planning(file.clone(), &self.files),
+            true => assumed::resolve_any_plan(file.clone(), &self.files),
+            false => assumed::resolve_for_planning(file.clone(), &self.files),
         };
         let plain = plain.map_err(located)?;
-        let plan = if self.gives_plan { usual::plan(&file, &plain, &self.files) } else { None };
+        let plan = if self.gives_plan { assumed::plan(&file, &plain, &self.files) } else { None };
         let assumed = Assumed::new(&file, &plain, plan.as_ref());
         let scenario = match plan {
             None if self.gives_plan => plain.check_together().map(|()| plain).map_err(located)?,
             None => plain,
-            Some(plan) => usual::with_plan(file, plan.section).resolve_with(&self.files).map_err(located)?,
+            Some(plan) => {
+                assumed::with_plan(file, plan.section).resolve_with(&self.files).map_err(located)?
+            }
         };
         Ok(self.resolved.get_or_init(|| Resolved { scenario: Arc::new(scenario), assumed }))
     }
@@ -130,7 +130,7 @@ impl<F: Source> Request<F> {
     /// plans of their own; many have that of the scenario.
     pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
         let mut edits = self.edits.clone();
-        let varies_plan = axes.iter().any(|axis| usual::divides(&axis.key));
+        let varies_plan = axes.iter().any(|axis| assumed::divides(&axis.key));
         let explained = |error| match error {
             VaryError::Document(fault) => VaryError::Document(self.explained(fault)),
             error @ VaryError::Axis { .. } => error,
@@ -138,7 +138,7 @@ impl<F: Source> Request<F> {
         let points: u64 = axes.iter().map(|axis| axis.values.len()).fold(1, u64::saturating_mul);
         if !varies_plan && let Ok(Resolved { scenario, assumed }) = self.resolved() {
             if assumed.plan && points <= PLANNED_POINTS {
-                let resolver = usual::resolve_with_usual_plan;
+                let resolver = assumed::resolve_with_usual_plan;
                 let one_by_one = Variants::one_by_one(&self.document, &self.files, &edits, axes, resolver);
                 return one_by_one.map_err(explained);
             }
@@ -146,7 +146,7 @@ impl<F: Source> Request<F> {
             let each = axes.iter().any(|axis| axis.key == batch)
                 || self.file().is_ok_and(|file| file.strategy.batch.is_some());
             let plan = scenario.strategy.plan.as_ref().filter(|_| assumed.plan);
-            edits.extend(plan.and_then(|plan| usual::edit(plan, !each)));
+            edits.extend(plan.and_then(|plan| assumed::edit(plan, !each)));
         }
         Variants::new(&self.document, &self.files, &edits, axes).map_err(explained)
     }

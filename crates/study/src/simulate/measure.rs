@@ -7,7 +7,7 @@
 
 use super::broken;
 use super::estimate::{Estimate, Estimator};
-use crate::cost;
+use crate::predict::budget;
 use rayon::prelude::*;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::WorkerGroup;
@@ -34,7 +34,7 @@ pub(crate) const EXCESS: u64 = 4;
 
 /// Whether the budget has room for a step at all: an event for every layer of every group is the least that one has.
 pub(crate) fn is_affordable(scenario: &Scenario) -> bool {
-    cost::pass(scenario) <= scenario.methods.simulate.budget.saturating_mul(EXCESS)
+    budget::pass(scenario) <= scenario.methods.simulate.budget.saturating_mul(EXCESS)
 }
 
 /// Shares of the budget after which there is an estimate.
@@ -198,7 +198,7 @@ pub(super) fn measure<'p, O: Recorder>(
 const CHANCE: f64 = 4.0;
 
 /// Puts workers ahead that keep gaining on the slowest; whether there were any. Their runs count from now on.
-pub(super) fn settle<O: Recorder>(program: &Program, runs: &mut [Measurement<'_, O>]) -> bool {
+fn settle<O: Recorder>(program: &Program, runs: &mut [Measurement<'_, O>]) -> bool {
     let Coordination::Bounded(bound @ 1..) = program.coordination else { return false };
     let mut any = false;
     for measurement in runs {

@@ -22,7 +22,7 @@ pub(crate) use excerpt::{Excerpt, excerpt};
 pub(crate) use measure::{BUDGET, EXCESS, is_affordable};
 pub(crate) use sprint::is_sprint;
 pub use sprint::simulated_threads;
-pub use timeline::{Recording, events_per_step};
+pub use timeline::{Recording, events_per_step, round_timeline};
 pub use transformer::KINDS;
 
 use stepcast_core::fault::{Fault, Remedies, Remedy};

@@ -8,14 +8,11 @@ mod check {
 }
 mod decisions;
 mod explore {
-    mod map;
     mod plan;
     mod search;
     mod sweep;
 }
 mod fuse;
-mod horovod;
-mod monotone;
 mod predict {
     mod advice;
     mod calibrate;
@@ -25,16 +22,13 @@ mod predict {
 }
 mod published;
 mod relations;
-mod replace;
 mod request {
-    mod found;
     mod launch;
     mod recipes;
     mod round_trips;
     mod scenarios;
 }
 mod servers;
-mod siblings;
 mod side_by_side;
 mod simulate {
     mod runs;

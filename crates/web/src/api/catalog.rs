@@ -1,15 +1,13 @@
-//! The catalog: examples, models, devices, networks, methods and keys.
+//! What scenarios can name: examples, models, and lists of the catalog.
 
 use crate::problem::Problem;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::machine::catalog;
+use std::fmt::Display;
 use stepcast_core::model::zoo;
-use stepcast_core::scenario::documentation;
 use stepcast_examples::SCENARIOS;
-use stepcast_study::predict::methods as study;
 
 /// A scenario to start from.
 #[derive(Serialize, JsonSchema)]
@@ -37,6 +35,11 @@ pub(crate) struct Model {
     transformer: bool,
 }
 
+/// A list of the catalog.
+pub(super) fn listed<T: Serialize>(list: Result<T, impl Display>) -> Result<Response, Problem> {
+    Ok(Json(list.map_err(Problem::fault)?).into_response())
+}
+
 pub(super) async fn examples() -> Response {
     Json(SCENARIOS.iter().map(example).collect::<Vec<_>>()).into_response()
 }
@@ -49,15 +52,6 @@ fn example(&(name, scenario): &(&'static str, &'static str)) -> Example {
     Example { name, question: format!("{}?", question.trim_end_matches('?')), scenario }
 }
 
-/// Every key of a scenario, with its documentation and possible values for the form.
-pub(super) async fn keys() -> Response {
-    Json(documentation()).into_response()
-}
-
-pub(super) async fn methods() -> Response {
-    Json(study::list()).into_response()
-}
-
 pub(super) async fn models() -> Response {
     let model = |entry: &'static zoo::ZooModel| Model {
         name: &entry.name,
@@ -67,26 +61,6 @@ pub(super) async fn models() -> Response {
         transformer: entry.shape().is_some(),
     };
     Json(zoo::entries().map(model).collect::<Vec<_>>()).into_response()
-}
-
-pub(super) async fn devices() -> Result<Response, Problem> {
-    let devices = catalog::devices().map_err(Problem::fault)?;
-    Ok(Json(devices).into_response())
-}
-
-pub(super) async fn machines() -> Result<Response, Problem> {
-    let machines = catalog::machines().map_err(Problem::fault)?;
-    Ok(Json(machines).into_response())
-}
-
-pub(super) async fn aliases() -> Result<Response, Problem> {
-    let aliases = catalog::aliases().map_err(Problem::fault)?;
-    Ok(Json(aliases).into_response())
-}
-
-pub(super) async fn networks() -> Result<Response, Problem> {
-    let networks = catalog::networks().map_err(Problem::fault)?;
-    Ok(Json(networks).into_response())
 }
 
 #[cfg(test)]

@@ -2,11 +2,10 @@
 
 use super::accepts;
 use crate::Shared;
-use crate::events::{self, Events};
 use crate::problem::Problem;
 use crate::request::{Input, ScenarioBody};
 use crate::study::as_written;
-use crate::work::{self, Work};
+use crate::work::{self, EVENTS, Events, Work};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -15,8 +14,8 @@ use serde::Serialize;
 use std::sync::Arc;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::table;
+use stepcast_report::table::NEUTRAL;
 use stepcast_report::tables::comparison::{effects, predictions, refusals};
-use stepcast_report::words::NEUTRAL;
 use stepcast_study::predict::compare::{Answer, Comparison};
 use stepcast_study::predict::methods;
 use tokio_util::sync::CancellationToken;
@@ -94,8 +93,8 @@ pub(super) async fn compare(
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
     let scenario = shared.work.quick().run(move |_| Ok(body.request(&kept)?.scenario()?)).await?;
-    if accepts(&headers, events::CONTENT_TYPE) {
-        return Ok(events::respond(shared, Work::heavy, move |events| aloud(&scenario, events)));
+    if accepts(&headers, EVENTS) {
+        return Ok(work::respond(shared, Work::heavy, move |events| aloud(&scenario, events)));
     }
     let comparison = shared.work.heavy().run(move |token| compared(&scenario, token, &mut |_| ()));
     as_written(&comparison.await?)

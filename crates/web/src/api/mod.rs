@@ -1,11 +1,9 @@
 //! The API, version 1: one file for each endpoint, and one table from which the router and the OpenAPI 3.1 description
 //! are made.
 
-mod advise;
 mod catalog;
 mod check;
 mod compare;
-mod decide;
 mod fuse;
 mod layout;
 mod map;
@@ -25,7 +23,7 @@ use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Study, StudyEvent, ask};
 use crate::uploads::UploadAnswer;
-use crate::{Shared, events};
+use crate::{Shared, work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
@@ -36,12 +34,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stepcast_core::machine::catalog::Aliases;
+use stepcast_core::machine::catalog::{self as machine, Aliases};
 use stepcast_core::machine::{Device, Machine, Network};
-use stepcast_core::scenario::SectionDoc;
+use stepcast_core::scenario::{SectionDoc, documentation};
 use stepcast_study::Forecast;
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::predict::methods::Listed;
+use stepcast_study::predict::methods::{self, Listed};
 
 const JSON: &str = "application/json";
 const BINARY: &str = "application/octet-stream";
@@ -66,25 +64,37 @@ struct Route {
 
 const ROUTES: &[Route] = &[
     list::<Vec<catalog::Example>>("/examples", || get(catalog::examples), "Scenarios to start from"),
-    list::<Vec<SectionDoc>>("/keys", || get(catalog::keys), "The keys of a scenario, section by section"),
+    list::<Vec<SectionDoc>>(
+        "/keys",
+        || get(async || Json(documentation())),
+        "The keys of a scenario, section by section",
+    ),
     list::<Vec<catalog::Model>>("/models", || get(catalog::models), "The models of the zoo"),
-    list::<Vec<Listed>>("/methods", || get(catalog::methods), "The methods, as `stepcast methods --json`"),
+    list::<Vec<Listed>>(
+        "/methods",
+        || get(async || Json(methods::list())),
+        "The methods, as `stepcast methods --json`",
+    ),
     list::<BTreeMap<String, Device>>(
         "/devices",
-        || get(catalog::devices),
+        || get(async || catalog::listed(machine::devices())),
         "The devices of the catalog, as `stepcast devices --json`",
     ),
     list::<BTreeMap<String, Network>>(
         "/networks",
-        || get(catalog::networks),
+        || get(async || catalog::listed(machine::networks())),
         "The networks of the catalog, as `stepcast networks --json`",
     ),
     list::<BTreeMap<String, Machine>>(
         "/machines",
-        || get(catalog::machines),
+        || get(async || catalog::listed(machine::machines())),
         "The machines of the catalog with their prices, as `stepcast machines --json`",
     ),
-    list::<Aliases>("/aliases", || get(catalog::aliases), "Short names of devices, networks and machines"),
+    list::<Aliases>(
+        "/aliases",
+        || get(async || catalog::listed(machine::aliases())),
+        "Short names of devices, networks and machines",
+    ),
     posted::<ScenarioBody, Vec<stops::Slider>>(
         "/stops",
         || post(stops::stops),
@@ -131,7 +141,7 @@ const ROUTES: &[Route] = &[
         "/check",
         "The log of a running job against its forecast, as `stepcast check --json`; with progress as events",
     ),
-    study::<advise::AdviseRequest>(
+    study::<plan::AdviseRequest>(
         "/advise",
         "What to measure before one of the offers in `[plan]` is taken, as `stepcast advise --json`; with progress as events",
     ),
@@ -143,7 +153,7 @@ const ROUTES: &[Route] = &[
         "/replace",
         "Layers whose communication cannot be hidden, as `stepcast replace --json`; with progress as events",
     ),
-    study::<decide::DecideRequest>(
+    study::<plan::DecideRequest>(
         "/decide",
         "Which machines to take: time, cost and risk of every offer in `[plan]`; with progress as events",
     ),
@@ -220,7 +230,7 @@ impl Route {
             (kind, None) => json!({ kind: {} }),
         };
         if let Some(schema) = self.events {
-            answers[events::CONTENT_TYPE] = json!({ "schema": schema(schemas) });
+            answers[work::EVENTS] = json!({ "schema": schema(schemas) });
         }
         for kind in self.also {
             answers[kind] = json!({});

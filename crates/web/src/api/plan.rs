@@ -1,7 +1,7 @@
-//! The best way to split a transformer.
+//! The best way to split a transformer, which machines to take for it, and what to measure before.
 
 use super::map::several;
-use crate::edit::edits;
+use crate::edit::{Change, edits};
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
@@ -10,8 +10,11 @@ use serde::Deserialize;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::text;
 use stepcast_report::plots::pareto::Pareto;
-use stepcast_report::tables::plan as tables;
+use stepcast_report::tables::{advise, plan as tables};
+use stepcast_study::advise::MeasurementAdvice;
+use stepcast_study::explore::decide::{Decision, decide};
 use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, SHARED, applied, plan_within};
 
 /// Time after which the best plan so far is the answer: half of what a request may take.
@@ -119,4 +122,96 @@ impl PlanRequest {
 
 fn listed(names: &str) -> Vec<String> {
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The request for a decision: a scenario whose `[plan]` has offers.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Body")]
+pub(crate) struct DecideRequest {
+    #[serde(flatten)]
+    asked: ScenarioBody,
+}
+
+impl Study for DecideRequest {
+    type Report = Decision;
+
+    fn answer(&self, job: &mut Job<'_>) -> Result<(Decision, Shown), Problem> {
+        let request = self.asked.request(job.shared)?.for_planning();
+        let scenario = request.scenario()?;
+        let watch = &mut |done: usize, of: usize| {
+            job.progress(done as u64, Some(of as u64), "kinds of machines", || None)
+        };
+        let decision = decide(SHARED, &scenario, watch).map_err(|why| request.refused(why))?;
+        let shown = job.show(|| {
+            let mut shown = Shown::new("");
+            for (number, option) in decision.options.iter().enumerate() {
+                let Some(figures) = &option.figures else { continue };
+                let words = format!("{} × {}", option.nodes, option.offer);
+                shown.offer(number as u64, words, written(&figures.toml)?);
+            }
+            Ok(shown)
+        })?;
+        Ok((decision, shown))
+    }
+}
+
+/// The edits that put sections of a scenario in the place of those that a text has.
+fn written(sections: &str) -> Result<Vec<Change>, Problem> {
+    let table: toml::Table = text::parse(sections).map_err(|_| Problem::fault("a plan cannot be read"))?;
+    let mut changes = Vec::new();
+    for (section, value) in table {
+        let (path, keys) = match value {
+            toml::Value::Table(mut inner) if section == "strategy" => (
+                "strategy.plan".to_owned(),
+                inner.remove("plan").and_then(|plan| plan.as_table().cloned()).unwrap_or_default(),
+            ),
+            toml::Value::Table(inner) => (section, inner),
+            _ => continue,
+        };
+        changes.push(Change { key: path.clone(), value: None });
+        let set = |(key, value): (String, toml::Value)| Change {
+            key: format!("{path}.{key}"),
+            value: Some(value.to_string()),
+        };
+        changes.extend(keys.into_iter().map(set));
+    }
+    Ok(changes)
+}
+
+/// The request for advice: a scenario whose `[plan]` has offers and tokens.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Body")]
+pub(crate) struct AdviseRequest {
+    #[serde(flatten)]
+    asked: ScenarioBody,
+}
+
+impl Study for AdviseRequest {
+    type Report = MeasurementAdvice;
+
+    fn answer(&self, job: &mut Job<'_>) -> Result<(MeasurementAdvice, Shown), Problem> {
+        let request = self.asked.request(job.shared)?.for_planning();
+        let scenario = request.scenario()?;
+        let watch = &mut |plans| job.progress(plans, None, "plans", || None);
+        let report = plan_within(SHARED, &scenario, Aim::Cost, watch).map_err(|why| request.refused(why))?;
+        let Some(advice) = report.advice else {
+            let reason = "there is nothing to choose: one offer, or no number of tokens";
+            return Err(Problem::invalid(
+                "plan.offers",
+                reason,
+                "choose among several machines, and say how much to train on",
+            ));
+        };
+        let shown = job.show(|| {
+            let mut shown = Shown::new(&advise::verdict(&advice));
+            shown.table(&advise::candidates(&advice));
+            shown.table(&advise::experiments(&advice));
+            if let Some(best) = advice.best() {
+                shown.notes(advise::choices(&advice, best));
+                shown.text(best.command.clone());
+            }
+            Ok(shown)
+        })?;
+        Ok((advice, shown))
+    }
 }

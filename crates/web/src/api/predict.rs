@@ -3,11 +3,10 @@
 use super::accepts;
 use crate::Shared;
 use crate::edit::{Change, edits};
-use crate::events::{self, Events};
 use crate::problem::Problem;
 use crate::request::{Input, ScenarioBody, Uploaded, method_choice};
 use crate::study::as_written;
-use crate::work::{self, Work};
+use crate::work::{self, EVENTS, Events, Work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -240,8 +239,8 @@ pub(super) async fn predict(
     let kept = Arc::clone(&shared);
     let job = shared.work.quick().run(move |_| ForecastJob::new(&kept, &body)).await?;
     let queue = if job.is_quick() { Work::quick } else { Work::heavy };
-    if accepts(&headers, events::CONTENT_TYPE) {
-        return Ok(events::respond(shared, queue, move |events| job.stream(events)));
+    if accepts(&headers, EVENTS) {
+        return Ok(work::respond(shared, queue, move |events| job.stream(events)));
     }
     let (drawing, document) = (accepts(&headers, "image/svg+xml"), accepts(&headers, "text/html"));
     let done = queue(&shared.work).run(move |token| {

@@ -31,7 +31,7 @@ pub(crate) struct ScenarioRequest {
 
 /// The checked scenario.
 #[skip_serializing_none]
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct Described {
     /// The text after the edits.
     scenario: String,
@@ -75,34 +75,23 @@ fn described(shared: &Arc<Shared>, body: ScenarioRequest) -> Result<Described, P
     let written = text::parse(&source).unwrap_or(serde_json::Value::Null);
     let body = ScenarioBody { scenario: source, set: Vec::new() };
     let request = body.request(shared)?;
-    let scenario = request.scenario().map_err(Problem::from);
-    let scenario_text = body.scenario;
-    Ok(match scenario {
+    let described = Described { scenario: body.scenario, written, ..Described::default() };
+    Ok(match request.scenario().map_err(Problem::from) {
         Ok(scenario) => Described {
-            scenario: scenario_text,
-            written,
             resolved: Some(scenario.to_file()),
-            problem: None,
             question: Some([
                 sentences::title(&scenario, request.assumed()?),
                 sentences::setting(&scenario, request.assumed()?),
             ]),
             methods: methods::all().iter().map(|method| applying(*method, &scenario)).collect(),
             transformer: scenario.source.transformer().is_some(),
+            ..described
         },
         Err(mut problem) => {
             if let (None, Some(line), Some(column)) = (&problem.key, problem.line, problem.column) {
-                problem.key = key_at(&scenario_text, line, column);
+                problem.key = key_at(&described.scenario, line, column);
             }
-            Described {
-                scenario: scenario_text,
-                written,
-                resolved: None,
-                problem: Some(problem),
-                question: None,
-                methods: Vec::new(),
-                transformer: false,
-            }
+            Described { problem: Some(problem), ..described }
         }
     })
 }

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stepcast_report::format::name;
 use stepcast_report::plots::varied::{Swept, SweptFigure};
+use stepcast_report::table::NEUTRAL;
 use stepcast_report::tables::{FirstRows, sweep as tables};
-use stepcast_report::words::NEUTRAL;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, SweepRow, Variants, rows};
 
 /// Most points; larger sweeps are for the command line.

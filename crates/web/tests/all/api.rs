@@ -1,7 +1,6 @@
 //! The server asked as clients ask it, and as they should not.
 
-use crate::asking::{ASYNC, QUICK_START, app, ask, asking, lines, post, request};
-use axum::Router;
+use crate::{ASYNC, EVENTS, JSON, QUICK_START, app, ask, asking, get, lines, post, problem, request};
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use flate2::write::GzEncoder;
@@ -14,23 +13,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-async fn problem(app: &Router, request: axum::http::Request<Body>) -> (u16, Value) {
-    let (status, kind, bytes) = ask(app, request).await;
-    assert_eq!(kind, "application/problem+json", "{}", String::from_utf8_lossy(&bytes));
-    let problem: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!(problem["status"], status.as_u16());
-    for key in ["type", "title", "detail", "remedy"] {
-        assert!(problem[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {problem}");
-    }
-    (status.as_u16(), problem)
-}
-
 #[tokio::test]
 async fn the_engine_tells_how_far_it_is() {
     let text = format!("{ASYNC}\n[methods.simulate]\nruns = 2\nsteps = 20\nwarm-up = 2\n");
     let body = json!({ "scenario": text, "workers": [1, 2] });
-    let (status, kind, bytes) = ask(&app(), asking("/api/v1/predict", "application/x-ndjson", &body)).await;
-    assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/x-ndjson"));
+    let (status, kind, bytes) = ask(&app(), asking("predict", EVENTS, &body)).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::OK, EVENTS));
     let events = lines(&bytes);
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(kinds.first(), Some(&"begun"));
@@ -63,12 +51,12 @@ async fn clients_that_leave_free_their_places() {
         ),
     ] {
         for _ in 0..2 * places {
-            let asked = asking(&format!("/api/v1/{path}"), "application/x-ndjson", &body);
+            let asked = asking(path, EVENTS, &body);
             let mut lines = app.clone().oneshot(asked).await.unwrap().into_body();
             // The last ones do not even get their turn.
             let _ = timeout(Duration::from_millis(300), lines.frame()).await;
         }
-        let next = post(&app, "/api/v1/timeline", json!({ "scenario": QUICK_START, "steps": 1 }));
+        let next = post(&app, "timeline", json!({ "scenario": QUICK_START, "steps": 1 }));
         assert!(timeout(Duration::from_secs(100), next).await.is_ok(), "{path}: no place is free");
     }
 }
@@ -79,7 +67,7 @@ async fn a_server_that_stops_says_so() {
     let app = application(Access::Loopback, None, stop.clone()).unwrap();
     let workers: Vec<u32> = (1..=100).collect();
     let body = json!({ "scenario": ASYNC, "workers": workers });
-    let response = app.oneshot(asking("/api/v1/predict", "application/x-ndjson", &body)).await.unwrap();
+    let response = app.oneshot(asking("predict", EVENTS, &body)).await.unwrap();
     stop.cancel();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     let text = String::from_utf8_lossy(&bytes);
@@ -91,9 +79,9 @@ async fn searches_find_what_the_command_finds() {
     let text = include_str!("../../../../examples/search.toml");
     let body =
         json!({ "scenario": text, "minimize": "cost", "vary": ["workers.0.count=0..4", "batch=32,64"] });
-    let report = post(&app(), "/api/v1/search", body.clone()).await;
+    let report = post(&app(), "search", body.clone()).await;
     assert_eq!(report["configurations"], 10);
-    let (_, _, bytes) = ask(&app(), asking("/api/v1/search", "application/x-ndjson", &body)).await;
+    let (_, _, bytes) = ask(&app(), asking("search", EVENTS, &body)).await;
     let events = lines(&bytes);
     let last = events.last().unwrap();
     assert_eq!(last["report"], report);
@@ -110,11 +98,11 @@ async fn timelines_are_drawn_by_windows() {
     // More than a hundred thousand events.
     let text = ASYNC.replace("count = 4", "count = 16");
     let body = json!({ "scenario": text, "steps": 16 });
-    let whole = post(&app, "/api/v1/timeline", body).await;
+    let whole = post(&app, "timeline", body).await;
     assert!(whole["events"].as_u64().unwrap() > 100_000, "{}", whole["events"]);
     let span = whole["span_s"].as_f64().unwrap();
     let body = json!({ "scenario": text, "steps": 16, "from_s": 0.5 * span, "to_s": 0.501 * span, "first_worker": 3, "workers": 2 });
-    let window = post(&app, "/api/v1/timeline", body).await;
+    let window = post(&app, "timeline", body).await;
     let lanes = window["lanes"].as_array().unwrap();
     let groups = |name: &str| lanes.iter().any(|lane| lane["group"] == name);
     assert!(groups("worker 3") && groups("worker 4") && !groups("worker 5"));
@@ -128,16 +116,12 @@ async fn timelines_are_drawn_by_windows() {
     assert_eq!(counted, whole["events"].as_u64().unwrap() * 4 / 16, "four of sixteen workers");
     assert!(all.len() < 40_000 && counted as usize > 2 * all.len(), "{} of {counted}", all.len());
     assert!(bars(&window).iter().all(|bar| bar[0].as_f64() <= bar[1].as_f64()));
-    let trace =
-        asking("/api/v1/timeline", "application/vnd.perfetto", &json!({ "scenario": ASYNC, "steps": 1 }));
+    let trace = asking("timeline", "application/vnd.perfetto", &json!({ "scenario": ASYNC, "steps": 1 }));
     let (status, kind, bytes) = ask(&app, trace).await;
     assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/vnd.perfetto"));
     assert!(bytes.len() > 1000);
-    let (status, problem) = problem(
-        &app,
-        asking("/api/v1/timeline", "application/json", &json!({ "scenario": ASYNC, "steps": 100_000 })),
-    )
-    .await;
+    let (status, problem) =
+        problem(&app, asking("timeline", JSON, &json!({ "scenario": ASYNC, "steps": 100_000 }))).await;
     assert_eq!((status, &problem["key"]), (422, &json!("steps")));
 }
 
@@ -155,10 +139,9 @@ async fn uploads_become_scenarios() {
     let file = answer["file"].as_str().unwrap();
     assert!(file.starts_with("alone-") && file.ends_with(".json"), "{file}");
     let predicted =
-        post(&app, "/api/v1/predict", json!({ "scenario": answer["scenario"], "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2"], "workers": [1] })).await;
+        post(&app, "predict", json!({ "scenario": answer["scenario"], "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2"], "workers": [1] })).await;
     assert_eq!(predicted["scenario"]["model"]["profile"], file);
-    let (status, _, profile) =
-        ask(&app, request("GET", &format!("/api/v1/uploads/{file}")).body(Body::empty()).unwrap()).await;
+    let (status, _, profile) = ask(&app, get(&format!("/api/v1/uploads/{file}"))).await;
     assert_eq!(status, StatusCode::OK);
     assert!(stepcast_trace::parse_profile(&profile, "test").is_ok());
     for bad in [&b""[..], b"\0\0\0", b"{", b"not a trace at all"] {
@@ -177,19 +160,18 @@ async fn scenarios_cannot_read_files() {
         "onnx = \"/etc/hostname\"",
     ] {
         let body = json!({ "scenario": format!("[model]\n{model}\n") });
-        let (status, problem) = problem(&app, asking("/api/v1/predict", "application/json", &body)).await;
+        let (status, problem) = problem(&app, asking("predict", JSON, &body)).await;
         assert_eq!(status, 422, "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains("among the uploads"), "{problem}");
         assert!(problem["key"].as_str().unwrap().starts_with("model."), "{problem}");
     }
     let fitted = "[model]\nzoo = \"alexnet\"\n[[cluster.workers]]\ndevice = { base = \"tesla-t4\", fitted = \"/etc/passwd\" }\n";
-    let (status, _) =
-        problem(&app, asking("/api/v1/predict", "application/json", &json!({ "scenario": fitted }))).await;
+    let (status, _) = problem(&app, asking("predict", JSON, &json!({ "scenario": fitted }))).await;
     assert_eq!(status, 422);
     for path in
         ["/api/v1/uploads/..%2F..%2FCargo.toml", "/..%2FCargo.toml", "/%2e%2e/Cargo.toml", "/assets/main.js"]
     {
-        assert_eq!(problem(&app, request("GET", path).body(Body::empty()).unwrap()).await.0, 404, "{path}");
+        assert_eq!(problem(&app, get(path)).await.0, 404, "{path}");
     }
 }
 
@@ -197,28 +179,18 @@ async fn scenarios_cannot_read_files() {
 async fn problems_say_where_and_what_to_do() {
     let app = app();
     let scenario = "[model]\nzoo = \"vgg61\"\n";
-    let (status, wrong) =
-        problem(&app, asking("/api/v1/predict", "application/json", &json!({ "scenario": scenario }))).await;
+    let (status, wrong) = problem(&app, asking("predict", JSON, &json!({ "scenario": scenario }))).await;
     assert_eq!(status, 422);
     assert_eq!((&wrong["key"], &wrong["line"]), (&json!("model.zoo"), &json!(2)));
     assert!(wrong["remedy"].as_str().unwrap().contains("vgg16"));
-    let described = post(&app, "/api/v1/scenario", json!({ "scenario": scenario })).await;
+    let described = post(&app, "scenario", json!({ "scenario": scenario })).await;
     assert_eq!(described["problem"], wrong);
-    let (status, refused) = problem(
-        &app,
-        asking(
-            "/api/v1/predict",
-            "application/json",
-            &json!({ "scenario": QUICK_START, "method": "liu2022" }),
-        ),
-    )
-    .await;
+    let (status, refused) =
+        problem(&app, asking("predict", JSON, &json!({ "scenario": QUICK_START, "method": "liu2022" })))
+            .await;
     assert_eq!((status, &refused["key"]), (422, &json!("strategy.architecture")));
-    let (status, unknown) = problem(
-        &app,
-        asking("/api/v1/predict", "application/json", &json!({ "scenario": QUICK_START, "method": "zeng" })),
-    )
-    .await;
+    let (status, unknown) =
+        problem(&app, asking("predict", JSON, &json!({ "scenario": QUICK_START, "method": "zeng" }))).await;
     assert_eq!((status, &unknown["key"]), (422, &json!("method")));
 }
 
@@ -228,7 +200,6 @@ async fn bodies_that_make_no_sense_are_refused() {
     let raw = |kind: &str, body: Vec<u8>| {
         request("POST", "/api/v1/predict").header(header::CONTENT_TYPE, kind).body(Body::from(body)).unwrap()
     };
-    let json = "application/json";
     for (body, status) in [
         (b"".to_vec(), 400),
         (b"{".to_vec(), 400),
@@ -243,11 +214,11 @@ async fn bodies_that_make_no_sense_are_refused() {
         (json!({ "scenario": QUICK_START, "set": ["nonsense"] }).to_string().into_bytes(), 422),
     ] {
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
-        assert_eq!(problem(&app, raw(json, body)).await.0, status, "{shown}");
+        assert_eq!(problem(&app, raw(JSON, body)).await.0, status, "{shown}");
     }
     assert_eq!(problem(&app, raw("text/plain", b"{}".to_vec())).await.0, 415);
-    assert_eq!(problem(&app, request("GET", "/api/v1/predict").body(Body::empty()).unwrap()).await.0, 405);
-    assert_eq!(problem(&app, request("GET", "/api/v2/predict").body(Body::empty()).unwrap()).await.0, 404);
+    assert_eq!(problem(&app, get("/api/v1/predict")).await.0, 405);
+    assert_eq!(problem(&app, get("/api/v2/predict")).await.0, 404);
 }
 
 #[tokio::test]
@@ -256,18 +227,18 @@ async fn foreign_hosts_and_origins_are_refused() {
     for (name, value) in
         [("host", "evil.example"), ("origin", "http://evil.example"), ("sec-fetch-site", "cross-site")]
     {
-        let mut request = request("GET", "/api/v1/methods").body(Body::empty()).unwrap();
-        request.headers_mut().insert(name, value.parse().unwrap());
-        assert_eq!(problem(&app, request).await.0, 403, "{name}: {value}");
+        let mut foreign = get("/api/v1/methods");
+        foreign.headers_mut().insert(name, value.parse().unwrap());
+        assert_eq!(problem(&app, foreign).await.0, 403, "{name}: {value}");
     }
-    let mut own = request("GET", "/api/v1/methods").body(Body::empty()).unwrap();
+    let mut own = get("/api/v1/methods");
     own.headers_mut().insert("origin", "http://localhost:7400".parse().unwrap());
     assert_eq!(ask(&app, own).await.0, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn pages_may_run_nothing_but_their_own_scripts() {
-    let response = app().oneshot(request("GET", "/").body(Body::empty()).unwrap()).await.unwrap();
+    let response = app().oneshot(get("/")).await.unwrap();
     let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self';"), "{policy}");
     assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
@@ -291,11 +262,11 @@ async fn the_first_visit_is_small() {
     let mut place = 0;
     let mut total = 0;
     while let Some(path) = seen.get(place).cloned() {
-        let mut get = request("GET", &path).body(Body::empty()).unwrap();
-        let (status, _, plain) = ask(&app, get).await;
+        let (status, _, plain) = ask(&app, get(&path)).await;
         assert_eq!(status, StatusCode::OK, "{path}");
-        get = request("GET", &path).header(header::ACCEPT_ENCODING, "gzip").body(Body::empty()).unwrap();
-        let (_, _, packed) = ask(&app, get).await;
+        let zipped =
+            request("GET", &path).header(header::ACCEPT_ENCODING, "gzip").body(Body::empty()).unwrap();
+        let (_, _, packed) = ask(&app, zipped).await;
         total += packed.len();
         for import in String::from_utf8_lossy(&plain).split("from \"./").skip(1) {
             let module = format!("/{}", import.split('"').next().unwrap());
@@ -307,15 +278,13 @@ async fn the_first_visit_is_small() {
     }
     assert!(seen.len() > 12, "{seen:?}");
     let body = json!({ "scenario": QUICK_START });
-    for (path, accept) in
-        [("/api/v1/scenario", "application/json"), ("/api/v1/predict", "application/x-ndjson")]
-    {
-        let (_, _, bytes) = ask(&app, asking(path, accept, &body)).await;
+    for (name, accept) in [("scenario", JSON), ("predict", EVENTS)] {
+        let (_, _, bytes) = ask(&app, asking(name, accept, &body)).await;
         let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::default());
         packed.write_all(&bytes).unwrap();
         // Events are not packed on their way. The last is the whole answer; a busy server sends parts of it before.
         let whole = bytes.trim_ascii().rsplit(|byte| *byte == b'\n').next().map_or(0, <[u8]>::len);
-        total += if accept == "application/x-ndjson" { whole } else { packed.finish().unwrap().len() };
+        total += if accept == EVENTS { whole } else { packed.finish().unwrap().len() };
     }
     assert!(total < 150_000, "{total}");
 }

@@ -1,18 +1,23 @@
-//! Requests that were made to kill, hang or fill the server.
+//! Requests that were made to kill, hang or fill the server, and every fuzz target with its seeds and all that once broke it.
 
-use crate::asking::{QUICK_START, app, ask, asking, post, request};
+#[allow(clippy::expect_used, dead_code, unreachable_pub, reason = "a library of its own")]
+#[path = "../../../../fuzz/src/lib.rs"]
+mod targets;
+
+use crate::{JSON, QUICK_START, app, ask, asking, get, post, problem, request};
 use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use std::path::Path;
 use stepcast_web::{Access, Token, application};
 use tokio_util::sync::CancellationToken;
 
-async fn refused(app: &Router, path: &str, body: &Value) -> Value {
-    let (status, _, bytes) = ask(app, asking(path, "application/json", body)).await;
-    let problem: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {problem}");
-    assert!(bytes.len() < 2000, "{path}: a message of {} bytes", bytes.len());
+async fn refused(app: &Router, name: &str, body: &Value) -> Value {
+    let (status, problem) = problem(app, asking(name, JSON, body)).await;
+    assert_eq!(status, 422, "{name}: {problem}");
+    let length = problem.to_string().len();
+    assert!(length < 2000, "{name}: a message of {length} bytes");
     problem
 }
 
@@ -23,17 +28,16 @@ async fn keys_of_thousands_of_parts_are_refused() {
     let nested = format!("model={}1{}", "{a.a.a.a.a.a.a.a.a.a=".repeat(75), "}".repeat(75));
     for set in [format!("{key}=1"), format!("cluster.{key}=1"), nested] {
         for path in ["predict", "compare", "timeline"] {
-            refused(&app, &format!("/api/v1/{path}"), &json!({ "scenario": QUICK_START, "set": [set] }))
-                .await;
+            refused(&app, path, &json!({ "scenario": QUICK_START, "set": [set] })).await;
         }
     }
     let vary =
         json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": [format!("cluster.{key}=1,2")] });
-    refused(&app, "/api/v1/search", &vary).await;
+    refused(&app, "search", &vary).await;
     let edit = json!({ "scenario": QUICK_START, "edit": [{ "key": key, "value": "1" }] });
-    refused(&app, "/api/v1/scenario", &edit).await;
+    refused(&app, "scenario", &edit).await;
     let removed = json!({ "scenario": QUICK_START, "edit": [{ "key": key }] });
-    refused(&app, "/api/v1/scenario", &removed).await;
+    refused(&app, "scenario", &removed).await;
 }
 
 #[tokio::test]
@@ -41,14 +45,14 @@ async fn texts_of_thousands_of_levels_are_refused() {
     let app = app();
     let key = vec!["a"; 75].join(".");
     let text = format!("{}1{}", format!("{key} = {{ ").repeat(75), " }".repeat(75)).replace("{ 1", "{ b = 1");
-    refused(&app, "/api/v1/predict", &json!({ "scenario": text })).await;
-    let described = post(&app, "/api/v1/scenario", json!({ "scenario": text })).await;
+    refused(&app, "predict", &json!({ "scenario": text })).await;
+    let described = post(&app, "scenario", json!({ "scenario": text })).await;
     assert!(described["problem"]["detail"].as_str().unwrap().contains("nested too deeply"), "{described}");
     let edit = json!({ "scenario": text, "edit": [{ "key": "strategy.batch", "value": "1" }] });
-    refused(&app, "/api/v1/scenario", &edit).await;
+    refused(&app, "scenario", &edit).await;
     let value =
         json!({ "scenario": QUICK_START, "edit": [{ "key": "model", "value": format!("{{ {text} }}") }] });
-    let described = post(&app, "/api/v1/scenario", value).await;
+    let described = post(&app, "scenario", value).await;
     assert!(described["problem"].is_object(), "it is a text, not a table");
 }
 
@@ -56,14 +60,14 @@ async fn texts_of_thousands_of_levels_are_refused() {
 async fn thousands_of_changes_and_values_are_refused_at_once() {
     let app = app();
     let set: Vec<String> = (0..30_000).map(|batch| format!("strategy.batch={batch}")).collect();
-    refused(&app, "/api/v1/predict", &json!({ "scenario": QUICK_START, "set": set })).await;
+    refused(&app, "predict", &json!({ "scenario": QUICK_START, "set": set })).await;
     let edit: Vec<Value> =
         (0..15_000).map(|batch| json!({ "key": "strategy.batch", "value": batch.to_string() })).collect();
-    refused(&app, "/api/v1/scenario", &json!({ "scenario": QUICK_START, "edit": edit })).await;
+    refused(&app, "scenario", &json!({ "scenario": QUICK_START, "edit": edit })).await;
     let values: Vec<String> = (1..150_000).map(|batch| batch.to_string()).collect();
     let vary = format!("cluster.{}={}", "workers.count", values.join(",")).replace(",7,", ",7,7,");
     let body = json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": [vary] });
-    let problem = refused(&app, "/api/v1/search", &json!(body)).await;
+    let problem = refused(&app, "search", &json!(body)).await;
     assert!(problem["detail"].as_str().unwrap().contains("twice"), "{problem}");
 }
 
@@ -71,10 +75,9 @@ async fn thousands_of_changes_and_values_are_refused_at_once() {
 #[tokio::test]
 async fn a_malformed_query_has_a_reason() {
     for path in ["/api/v1/uploads?batch=many", "/api/v1/uploads?name=%ff&batch=-1"] {
-        let (status, kind, bytes) = ask(&app(), request("POST", path).body(Body::from("x")).unwrap()).await;
-        assert_eq!((status, kind.as_str()), (StatusCode::BAD_REQUEST, "application/problem+json"), "{path}");
-        let problem: Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(problem["key"], "query", "{problem}");
+        let asked = request("POST", path).body(Body::from("x")).unwrap();
+        let (status, problem) = problem(&app(), asked).await;
+        assert_eq!((status, &problem["key"]), (400, &json!("query")), "{problem}");
         assert!(problem["remedy"].as_str().unwrap().contains("/api"), "{problem}");
     }
 }
@@ -84,16 +87,16 @@ async fn a_token_is_asked_of_the_api_and_carried_by_the_link() {
     let token = Token::new("open-sesame").unwrap();
     let app = application(Access::Network, Some(token), CancellationToken::new()).unwrap();
     let plain = |path: &str| {
-        let mut asked = request("GET", path).body(Body::empty()).unwrap();
+        let mut asked = get(path);
         asked.headers_mut().insert("host", "10.0.0.1:7400".parse().unwrap());
         asked
     };
     assert_eq!(ask(&app, plain("/")).await.0, StatusCode::OK, "the page is no secret");
     assert_eq!(ask(&app, plain("/main.js")).await.0, StatusCode::OK);
     for path in ["/api", "/api/v1/methods", "/api/v1/methods?token=open-sesame"] {
-        let (status, kind, bytes) = ask(&app, plain(path)).await;
-        assert_eq!((status, kind.as_str()), (StatusCode::UNAUTHORIZED, "application/problem+json"), "{path}");
-        assert!(!String::from_utf8_lossy(&bytes).contains("open-sesame"));
+        let (status, problem) = problem(&app, plain(path)).await;
+        assert_eq!(status, 401, "{path}");
+        assert!(!problem.to_string().contains("open-sesame"));
     }
     for (name, value) in [("authorization", "Bearer open-sesame"), ("cookie", "stepcast-7400=open-sesame")] {
         let mut asked = plain("/api/v1/methods");
@@ -102,4 +105,19 @@ async fn a_token_is_asked_of_the_api_and_carried_by_the_link() {
     }
     assert_eq!(ask(&app, plain("/?token=open-sesame")).await.0, StatusCode::SEE_OTHER);
     assert_eq!(ask(&app, plain("/?token=open-barley")).await.0, StatusCode::OK, "only the page");
+}
+
+#[test]
+fn targets_hold_for_their_seeds_and_regressions() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    for target in targets::TARGETS {
+        let mut inputs = 0;
+        for kind in ["seeds", "regressions"] {
+            for file in folder.join(kind).join(target.name).read_dir().into_iter().flatten() {
+                target.run(&std::fs::read(file.unwrap().path()).unwrap());
+                inputs += 1;
+            }
+        }
+        assert!(inputs > 0, "{} has no seeds", target.name);
+    }
 }

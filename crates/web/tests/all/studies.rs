@@ -1,16 +1,16 @@
 //! Studies as the page asks for them: what they show can be applied, and what is wrong is said where it is.
 
-use crate::asking::{
-    ALL_REDUCE, OFFERS, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, post,
+use crate::{
+    ALL_REDUCE, EVENTS, JSON, OFFERS, QUICK_START, REPLACEMENT, SMALL, SPRINT, app, ask, asking, lines, post,
+    problem,
 };
 use axum::Router;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 async fn shown(app: &Router, name: &str, body: Value) -> Value {
-    let (status, kind, bytes) =
-        ask(app, asking(&format!("/api/v1/{name}"), "application/x-ndjson", &body)).await;
-    assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/x-ndjson"));
+    let (status, kind, bytes) = ask(app, asking(name, EVENTS, &body)).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::OK, EVENTS));
     let last = lines(&bytes).pop().unwrap();
     assert_eq!(last["event"], "answer", "{last}");
     assert!(!last["summary"].as_str().unwrap().is_empty());
@@ -20,9 +20,9 @@ async fn shown(app: &Router, name: &str, body: Value) -> Value {
 /// The forecast of a scenario after the edits of a use.
 async fn used(app: &Router, scenario: &str, edits: &Value) -> Value {
     assert!(!edits.as_array().unwrap().is_empty());
-    let described = post(app, "/api/v1/scenario", json!({ "scenario": scenario, "edit": edits })).await;
+    let described = post(app, "scenario", json!({ "scenario": scenario, "edit": edits })).await;
     assert!(described.get("problem").is_none(), "{}", described["problem"]);
-    post(app, "/api/v1/predict", json!({ "scenario": described["scenario"], "workers": [1] })).await
+    post(app, "predict", json!({ "scenario": described["scenario"], "workers": [1] })).await
 }
 
 #[track_caller]
@@ -35,7 +35,7 @@ fn near(found: &Value, wanted: &Value) {
 async fn a_row_of_a_sweep_is_what_it_predicts() {
     let app = app();
     let body = json!({ "scenario": QUICK_START, "vary": ["batch=8,16", "workers.0.count=1..3"] });
-    let (_, kind, bytes) = ask(&app, asking("/api/v1/sweep", "application/json", &body)).await;
+    let (_, kind, bytes) = ask(&app, asking("sweep", JSON, &body)).await;
     assert_eq!(kind, "application/jsonl");
     let rows = lines(&bytes);
     let answer = shown(&app, "sweep", body).await;
@@ -134,10 +134,8 @@ async fn what_is_wrong_is_said_at_its_field() {
         ("layout", json!({ "scenario": QUICK_START }), 422, "strategy.plan"),
         ("layout", json!({ "scenario": SMALL, "role": "none" }), 400, ""),
     ] {
-        let (found, _, bytes) =
-            ask(&app, asking(&format!("/api/v1/{name}"), "application/json", &body)).await;
-        let problem: Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(found.as_u16(), status, "{name}: {problem}");
+        let (found, problem) = problem(&app, asking(name, JSON, &body)).await;
+        assert_eq!(found, status, "{name}: {problem}");
         assert_eq!(problem["key"].as_str().unwrap_or_default(), key, "{name}: {problem}");
         assert!(!problem["remedy"].as_str().unwrap().contains("--"), "{name}: {problem}");
     }
@@ -148,7 +146,7 @@ async fn what_is_wrong_is_said_at_its_field() {
 async fn an_option_is_what_its_edits_predict() {
     let app = app();
     let body = json!({ "scenario": OFFERS });
-    let (_, _, bytes) = ask(&app, asking("/api/v1/decide", "application/x-ndjson", &body)).await;
+    let (_, _, bytes) = ask(&app, asking("decide", EVENTS, &body)).await;
     let last = lines(&bytes).pop().unwrap();
     let options = last["report"]["options"].as_array().unwrap();
     assert_eq!(options.len(), 3);
@@ -161,10 +159,8 @@ async fn an_option_is_what_its_edits_predict() {
     let recommended = last["report"]["recommended"].as_u64().unwrap() as usize;
     assert!(options[recommended]["figures"]["late"].as_f64().unwrap() < 0.05);
     // Without offers there is nothing to choose from.
-    let body = json!({ "scenario": SMALL });
-    let (status, _, bytes) = ask(&app, asking("/api/v1/decide", "application/json", &body)).await;
-    let problem: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!((status, &problem["key"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("plan.offers")));
+    let (status, problem) = problem(&app, asking("decide", JSON, &json!({ "scenario": SMALL }))).await;
+    assert_eq!((status, &problem["key"]), (422, &json!("plan.offers")));
 }
 
 /// Every stop of every slider is a scenario that some method predicts, and the current one changes nothing.
@@ -173,15 +169,15 @@ async fn every_stop_is_valid() {
     let app = app();
     let machines = "[model]\nzoo = \"llama3-8b\"\n[cluster]\nmachine = \"dgx-h100\"\nmachines = 4\n";
     for scenario in [QUICK_START, SMALL, ALL_REDUCE, machines] {
-        let sliders = post(&app, "/api/v1/stops", json!({ "scenario": scenario })).await;
-        let before = post(&app, "/api/v1/scenario", json!({ "scenario": scenario })).await;
+        let sliders = post(&app, "stops", json!({ "scenario": scenario })).await;
+        let before = post(&app, "scenario", json!({ "scenario": scenario })).await;
         let sliders = sliders.as_array().unwrap();
         assert!(sliders.len() >= 3, "{scenario}: {sliders:?}");
         for slider in sliders {
             let stops = slider["stops"].as_array().unwrap();
             for (place, stop) in stops.iter().enumerate() {
                 let edit = json!({ "scenario": scenario, "edit": [stop["edit"]] });
-                let after = post(&app, "/api/v1/scenario", edit).await;
+                let after = post(&app, "scenario", edit).await;
                 assert!(after.get("problem").is_none(), "{}", after["problem"]);
                 let is_now = slider["now"].as_u64() == Some(place as u64);
                 assert!(!is_now || after["resolved"] == before["resolved"], "{stop}");

@@ -4,7 +4,6 @@
 //! communication, loading of data and pauses. A step takes as long as the longest own work and what follows it.
 
 mod find;
-mod flight;
 mod read;
 
 pub use find::{distribution, find};

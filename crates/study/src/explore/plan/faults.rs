@@ -4,7 +4,7 @@ use super::PlanQuestion;
 use super::search::{PartResult, Pruning};
 use super::setup::Setup;
 use super::setup::words;
-use crate::cost;
+use crate::predict::budget;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds, count};
 use stepcast_core::scenario::Planning;
@@ -57,7 +57,7 @@ impl PlanQuestion<'_> {
     /// Refuses more plans than a study may cost; how many there are is counted, which takes far less than to judge them.
     pub(super) fn check_number(&self) -> Result<(), Fault> {
         self.check_replicas()?;
-        let most = cost::UNASKED / COUNT;
+        let most = budget::UNASKED / COUNT;
         let mut plans = 0;
         for setup in &self.setups {
             let (scenario, base) = (self.on(setup)?, self.base(setup));

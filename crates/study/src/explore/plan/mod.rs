@@ -4,7 +4,6 @@
 //! than it may cost to try, it says how much better one of them could be.
 
 mod answer;
-mod close;
 mod families;
 mod faults;
 mod measure;
@@ -25,7 +24,7 @@ pub(crate) use training::TrainingRates;
 pub use training::energy;
 pub use usual::{UsualPlan, usual_global_batch, usual_plan};
 
-use crate::cost;
+use crate::predict::budget;
 use crate::request::launch::{adopted, adopted_precision};
 use families::{BestPlan, Families};
 use schemars::JsonSchema;
@@ -104,7 +103,7 @@ struct PlanQuestion<'a> {
 
 /// The best plan for the transformer of a scenario on its machines.
 pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
-    plan_within(cost::UNASKED, scenario, aim, watch)
+    plan_within(budget::UNASKED, scenario, aim, watch)
 }
 
 /// The best plan that is found at this cost, such as [`SHARED`].
@@ -239,7 +238,7 @@ impl<'a> PlanQuestion<'a> {
         let setups = Setup::all(scenario, &shape, &base, &bounds);
         let given = bounds.global_batch.or(base.global_batch);
         let global_batch = given.unwrap_or(1);
-        let budget = cost::UNASKED;
+        let budget = budget::UNASKED;
         let mut question =
             Self { scenario, shape, base, bounds, global_batch, setups, aim, budget, simulated: true };
         if given.is_none() {
@@ -367,7 +366,7 @@ impl<'a> PlanQuestion<'a> {
         let Some(best) = uniform.or(apart) else { return Err(self.nothing(found, interrupted)) };
         let (mut best, ranked) = self.ranked(&found.families, best)?;
         if ranked.is_none() && uniform.is_some() {
-            best = close::simplest(&found.families, best);
+            best = answer::simplest(&found.families, best);
         }
         let report = self.report(found, (&best, ranked), interrupted)?;
         Ok(PlanReport { advice: self.advice(&best_of_parts)?, ..report })

@@ -46,7 +46,7 @@ fn listed<T: PartialEq>(list: Option<&Vec<T>>, value: &T) -> bool {
 }
 
 /// Divisors in ascending order.
-pub(super) fn divisors(of: u64) -> Vec<u64> {
+fn divisors(of: u64) -> Vec<u64> {
     let root = (1..).take_while(|by| by * by <= of);
     let small: Vec<u64> = root.filter(|by| of.is_multiple_of(*by)).collect();
     let large = small.iter().rev().map(|by| of / by).filter(|by| by * by > of);

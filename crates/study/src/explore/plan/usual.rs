@@ -2,7 +2,7 @@
 
 use super::setup::Setup;
 use super::{Aim, PlanQuestion};
-use crate::cost;
+use crate::predict::budget;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
@@ -152,7 +152,7 @@ fn best(
         global_batch,
         setups,
         aim: Aim::Time,
-        budget: cost::UNASKED,
+        budget: budget::UNASKED,
         simulated: false,
     };
     let Some(setup) = question.setups.first() else { return Ok(None) };

@@ -401,7 +401,7 @@ fn kind(method: &str, setting: &Setting) -> (AxisTrend, f64) {
     }
 }
 
-pub(super) fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> SortedAxis {
+fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> SortedAxis {
     let category = SortedAxis { kind: AxisTrend::Category, places: None };
     let Some(first) = variants.setting(axis, 0) else { return category };
     let (kind_of_first, _) = kind(method, &first);

@@ -14,9 +14,9 @@ pub use goal::{Constraint, Excluded, Objective};
 pub use report::{Entry, SearchReport};
 pub use tracker::{Front, Goal};
 
-use crate::cost;
 use crate::explore::sweep::{Agreement, Variants, Walker, blocks, interval_at, is_quick};
 use crate::predict::MethodChoice;
+use crate::predict::budget;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::{ControlFlow, Range};
@@ -159,7 +159,7 @@ pub fn search(
     let budget = effort.budget.unwrap_or(affordable.clamp(fewest, most));
     if how == SearchStrategy::Exhaustive && share(all) > 1.0 && effort.budget.is_none_or(|most| most < points)
     {
-        let long = cost::duration(share(all) * cost::UNASKED as f64).human();
+        let long = budget::duration(share(all) * budget::UNASKED as f64).human();
         let reason = format!("to try all {points} configurations would take a core about {long}");
         let all = Remedy::GiveOption {
             option: RequestOption::Budget,
@@ -207,8 +207,8 @@ fn digits(variants: &Variants<'_>, index: u64) -> Vec<u64> {
 /// What this many predictions cost, as a share of what a study may cost.
 fn cost_share(variants: &Variants<'_>, choice: MethodChoice, predictions: u128) -> f64 {
     let method = choice.method(variants.first());
-    let each = method.map_or(1, |method| cost::prediction(variants.first(), method));
-    predictions as f64 * each as f64 / cost::UNASKED as f64
+    let each = method.map_or(1, |method| budget::prediction(variants.first(), method));
+    predictions as f64 * each as f64 / budget::UNASKED as f64
 }
 
 /// The strategy for a space of which all configurations cost this `share` of what a study may cost.

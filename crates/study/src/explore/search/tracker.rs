@@ -3,7 +3,7 @@
 use super::goal::{Constraint, Figure, Objective, Tally};
 use crate::explore::sweep::{PointFigures, Refused};
 
-pub(super) const SHOWN: usize = 10;
+const SHOWN: usize = 10;
 
 /// The objective and the constraints of a search.
 #[derive(Debug, Clone)]

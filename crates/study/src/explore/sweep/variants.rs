@@ -8,7 +8,7 @@
 
 use super::axis::Grid;
 use super::axis::{Axis, Values};
-use crate::cost;
+use crate::predict::budget;
 use crate::request::catalog_prices;
 use std::mem;
 use stepcast_core::compute;
@@ -213,7 +213,7 @@ impl<'a> Variants<'a> {
         Ok(match &self.axes[axis].values {
             // Made one by one, while somebody looks at whether they are still wanted.
             Values::Listed(_)
-                if last.saturating_mul(cost::resolution(&self.first)) > cost::UNASKED / LISTED_SHARE =>
+                if last.saturating_mul(budget::resolution(&self.first)) > budget::UNASKED / LISTED_SHARE =>
             {
                 Reach::Document
             }
@@ -416,17 +416,17 @@ impl Setting {
     }
 
     /// The same setting with another whole number; `None` if the value is not a whole number.
-    pub(crate) fn with_number(&self, number: u64) -> Option<Self> {
+    fn with_number(&self, number: u64) -> Option<Self> {
         let number = u32::try_from(number).ok()?;
         matches!(self.value, Value::Count(_))
             .then(|| Self { field: self.field, value: Value::Count(number.into()) })
     }
 
-    pub(crate) fn is_number(&self, number: u64) -> bool {
+    fn is_number(&self, number: u64) -> bool {
         matches!(self.value, Value::Count(count) if count == number)
     }
 
-    pub(crate) fn apply(&self, scenario: &mut Scenario) {
+    fn apply(&self, scenario: &mut Scenario) {
         self.field.set(scenario, &self.value);
     }
 }

@@ -231,7 +231,7 @@ pub(crate) fn with_startup(cluster: &Cluster, factor: f64) -> Cluster {
 }
 
 /// The cluster with the speed of every worker multiplied by `factor`.
-pub(super) fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
+fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
     let mut cluster = cluster.clone();
     for group in &mut cluster.groups {
         group.speed *= factor;

@@ -321,7 +321,7 @@ pub(super) fn check_rate(
 }
 
 /// Refuses a step that is longer or shorter than forecast by more than anything assumed may be off; logarithms.
-pub(super) fn check_distance(difference: f64, spread: f64) -> Result<(), Fault> {
+fn check_distance(difference: f64, spread: f64) -> Result<(), Fault> {
     if difference.abs() <= LARGEST_FACTOR.ln().max(DEVIATIONS * spread) {
         return Ok(());
     }

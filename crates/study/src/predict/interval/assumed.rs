@@ -2,22 +2,24 @@
 //!
 //! Each group of priors moves by a common factor from machine to machine. The effect of a group is its spread times
 //! the change of the logarithm of the step with the logarithm of the group, by central differences (docs/priors.md,
-//! section 5). To that come what no figure explains, and what lies beyond the range of the published runs.
+//! section 5). To that come what no figure explains, and what lies beyond the range of the published runs. A machine that the kit
+//! has measured (`stepcast fit machine`) leaves less open.
 
-use super::measured;
 use crate::predict::calibrate::character;
 use crate::predict::methods;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 use stepcast_core::compute::SpeedSource;
 use stepcast_core::fault::{Fault, Measurement, Remedies, Remedy};
+use stepcast_core::fitted::machine::MachineModel;
 use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::learned::Unexplained;
-use stepcast_core::prior::{Domain, Group, REPEATS, Residual, SHIFT, doublings_outside};
+use stepcast_core::prior::{Domain, Group, Priors, REPEATS, Residual, SHIFT, doublings_outside};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::{InputKind, Scenario};
 use stepcast_core::strategy::Architecture;
@@ -114,7 +116,7 @@ pub(super) fn assumed(
             Cause::Unexplained(name, _) => (*name).to_owned(),
         };
         let remedy = match cause {
-            Cause::Group(index, _) if !measured::is_measured(scenario, &scenario.priors.groups[*index]) => {
+            Cause::Group(index, _) if !is_measured(scenario, &scenario.priors.groups[*index]) => {
                 scenario.priors.groups[*index].remedy.clone()
             }
             Cause::Group(..) | Cause::Unexplained(..) => {
@@ -157,8 +159,7 @@ impl Causes {
         prediction: &Prediction,
     ) -> Result<Option<Self>, Fault> {
         let slopes = slopes(scenario, twin)?;
-        let effects =
-            measured::spreads(scenario).into_iter().zip(&slopes).map(|(spread, slope)| spread * slope);
+        let effects = spreads(scenario).into_iter().zip(&slopes).map(|(spread, slope)| spread * slope);
         let effects: Vec<(usize, f64)> =
             effects.enumerate().filter(|(_, effect)| effect.abs() > NOTICED).collect();
         if effects.is_empty() {
@@ -185,7 +186,7 @@ impl Causes {
             bases.push(of);
         }
         if uses(Domain::Transformer) {
-            let of = measured::residual(scenario).unwrap_or(residual.transformer);
+            let of = measured_residual(scenario).unwrap_or(residual.transformer);
             causes.push(Cause::Unexplained("this software on this device", of.cell.hypot(of.row)));
             bases.push(of);
         }
@@ -305,7 +306,7 @@ fn figures(
 ) -> Result<Vec<AssumedFigure>, Fault> {
     let group: &Group = &scenario.priors.groups[index];
     let now = step(scenario)?;
-    let (values, file) = measured::values(scenario, group);
+    let (values, file) = values(scenario, group);
     let mut figures = Vec::new();
     for constant in &group.constants {
         let priors = scenario.priors.with_moved(group.domain, &constant.name, SHIFT);
@@ -346,4 +347,63 @@ fn beyond_clusters(scenario: &Scenario) -> f64 {
         doublings_outside(gbps, range.gbps),
     ];
     range.per_doubling * beyond.iter().fold(0.0, |sum: f64, doublings| sum.hypot(*doublings))
+}
+
+/// The measured devices of all workers; none if one of them was not measured.
+fn machines(scenario: &Scenario) -> Option<Vec<&MachineModel>> {
+    let groups = &scenario.cluster.groups;
+    groups
+        .iter()
+        .map(|group| group.device.measured())
+        .collect::<Option<Vec<_>>>()
+        .filter(|all| !all.is_empty())
+}
+
+/// How far the constants of a group are off where they were measured; the most of all devices.
+fn spread(scenario: &Scenario, group: &Group) -> Option<f64> {
+    if group.domain != Domain::Transformer {
+        return None;
+    }
+    // A measured device has one rate, whatever its generation.
+    let name = group.name.split(',').next().unwrap_or_default();
+    let spreads = machines(scenario)?.into_iter().map(|own| own.uncertainty.groups.get(name).copied());
+    spreads.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
+}
+
+fn is_measured(scenario: &Scenario, group: &Group) -> bool {
+    spread(scenario, group).is_some()
+}
+
+/// Standard deviations of the logarithms of the groups' factors, smaller for those that were measured.
+pub(crate) fn spreads(scenario: &Scenario) -> Vec<f64> {
+    let priors = &scenario.priors;
+    let own = |group: &Group| priors.learned.is_none().then(|| spread(scenario, group)).flatten();
+    priors.groups.iter().map(|group| own(group).unwrap_or(group.spread)).collect()
+}
+
+/// What no constant explains on measured devices; the most of all.
+fn measured_residual(scenario: &Scenario) -> Option<Residual> {
+    let worst = machines(scenario)?
+        .into_iter()
+        .map(|own| &own.uncertainty)
+        .reduce(|a, b| if b.residual > a.residual { b } else { a })?;
+    let assumed = scenario.priors.residual.transformer;
+    // Spreads between stacks of software come from all families, whatever was measured of the device.
+    let families = worst.families.max(assumed.families);
+    // Measured devices leave no more open than others.
+    let row = worst.residual.min(assumed.cell.hypot(assumed.row));
+    Some(Residual { cell: 0.0, row, families, rows: worst.rows, ..assumed })
+}
+
+/// The priors with the values of a group as they hold on the workers, and the file that has them if they were measured.
+pub(super) fn values<'a>(scenario: &'a Scenario, group: &Group) -> (Cow<'a, Priors>, Option<&'a str>) {
+    let first = scenario.cluster.groups.first().and_then(|workers| workers.device.fitted.as_ref());
+    match (machines(scenario), first) {
+        (Some(own), Some(fitted)) if is_measured(scenario, group) => {
+            let mut priors = scenario.priors.as_ref().clone();
+            priors.transformer = priors.transformer.with_measured(&own[0].transformer);
+            (Cow::Owned(priors), Some(&fitted.path))
+        }
+        _ => (Cow::Borrowed(scenario.priors.as_ref()), None),
+    }
 }

@@ -3,20 +3,17 @@
 //! There are three sources: *sampling*, the differences between runs of one system, which simulations show; *inputs*
 //! that are only known as ranges (`inputs`); and *model error*, which only measured runs reveal. Where figures of
 //! machines and software are assumed, the model error follows from their spread (`assumed`), which is smaller where the kit
-//! has measured the machine (`measured`); where everything was
-//! measured, from the errors of the method on measured runs ([`residuals`]). All of them are factors, so they are kept
+//! has measured the machine; where everything was measured, from the errors of the method on measured runs ([`residuals`]). All of them are factors, so they are kept
 //! as logarithms; they are independent and are added in quadrature.
 
 pub(crate) mod assumed;
 mod inputs;
-mod measured;
-mod reach;
 mod regime;
 mod residuals;
 
+pub(crate) use assumed::spreads;
 pub use assumed::{AssumedFigure, Assumption};
 pub use inputs::InputEffect;
-pub(crate) use measured::spreads;
 pub use regime::{Limit, Machines, Pace, Regime};
 pub use residuals::{Basis, Case, Level, Pool, Residuals, committed, residuals};
 
@@ -126,7 +123,7 @@ impl<'a> Intervals<'a> {
         };
         let mut warnings = Vec::new();
         if assumed.is_none() {
-            warnings.extend(reach::warnings(asked, &pool, method));
+            warnings.extend(regime::warnings(asked, &pool, method));
             warnings.extend((!pool.level().is_own()).then(|| not_validated(method)));
         }
         Ok(Some((interval, warnings)))

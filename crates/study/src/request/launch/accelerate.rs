@@ -5,9 +5,8 @@
 //! FSDP holds parameters in 32 bits whatever they were loaded in (`prepare_model`, `fsdp2_prepare_model`), and gathers them and
 //! reduces gradients in 16 (`set_mixed_precision` of `FullyShardedDataParallelPlugin`).
 
-use super::emit::Launch;
+use super::emit::{Launch, Proposal, Refusal, first};
 use super::keys::Keys;
-use super::runs::{Proposal, Refusal, first};
 use super::{Framework, Group, Launched};
 use stepcast_core::fault::Fault;
 use stepcast_core::precision::Precision;

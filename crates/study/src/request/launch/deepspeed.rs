@@ -1,8 +1,7 @@
 //! A configuration of DeepSpeed (deepspeed.ai/docs/config-json).
 
-use super::emit::Launch;
+use super::emit::{Launch, Proposal, Refusal, first};
 use super::keys::Keys;
-use super::runs::{Proposal, Refusal, first};
 use super::settings::{Settings, insert};
 use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};

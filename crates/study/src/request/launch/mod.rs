@@ -9,18 +9,13 @@ mod deepspeed;
 mod emit;
 mod keys;
 mod megatron;
-mod nemo;
-mod python;
 mod recipes;
-mod runs;
 mod settings;
 mod shell;
 mod torchtitan;
-mod yaml;
 
-pub(crate) use emit::recipe_settings;
 pub use emit::{Launch, emit};
-pub(crate) use runs::{Proposal, adopted, adopted_precision};
+pub(crate) use emit::{Proposal, adopted, adopted_precision, recipe_settings};
 pub use stepcast_core::strategy::Framework;
 
 use super::{Folder, Request};
@@ -143,7 +138,7 @@ fn kind(content: &str) -> Option<LaunchKind> {
     if let Ok(table) = text::parse::<toml::Table>(content) {
         return torchtitan::recognises(&table).then_some(LaunchKind::Torchtitan(table));
     }
-    if python::recognises(content) {
+    if torchtitan::recognises_python(content) {
         return Some(LaunchKind::Python);
     }
     if let Some(framework) = recipes::recognises(content) {
@@ -152,7 +147,7 @@ fn kind(content: &str) -> Option<LaunchKind> {
     if accelerate::recognises(content) {
         return Some(LaunchKind::Accelerate);
     }
-    if nemo::recognises(content) {
+    if megatron::recognises_nemo(content) {
         return Some(LaunchKind::Nemo);
     }
     megatron::recognises(content).then_some(LaunchKind::Megatron)
@@ -213,12 +208,12 @@ fn printable(name: &str) -> String {
 fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
     match kind {
         LaunchKind::Megatron => megatron::read(shell::flags(content)),
-        LaunchKind::Nemo => megatron::read(nemo::keys(content)?),
+        LaunchKind::Nemo => megatron::read(megatron::nemo_keys(content)?),
         LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
-        LaunchKind::Recipe(framework) => recipes::read(framework, yaml::keys(content)?),
+        LaunchKind::Recipe(framework) => recipes::read(framework, keys::of_yaml(content)?),
         LaunchKind::Adapters(tree) => recipes::adapters(Keys::of_tree(tree)),
-        LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
-        LaunchKind::Python => torchtitan::read(python::keys(content), layers(overrides)),
+        LaunchKind::Accelerate => accelerate::read(keys::of_yaml(content)?, content),
+        LaunchKind::Python => torchtitan::read(torchtitan::python_keys(content), layers(overrides)),
         LaunchKind::Torchtitan(table) => {
             let tree = serde_json::to_value(table)
                 .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;

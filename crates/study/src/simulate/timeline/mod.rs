@@ -1,13 +1,17 @@
-//! A run to look at: what every worker did when, how loaded links were, which push led to which update.
+//! A run to look at: what every worker did when, how loaded links were, which push led to which update; and the round of
+//! Zeng 2023, who computes, waits for the server, pushes and pulls when (the paper's Figures 4 and 5).
 
 use super::transformer;
 use std::collections::{BTreeMap, HashMap};
+use stepcast_analytic::zeng2023::{WorkerRound, round};
+use stepcast_core::fault::Fault;
+use stepcast_core::prediction::PartKind;
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::pipeline::Mark;
 use stepcast_sim::{ChunkRecord, Program, Shared, Station, Window, most_steps};
-use stepcast_trace::timeline::{About, Event, Flow, Level, Process, Timeline};
+use stepcast_trace::timeline::{About, Event, FORMAT, Flow, Level, Process, Timeline};
 
 /// Lane of the steps, above all others.
 const STEPS: u32 = 0;
@@ -290,4 +294,45 @@ impl Levels {
         let levels = self.names.clone();
         (!levels.is_empty()).then(|| Process { name: "shared".to_owned(), lanes: Vec::new(), levels })
     }
+}
+
+/// Workers of a round that are shown, the first to arrive at the server.
+const MOST_ROUND_WORKERS: usize = 100;
+
+const ROUND_LANES: [&str; 4] = ["computing", "waiting", "push", "pull"];
+
+/// A process for every worker, in the order in which servers receive their gradients.
+pub fn round_timeline(scenario: &Scenario) -> Result<Timeline<'static>, Fault> {
+    let rounds = round(scenario, MOST_ROUND_WORKERS)?;
+    let process = |(worker, of): (usize, &WorkerRound)| Process {
+        name: format!("w{worker}, {}", scenario.cluster.groups[of.group].device.name),
+        lanes: ROUND_LANES.map(str::to_owned).into(),
+        levels: Vec::new(),
+    };
+    let processes = rounds.iter().enumerate().map(process).collect();
+    let mut events = Vec::new();
+    for (process, of) in (0..).zip(&rounds) {
+        events.extend(of.parts.iter().map(|&(kind, since, until)| Event {
+            process,
+            lane: match kind {
+                PartKind::Queueing => 1,
+                PartKind::Push => 2,
+                PartKind::Pull => 3,
+                _ => 0,
+            },
+            name: kind.to_string().into(),
+            kind: None,
+            since,
+            until,
+            figure: None,
+            flow: Flow::None,
+        }));
+    }
+    let about = About {
+        format: FORMAT.to_owned(),
+        name: scenario.name().to_owned(),
+        batch: scenario.batch(0),
+        operations: Vec::new(),
+    };
+    Ok(Timeline { about, processes, events, levels: Vec::new() })
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stepcast_study::predict::compare::{Answer, Comparison, MethodFigures};
 use stepcast_study::predict::layout::{Layout, Rank, Role};
 use stepcast_study::predict::methods::{self, all, choose};
-use stepcast_study::predict::round_timeline;
+use stepcast_study::round_timeline;
 use stepcast_trace::timeline::Event;
 
 #[test]

@@ -4,8 +4,7 @@
 //! assertions is among the tests.
 
 use super::super::Framework;
-use super::super::emit::Launch;
-use super::super::runs::{Proposal, Refusal, first};
+use super::super::emit::{Launch, Proposal, Refusal, first};
 use super::super::settings::Settings;
 use super::{MODULES, PADDED, stages};
 use serde_json::Value;

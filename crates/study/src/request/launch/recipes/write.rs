@@ -3,7 +3,7 @@
 //! Weights are sharded by FSDP 2, or by DeepSpeed where the recipe names a file for it.
 
 use super::super::accelerate;
-use super::super::runs::{Proposal, Refusal, first};
+use super::super::emit::{Proposal, Refusal, first};
 use super::Framework;
 use serde_json::{Value, json};
 use stepcast_core::precision::Precision;

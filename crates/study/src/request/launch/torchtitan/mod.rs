@@ -7,6 +7,7 @@ pub(super) use write::{divides, refusal, write};
 
 use super::keys::Keys;
 use super::{Framework, Group, Launched};
+use serde_json::{Value, json};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::zoo;
 use stepcast_core::strategy::{
@@ -43,7 +44,7 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
     let compiled = keys.truth("compile.enable")? == Some(true);
     match (compiled, keys.has("compile.components")) {
         (false, _) => keys.forget("compile.components"),
-        (true, false) => keys.set("compile.components", serde_json::json!(["model", "loss"])),
+        (true, false) => keys.set("compile.components", json!(["model", "loss"])),
         (true, true) => {}
     }
     let mut launched = Launched::read("torchtitan", &mut keys, Framework::Torchtitan)?;
@@ -188,4 +189,62 @@ fn stages(keys: &mut Keys, launched: &mut Launched, layers: Option<u64>) -> Resu
         plan.stage_layers = Some(counts);
     }
     Ok(())
+}
+
+/// Whether a text is a configuration in Python.
+pub(super) fn recognises_python(text: &str) -> bool {
+    text.contains("torchtitan")
+        && text.lines().any(|line| line.trim_start().starts_with("config.parallelism."))
+}
+
+/// The fields that assignments set, in the words of its TOML files; nothing is executed.
+pub(super) fn python_keys(text: &str) -> Keys {
+    let mut keys = Keys::default();
+    if let Some(family) = text.split("torchtitan.models.").skip(1).map(word).find(|word| *word != "common") {
+        keys.set("model.name", family.into());
+    }
+    // Without a word about it, some operators are computed again.
+    let mut policy = "SelectiveAC";
+    for line in text.lines() {
+        let assigned = line.trim_start().strip_prefix("config.").and_then(|line| line.split_once(" = "));
+        let Some((key, value)) = assigned else { continue };
+        match key {
+            "model_spec" => {
+                keys.set("model.flavor", value.split('"').nth(1).unwrap_or_default().into());
+                if value.contains("Float8") {
+                    keys.set("model.converters", json!(["float8"]));
+                }
+            }
+            "activation_checkpoint" => policy = word(value),
+            _ => keys.set(key, literal(value)),
+        }
+    }
+    let mode = match policy {
+        "None" => "none",
+        "FullAC" => "full",
+        "SelectiveAC" => "selective",
+        other => other,
+    };
+    keys.set("activation_checkpoint.mode", mode.into());
+    keys.set("activation_checkpoint.selective_ac_option", "op".into());
+    if let Some(each) = text.split("--nproc-per-node ").nth(1).map(word) {
+        keys.set("nproc", each.into());
+    }
+    keys
+}
+
+/// The letters, digits and underscores at the beginning of a text.
+fn word(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+    &text[..end]
+}
+
+/// A literal of Python; anything else as its text.
+fn literal(text: &str) -> Value {
+    match text.trim() {
+        "True" => true.into(),
+        "False" => false.into(),
+        "None" => Value::Null,
+        text => serde_json::from_str(&text.replace('\'', "\"")).unwrap_or_else(|_| text.into()),
+    }
 }

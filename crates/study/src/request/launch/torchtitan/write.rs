@@ -1,8 +1,7 @@
 //! A plan as a configuration of torchtitan: a Python function that changes one of its own.
 
 use super::super::Framework;
-use super::super::emit::Launch;
-use super::super::runs::{Proposal, Refusal, first};
+use super::super::emit::{Launch, Proposal, Refusal, first};
 use super::super::settings::Settings;
 use super::SCHEDULES;
 use serde_json::Value;
