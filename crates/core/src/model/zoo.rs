@@ -6,7 +6,7 @@
 //! quirks, and serve to reproduce that paper. Transformers that are known by their shape alone come last.
 
 use super::file::{BlockFile, LayerFile, Value, expand};
-use super::transformer::{Transformer, TransformerSection};
+use super::transformer::{BaseFormat, Transformer, TransformerSection};
 use super::{Adjustment, Builder, Model, Published, ShapeError};
 use crate::fault::{NameList, Remedies, Remedy, shown};
 use crate::suggest;
@@ -214,25 +214,37 @@ fn alike(name: &str) -> Option<&'static IndexRow> {
     INDEX.iter().find(|row| suggest::normal(row.name) == wanted)
 }
 
-/// Ends of names of checkpoints that say nothing about their shape.
-const TUNED: [&str; 9] = ["instruct", "it", "chat", "thinking", "base", "pt", "hf", "v0.1", "diffusers"];
+/// Words in names of checkpoints that say nothing about their shape.
+const TUNED: [&str; 13] = [
+    "instruct",
+    "it",
+    "chat",
+    "thinking",
+    "base",
+    "pt",
+    "hf",
+    "v0.1",
+    "diffusers",
+    "4bit",
+    "8bit",
+    "bnb",
+    "unsloth",
+];
 
-/// The model of a checkpoint, without its owner and without what follows its size: how and when it was trained.
+/// The model of a checkpoint, without its owner and without how and when it was trained and is stored.
 fn checkpoint(name: &str) -> Option<&'static IndexRow> {
     let name = name.rsplit('/').next()?;
-    let mut name = name.strip_prefix("meta-").unwrap_or(name);
-    loop {
-        let row = alike(name);
-        if row.is_some() {
-            return row;
-        }
-        let (shorter, end) = name.rsplit_once('-')?;
-        let is_date = end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_date && !TUNED.contains(&end) {
-            return None;
-        }
-        name = shorter;
-    }
+    let name = name.strip_prefix("meta-").unwrap_or(name);
+    let is_date = |word: &str| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_shape = |word: &&str| !is_date(word) && !TUNED.contains(word);
+    alike(name).or_else(|| alike(&name.split('-').filter(is_shape).collect::<Vec<_>>().join("-")))
+}
+
+/// The format of a checkpoint's matrices, where its name says it: `unsloth/llama-3-8b-bnb-4bit`.
+pub fn stored_format(name: &str) -> Option<BaseFormat> {
+    let name = name.to_lowercase();
+    let formats = [("bnb-4bit", BaseFormat::Nf4), ("bnb-8bit", BaseFormat::Int8)];
+    formats.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| format)
 }
 
 /// The shape of the transformer with this name or alias; none if there is no such model or if it has no shape.

@@ -3,9 +3,11 @@
 use super::{ChunkLayers, MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use crate::transformer::Split;
 use crate::transformer::schedules::in_flight;
-use stepcast_core::model::transformer::{Block, FeedForward, MOST_BLOCKS, Mixer, Mlp, Target};
+use stepcast_core::model::transformer::{Block, FeedForward, MOST_BLOCKS, Mixer, Mlp, Target, Tuning};
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding};
+use stepcast_core::strategy::{
+    Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding, States,
+};
 
 /// Bytes of a layer of every block.
 type ByBlock = [Bytes; MOST_BLOCKS];
@@ -79,11 +81,28 @@ impl MemoryInputs<'_> {
         let rank = self.textbook(stage, states, layers);
         let loss = Bytes::new(self.logits_meanwhile(self.is_last(stage)));
         let layer = self.layer_gradients(layers.all);
+        let temporary = WORKSPACES + self.placeholders(layers.all);
         if rank.head + loss >= layer {
-            RankMemory { temporary: WORKSPACES + loss, ..rank }
+            RankMemory { temporary: temporary + loss, ..rank }
         } else {
-            RankMemory { head: Bytes::ZERO, temporary: WORKSPACES + layer, ..rank }
+            RankMemory { head: Bytes::ZERO, temporary: temporary + layer, ..rank }
         }
+    }
+
+    /// Gradients that Transformer Engine hands to autograd in place of those that its products have added to sums in 32 bits: 16 bits
+    /// of every shape of a layer's matrices, kept once a backward pass has run (`get_dummy_wgrad`).
+    fn placeholders(&self, layers: StageLayers) -> Bytes {
+        let sums = self.implementation == Implementation::Megatron && self.states == States::MegatronBf16;
+        if !sums || self.shape.tuning != Tuning::default() {
+            return Bytes::ZERO;
+        }
+        let of_block = |(block, _): (Block, u64)| {
+            let experts = self.shape.experts.filter(|_| block.has_experts());
+            let matrices = if self.shape.mlp == Mlp::Swiglu { 3 } else { 2 };
+            self.shape.layer_matrices(block).dense_shard(self.split.tensor, self.shape.kv_heads)
+                + experts.map_or(0, |own| matrices * self.shape.hidden * own.width)
+        };
+        Bytes::new(2.0 * layers.of(self.shape).map(of_block).max().unwrap_or_default() as f64)
     }
 
     /// Gradients of the inner activations of an MLP, before its saved ones are free: of its output and of its inputs.

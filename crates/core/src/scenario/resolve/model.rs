@@ -18,6 +18,9 @@ pub(super) struct Trained {
 }
 
 pub(super) fn model(mut section: ModelSection, files: &dyn Files) -> Result<Trained, Fault> {
+    if let (Some(name), Some(adapters)) = (&section.zoo, &mut section.adapters) {
+        adapters.base = adapters.base.or_else(|| zoo::stored_format(name));
+    }
     // `[model.transformer]` beside a transformer of the zoo says what differs from it.
     let named = section.zoo.as_deref().is_some_and(|name| zoo::transformer(name).is_some());
     if let Some(table) = section.transformer.as_mut().filter(|table| named && table.base.is_none()) {

@@ -321,12 +321,13 @@ choice! {
 impl Implementation {
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
     ///
-    /// Megatron-LM: 32-bit exponentials; meanwhile the 16-bit logits and their 32-bit copy. PyTorch: the 32-bit
-    /// logarithms of the softmax; meanwhile their gradient and that of the logits, both in 32 bits.
+    /// Megatron-LM: 32-bit exponentials in place of the logits' copy; meanwhile the 16-bit logits. PyTorch: the 32-bit logarithms of
+    /// the softmax; meanwhile their gradient and that of the logits, both in 32 bits.
     pub const fn logit(self) -> [f64; 2] {
         match self {
             Self::Textbook => [4.0, 0.0],
-            Self::Megatron | Self::Xla => [4.0, 6.0],
+            Self::Megatron => [4.0, 2.0],
+            Self::Xla => [4.0, 6.0],
             Self::Pytorch | Self::HuggingFace | Self::Liger => [4.0, 8.0],
         }
     }

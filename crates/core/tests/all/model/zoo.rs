@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 use std::process::Command;
-use stepcast_core::model::zoo::{build, build_for, entries, find, names, transformer, transformers};
+use stepcast_core::model::transformer::BaseFormat;
+use stepcast_core::model::zoo::{
+    build, build_for, entries, find, names, stored_format, transformer, transformers,
+};
 use stepcast_core::model::{Counting, Model};
 use stepcast_core::text;
 
@@ -68,13 +71,16 @@ fn checkpoints_of_a_hub_are_models_of_the_zoo() {
         ("allenai/OLMo-2-1124-7B-Instruct", "olmo2-7b"),
         ("openai-community/gpt2-xl", "gpt2-xl"),
         ("microsoft/resnet-50", "resnet50"),
+        ("microsoft/Phi-3.5-mini-instruct", "phi3-mini"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b-v0.3"),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit", "llama3-8b"),
     ] {
         assert_eq!(find(checkpoint).map(|model| model.name.as_str()), Some(model), "{checkpoint}");
     }
     // Other shapes than their names begin with.
     for other in [
         "deepseek-ai/DeepSeek-R1-Distill-Llama-8B",
-        "mistralai/Mistral-7B-v0.3",
+        "mistralai/Mistral-7B-v0.4",
         "bert-base-cased",
         "it",
         "/",
@@ -82,6 +88,13 @@ fn checkpoints_of_a_hub_are_models_of_the_zoo() {
     ] {
         assert!(find(other).is_none(), "{other}");
     }
+}
+
+#[test]
+fn names_of_checkpoints_say_how_their_matrices_are_stored() {
+    let stored =
+        ["bnb-4bit", "bnb-8bit", "Instruct"].map(|end| stored_format(&format!("unsloth/Llama-3.2-3B-{end}")));
+    assert_eq!(stored, [Some(BaseFormat::Nf4), Some(BaseFormat::Int8), None]);
 }
 
 #[test]

@@ -133,14 +133,14 @@ impl Launched {
     /// The model of a name of the hub: that of the zoo if it has it.
     fn named_model(&mut self, name: Option<String>) {
         let Some(name) = name else { return };
-        self.zoo = zoo_name(&name);
+        self.zoo =
+            zoo::find(&name).filter(|model| model.transformer.is_some()).map(|model| model.name.clone());
         self.named = Some(name);
     }
 
     /// The format of the base where the name of the model says it: `unsloth/llama-3-8b-bnb-4bit`.
     fn named_base(&self) -> Option<BaseFormat> {
-        let name = self.named.as_deref().unwrap_or_default().to_lowercase();
-        base(name.contains("bnb-4bit"), name.contains("bnb-8bit"))
+        zoo::stored_format(self.named.as_deref()?)
     }
 
     /// Modules that are trained in full beside adapters.
@@ -198,24 +198,6 @@ impl Launched {
         }
         Ok(())
     }
-}
-
-/// The name in the zoo of a model of the hub: without its owner, and without what does not change its shape.
-fn zoo_name(name: &str) -> Option<String> {
-    const WITHOUT: [&str; 16] = [
-        "meta", "instruct", "chat", "hf", "base", "it", "v0.1", "v0.2", "v0.3", "bnb", "4bit", "8bit",
-        "unsloth", "2507", "thinking", "pt",
-    ];
-    let own = name.rsplit('/').next()?.to_lowercase().replace('_', "-");
-    let words: Vec<&str> = own.split('-').filter(|word| !WITHOUT.contains(word)).collect();
-    let plain = |text: &str| text.replace(['-', '.'], "");
-    let joined = plain(&words.concat());
-    // Llama 3.1 has the shapes of Llama 3, but for its longest sequence.
-    let older = joined.replace("llama31", "llama3");
-    let mut known = zoo::transformers();
-    let found = known.find(|known| [&joined, &older].contains(&&plain(known))).map(str::to_owned);
-    // Aliases have no list.
-    found.or_else(|| Some(words.join("-")).filter(|name| zoo::transformer(name).is_some()))
 }
 
 fn named_targets(words: &[String], unknown: &mut Vec<String>) -> Option<Vec<String>> {
