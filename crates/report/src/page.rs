@@ -4,8 +4,8 @@
 
 use crate::draw::WIDTH;
 use crate::draw::svg::escaped;
-use crate::plots::breakdown::Breakdown;
 use crate::plots::scaling_curve::ScalingCurve;
+use crate::plots::stacked::StackedBars;
 use crate::plots::staleness::Staleness;
 use crate::table::Table;
 use crate::tables::forecast;
@@ -43,7 +43,7 @@ fn plots_of(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, wide:
     let prediction = &forecast.prediction;
     let scaling =
         (!forecast.scaling.is_empty()).then(|| ScalingCurve::from_forecast(forecast, &name).svg_of(wide));
-    let breakdown = Breakdown::from_predictions(&columns(scenario, method, forecast), &name).svg_of(wide);
+    let breakdown = StackedBars::from_predictions(&columns(scenario, method, forecast), &name).svg_of(wide);
     let staleness = Staleness::from_prediction(prediction, &name).map(|staleness| staleness.svg_of(wide));
     let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()

@@ -82,7 +82,6 @@ pub enum Outcome {
 }
 
 /// Measured steps under a contract.
-#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Acceptance {
     /// The verdict.
@@ -92,12 +91,10 @@ pub struct Acceptance {
     /// Steps after which it is decided at the latest.
     pub most_steps: u64,
     /// Geometric mean of these steps.
-    #[serde(rename = "mean_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "mean_s", with = "InBaseUnits")]
     pub mean: Seconds,
     /// The longest step that keeps the contract.
-    #[serde(rename = "agreed_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "agreed_s", with = "InBaseUnits")]
     pub agreed: Seconds,
 }
 

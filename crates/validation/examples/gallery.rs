@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Document, Edit, Scenario};
-use stepcast_report::plots::breakdown::Breakdown;
 use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
+use stepcast_report::plots::stacked::StackedBars;
 use stepcast_report::plots::staleness::Staleness;
 use stepcast_study::predict::methods;
 use stepcast_validation::{Options, find};
@@ -40,7 +40,7 @@ fn breakdown() -> Result<String, Box<dyn Error>> {
     let scenario = quick_start(&[])?;
     let on = |workers| predicted(&scenario.on(scenario.cluster.resized(workers)));
     let predictions: Vec<Prediction> = [1, 2, 3, 4, 6, 8].into_iter().map(on).collect::<Result<_, _>>()?;
-    Ok(Breakdown::from_predictions(&predictions, scenario.name()).svg())
+    Ok(StackedBars::from_predictions(&predictions, scenario.name()).svg())
 }
 
 fn staleness() -> Result<String, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! The commands: one file for each, with its flags, what it does and the text that it prints.
+//! The commands: their flags, what they do and the text that they print. Commands that share flags share a file.
 
 mod catalog;
 mod check;

@@ -266,29 +266,42 @@ impl SamplesPerSec {
     }
 }
 
-/// Serialises a quantity as a number in base units, for results whose keys name the unit: `#[serde_as(as =
-/// "InBaseUnits")]`.
+/// Serialises a quantity as a number in base units, for results whose keys name the unit: `#[serde(with = "InBaseUnits")]`, and
+/// within options and lists `#[serde_as(as = "Option<InBaseUnits>")]`.
 pub struct InBaseUnits;
 
+impl InBaseUnits {
+    pub fn serialize<S: Serializer>(quantity: &(impl Copy + Into<f64>), to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64((*quantity).into())
+    }
+}
+
 impl<Q: Copy + Into<f64>> SerializeAs<Q> for InBaseUnits {
-    fn serialize_as<S: Serializer>(quantity: &Q, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64((*quantity).into())
+    fn serialize_as<S: Serializer>(quantity: &Q, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(quantity, to)
     }
 }
 
-impl<Q> JsonSchemaAs<Q> for InBaseUnits {
-    fn schema_name() -> Cow<'static, str> {
-        f64::schema_name()
-    }
+/// A number, in both ways to name it.
+macro_rules! number_schema {
+    ($($trait:ident $(<$quantity:ident>)?),*) => {$(
+        impl $(<$quantity>)? $trait $(<$quantity>)? for InBaseUnits {
+            fn schema_name() -> Cow<'static, str> {
+                f64::schema_name()
+            }
 
-    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
-        f64::json_schema(schemas)
-    }
+            fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+                f64::json_schema(schemas)
+            }
 
-    fn inline_schema() -> bool {
-        f64::inline_schema()
-    }
+            fn inline_schema() -> bool {
+                f64::inline_schema()
+            }
+        }
+    )*};
 }
+
+number_schema!(JsonSchema, JsonSchemaAs<Q>);
 
 /// 1,281,167.
 pub fn count(number: u64) -> String {

@@ -153,6 +153,27 @@ impl Frame {
         runs
     }
 
+    /// A drawing of this width with a head above these axes; `define` adds what it refers to.
+    pub(crate) fn begin(
+        &self,
+        head: &Head,
+        drawing: f64,
+        description: &str,
+        define: impl FnOnce(&mut Svg),
+    ) -> Svg {
+        let mut svg = Svg::new(drawing, self.floor() + BELOW, &head.title, description);
+        define(&mut svg);
+        head.draw(&mut svg, drawing);
+        self.draw(&mut svg);
+        svg
+    }
+
+    /// The middle and the width of the bar of one of `count` categories, which takes a share of it up to the widest.
+    pub(crate) fn bar(&self, place: usize, count: usize, (share, widest): (f64, f64)) -> (f64, f64) {
+        let room = self.width / count as f64;
+        (self.left + (place as f64 + 0.5) * room, (room * share).min(widest))
+    }
+
     /// Draws the grid, which lies below lines and bars.
     pub(crate) fn draw(&self, svg: &mut Svg) {
         self.grid(svg);

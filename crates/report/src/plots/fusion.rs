@@ -1,7 +1,7 @@
 //! Rules of fusion side by side: step time, and the exposed communication in it.
 
 use crate::draw::{
-    Axis, BELOW, EDGE, Frame, Head, Mark, Spacing, Svg, Unit, WIDTH, define_patterns, drawable, nothing,
+    Axis, EDGE, Frame, Head, Mark, Spacing, Svg, Unit, WIDTH, define_patterns, drawable, nothing,
     pattern_fill, width,
 };
 use stepcast_core::quantity::Seconds;
@@ -93,10 +93,7 @@ impl FusionComparison {
             across: Axis::of("time of a step", (0.0, slowest), Spacing::Linear, &Unit::Time, 6),
             upwards: Axis::places("", std::iter::empty()),
         };
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description(&plans));
-        define_patterns(&mut svg, 2);
-        head.draw(&mut svg, WIDTH);
-        frame.draw(&mut svg);
+        let mut svg = frame.begin(&head, WIDTH, &description(&plans), |svg| define_patterns(svg, 2));
         for (place, plan) in plans.iter().enumerate() {
             row(&mut svg, &frame, plan, frame.top + 3.0 + place as f64 * ROW.0, names);
         }

@@ -1,8 +1,6 @@
 //! Several lines over one axis: scaling factors over workers, times by kernel over samples, throughput over time.
 
-use crate::draw::{
-    Axis, BELOW, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, drawable, extent, nothing, series,
-};
+use crate::draw::{Axis, Frame, Head, Mark, Shape, Spacing, Unit, WIDTH, drawable, extent, nothing, series};
 use crate::format::several;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_study::replace::ReplacementReport;
@@ -84,9 +82,7 @@ impl Lines {
         let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
         let description =
             format!("{} over {}, {}.", self.upwards.0, self.across.0, several(lines.len() as u64, "line"));
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
-        head.draw(&mut svg, WIDTH);
-        frame.draw(&mut svg);
+        let mut svg = frame.begin(&head, WIDTH, &description, |_| ());
         for (place, name, points) in &lines {
             let drawn: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (frame.x(x), frame.y(y))).collect();
             svg.polyline(&drawn, &format!("{} stroke", series(*place)));

@@ -1,6 +1,5 @@
 //! One file for each plot: its plain figures, and how they are drawn.
 
-pub mod breakdown;
 pub mod fusion;
 pub mod gantt;
 pub(crate) mod heat_map;
@@ -9,7 +8,7 @@ pub mod pareto;
 pub mod predicted_measured;
 pub mod rank_grid;
 pub mod scaling_curve;
-pub mod stage_memory;
+pub mod stacked;
 pub mod staleness;
 pub mod varied;
 

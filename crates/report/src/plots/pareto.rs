@@ -1,7 +1,7 @@
 //! Time against cost: the configurations that were tried, and their Pareto front.
 
 use crate::draw::{
-    Axis, BELOW, EDGE, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, drawable, extent, nothing, width,
+    Axis, EDGE, Frame, Head, Mark, Shape, Spacing, Unit, WIDTH, drawable, extent, nothing, width,
 };
 use crate::format::several;
 use crate::tables::search::configuration;
@@ -98,9 +98,7 @@ impl Pareto {
         let upwards = axis("cost of training", costs, &money);
         let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 26.0, HEIGHT);
         let description = self.description(&front, &money);
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
-        head.draw(&mut svg, WIDTH);
-        frame.draw(&mut svg);
+        let mut svg = frame.begin(&head, WIDTH, &description, |_| ());
         let place = |choice: &Choice| (frame.x(choice.time.get()), frame.y(choice.cost));
         svg.polyline(&staircase(&front.iter().map(place).collect::<Vec<_>>()), "s0 stroke");
         for (choices, shape, series) in [(&candidates, Shape::Ring, 5), (&front, Shape::Circle, 0)] {

@@ -1,6 +1,6 @@
 //! Predictions against measurements: on the diagonal they agree, within the band they differ by at most a tenth.
 
-use crate::draw::{Axis, BELOW, Figure, Frame, Head, Mark, Shape, Spacing, Svg, drawable, extent, nothing};
+use crate::draw::{Axis, Figure, Frame, Head, Mark, Shape, Spacing, Svg, drawable, extent, nothing};
 
 /// Height and width of the area: it is square, so that the diagonal has a slope of one.
 const SIDE: f64 = 440.0;
@@ -64,9 +64,7 @@ impl<Q: Figure> PredictedMeasured<Q> {
         let width = left + SIDE + 48.0;
         let top = head.height(width) + 8.0;
         let frame = Frame { left, top, width: SIDE, height: SIDE, across, upwards };
-        let mut svg = Svg::new(width, frame.floor() + BELOW, &self.title, &format!("{note}."));
-        head.draw(&mut svg, width);
-        frame.draw(&mut svg);
+        let mut svg = frame.begin(&head, width, &format!("{note}."), |_| ());
         band(&mut svg, &frame, high / low > WIDE);
         for (place, set) in self.sets.iter().enumerate() {
             for pair in set.pairs.iter().filter(good) {

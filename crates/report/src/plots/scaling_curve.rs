@@ -1,8 +1,7 @@
 //! Throughput over the number of workers with its interval, the ideal, and measurements.
 
 use crate::draw::{
-    Axis, BELOW, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, drawable, extent, height, nothing,
-    width,
+    Axis, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, drawable, extent, height, nothing, width,
 };
 use crate::format::several;
 use stepcast_core::quantity::SamplesPerSec;
@@ -89,9 +88,7 @@ impl ScalingCurve {
         let mut frame = frame(across, &points, &measured, drawing);
         let head = self.head(&points, &measured);
         frame.top = head.height(drawing) + 8.0;
-        let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(&points));
-        head.draw(&mut svg, drawing);
-        frame.draw(&mut svg);
+        let mut svg = frame.begin(&head, drawing, &self.description(&points), |_| ());
         self.rules(&mut svg, &frame, across);
         curves(&mut svg, &frame, &points);
         for point in measured {

@@ -1,6 +1,6 @@
 //! A histogram of staleness: a bar for every value.
 
-use crate::draw::{Axis, BELOW, Frame, Head, Spacing, Svg, Unit, WIDTH, height, nothing, significant};
+use crate::draw::{Axis, Frame, Head, Spacing, Unit, WIDTH, height, nothing, significant};
 use stepcast_core::prediction::Prediction;
 
 const HEIGHT: f64 = 260.0;
@@ -58,15 +58,11 @@ impl Staleness {
             "A histogram of staleness from 0 to {last}; the most frequent has {}.",
             Unit::Share.write(highest)
         );
-        let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &description);
-        head.draw(&mut svg, drawing);
-        frame.draw(&mut svg);
-        let room = frame.width / self.shares.len() as f64;
-        let wide = (room * BAR.0).min(BAR.1);
+        let mut svg = frame.begin(&head, drawing, &description, |_| ());
         for (place, &share) in self.shares.iter().enumerate().filter(|(_, share)| good(share)) {
-            let (x, y) = (frame.left + (place as f64 + 0.5) * room - wide / 2.0, frame.y(share));
+            let ((middle, wide), y) = (frame.bar(place, self.shares.len(), BAR), frame.y(share));
             svg.titled(&format!("{}: {}", name(place), Unit::Share.write(share)), |svg| {
-                svg.rect([x, y, wide, frame.floor() - y], "s0 fill", "");
+                svg.rect([middle - wide / 2.0, y, wide, frame.floor() - y], "s0 fill", "");
             });
         }
         svg.finish()

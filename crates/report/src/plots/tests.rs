@@ -2,7 +2,6 @@
 //! `.ci/pictures --check`; kinds of plots that it does not show, with golden files here.
 
 use crate::draw::check;
-use crate::plots::breakdown::{Breakdown, Column};
 use crate::plots::fusion::{FusionComparison, Plan, Standing};
 use crate::plots::gantt::{Bar, Gantt, Lane};
 use crate::plots::lines::Lines;
@@ -10,12 +9,12 @@ use crate::plots::pareto::{Choice, Pareto};
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use crate::plots::rank_grid::{RankGrid, Tile};
 use crate::plots::scaling_curve::{Measured, Point, ScalingCurve};
-use crate::plots::stage_memory::StageMemory;
+use crate::plots::stacked::{StackedBar, StackedBars};
 use crate::plots::staleness::Staleness;
 use crate::plots::varied::{Varied, VariedPair};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::layout::{Layout, Role};
 use stepcast_study::simulate::timeline;
@@ -65,11 +64,19 @@ proptest! {
     }
 
     #[test]
-    fn breakdowns_are_sound(
-        title in name(), columns in vec((0..u64::MAX, vec((name(), time()), 0..12)), 0..30),
+    fn stacked_bars_are_sound(
+        title in name(), names in vec(name(), 0..8), limit in proptest::option::of(1e-6..1e6_f64),
+        bars in vec((name(), vec((0..9_usize, value()), 0..12)), 0..40), narrow in any::<bool>(),
     ) {
-        let columns = columns.into_iter().map(|(workers, parts)| Column { workers, parts }).collect();
-        check::sound(&Breakdown { title, method: "m".to_owned(), columns }.svg());
+        let bar = |(label, sizes): (String, _)| StackedBar { words: label.clone(), label, sizes };
+        let bars = StackedBars {
+            title,
+            parts: names.into_iter().zip(0..).collect(),
+            bars: bars.into_iter().map(bar).collect(),
+            limit: limit.map(|limit| (limit, "limit")),
+            ..StackedBars::from_predictions(&[], "")
+        };
+        check::sound(&if narrow { bars.svg_of(460.0) } else { bars.svg() });
     }
 
     #[test]
@@ -153,15 +160,6 @@ proptest! {
     }
 
     #[test]
-    fn memory_of_stages_is_sound(
-        title in name(), capacity in value(), parts in vec(name(), 0..8), stages in vec(vec(value(), 0..8), 0..40),
-    ) {
-        let bytes = |sizes: Vec<f64>| sizes.into_iter().map(Bytes::new).collect();
-        let stages = stages.into_iter().map(bytes).collect();
-        check::sound(&StageMemory { title, capacity: Bytes::new(capacity), parts, stages }.svg());
-    }
-
-    #[test]
     fn histograms_are_sound(
         title in name(), shares in vec(prop_oneof![9 => 0.0..1.0_f64, 1 => value()], 0..200),
         open_ended in any::<bool>(), mean in proptest::option::of(value()),
@@ -221,16 +219,27 @@ fn rank_grid() -> RankGrid {
     }
 }
 
-fn stage_memory() -> StageMemory {
-    let stage = |place: u32| {
-        let sizes = [9.1, 9.1, 18.2, 30.0 - 7.0 * f64::from(place), 1.5];
-        sizes.map(|size| Bytes::new(1e9 * size)).into()
+/// Bars of four stages with five parts each.
+fn stage_memory() -> StackedBars {
+    let bar = |place: u32| StackedBar {
+        label: place.to_string(),
+        words: format!("stage {place}"),
+        sizes: (0..)
+            .zip([9.1, 9.1, 18.2, 30.0 - 7.0 * f64::from(place), 1.5].map(|size| 1e9 * size))
+            .collect(),
     };
-    StageMemory {
+    let parts = ["weights", "gradients", "optimiser", "activations", "working sets"].map(str::to_owned);
+    StackedBars {
         title: "Memory of llama3-8b".to_owned(),
-        capacity: Bytes::new(64e9),
-        parts: ["weights", "gradients", "optimiser", "activations", "working sets"].map(str::to_owned).into(),
-        stages: (0..4).map(stage).collect(),
+        note: "What a rank of every stage holds".to_owned(),
+        description: "Stacked bars for 4 stages; a rank of the fullest holds 67.9 GB of 64 GB.".to_owned(),
+        axes: ["stage", "memory"],
+        unit: crate::Unit::Bytes,
+        height: 280.0,
+        parts: parts.into_iter().zip(0..).collect(),
+        bars: (0..4).map(bar).collect(),
+        limit: Some((64e9, "memory of a device")),
+        ..StackedBars::from_predictions(&[], "")
     }
 }
 
@@ -252,12 +261,11 @@ fn a_plot_of_nothing_says_so() {
     use super::*;
     let drawn = [
         scaling_curve::ScalingCurve::default().svg(),
-        breakdown::Breakdown::default().svg(),
+        stacked::StackedBars::from_predictions(&[], "").svg(),
         gantt::Gantt::default().svg(),
         fusion::FusionComparison::default().svg(),
         pareto::Pareto::default().svg(),
         rank_grid::RankGrid::default().svg(),
-        stage_memory::StageMemory::default().svg(),
         staleness::Staleness::default().svg(),
     ];
     for drawn in drawn {
@@ -323,8 +331,8 @@ fn large_plans_are_folded() {
 #[test]
 fn memory_adds_up() {
     let layout = Layout::of(&scenario(&[])).unwrap();
-    let plot = StageMemory::from_report(&layout.split, "gpt3-175b");
-    let fullest: f64 = plot.stages[layout.split.memory.stage].iter().map(|part| part.get()).sum();
+    let plot = StackedBars::from_split(&layout.split, "gpt3-175b");
+    let fullest = plot.bars[layout.split.memory.stage].total();
     assert!((fullest / layout.split.memory.most.get() - 1.0).abs() < 1e-12);
     check::sound(&plot.svg_of(460.0));
 }

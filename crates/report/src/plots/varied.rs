@@ -3,7 +3,7 @@
 use super::heat_map::{HeatMap, Values};
 use super::lines::Lines;
 use crate::draw::{
-    Axis, BELOW, Figure, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, define_hatch, drawable, extent,
+    Axis, Figure, Frame, Head, Mark, Shape, Spacing, Svg, Unit, WIDTH, define_hatch, drawable, extent,
     nothing,
 };
 use crate::format::{capitalised, several};
@@ -79,10 +79,7 @@ impl<Q: Figure> Varied<Q> {
         let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
         let description =
             format!("{} over {} of {}.", self.quantity, several(self.points.len() as u64, "value"), self.key);
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
-        define_hatch(&mut svg);
-        head.draw(&mut svg, WIDTH);
-        frame.draw(&mut svg);
+        let mut svg = frame.begin(&head, WIDTH, &description, define_hatch);
         match numbers {
             Some(numbers) => self.line(&mut svg, &frame, &numbers, &figures, best),
             None => self.bars(&mut svg, &frame, &figures, best),
@@ -141,11 +138,9 @@ impl<Q: Figure> Varied<Q> {
     }
 
     fn bars(&self, svg: &mut Svg, frame: &Frame, figures: &[Option<f64>], best: Option<usize>) {
-        let room = frame.width / figures.len() as f64;
-        let wide = (room * BAR.0).min(BAR.1);
         for (index, figure) in figures.iter().enumerate() {
             let Some(figure) = *figure else { continue };
-            let (middle, y) = (frame.left + (index as f64 + 0.5) * room, frame.y(figure));
+            let ((middle, wide), y) = (frame.bar(index, figures.len(), BAR), frame.y(figure));
             svg.titled(&self.tooltip(index, figure), |svg| {
                 let bar = [middle - wide / 2.0, y, wide, frame.floor() - y];
                 svg.rect(bar, "s0 fill", "");

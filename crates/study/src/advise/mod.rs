@@ -9,7 +9,6 @@ pub use decision::{
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
 use stepcast_core::prior::REPEATS;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_stats::NORMAL_95;
@@ -60,14 +59,12 @@ pub struct Experiment {
 }
 
 /// What an offer is expected to cost.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CandidateReport {
     /// Number and kind of machines in words.
     pub machines: String,
     /// Median of the time of training.
-    #[serde(rename = "time_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
     /// Its expected cost, with that of being late.
     pub cost: f64,
@@ -94,7 +91,6 @@ pub struct ChoiceReport {
 }
 
 /// What an experiment is worth.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ExperimentReport {
     /// What is measured.
@@ -102,8 +98,7 @@ pub struct ExperimentReport {
     /// Number and kind of machines in words.
     pub machines: String,
     /// The time for which they are rented.
-    #[serde(rename = "time_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
     /// What that costs.
     pub price: f64,

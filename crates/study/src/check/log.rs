@@ -233,8 +233,7 @@ pub struct RunningForecast {
     /// All steps.
     pub steps: u64,
     /// Time since the first line of the log.
-    #[serde(rename = "elapsed_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "elapsed_s", with = "InBaseUnits")]
     pub elapsed: Seconds,
     /// The share of it in steps that are kept.
     pub goodput: f64,
@@ -245,12 +244,10 @@ pub struct RunningForecast {
     /// Times that it stood still.
     pub pauses: u64,
     /// How long these stood still together.
-    #[serde(rename = "paused_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "paused_s", with = "InBaseUnits")]
     pub paused: Seconds,
     /// The rest of the run, with interruptions as before.
-    #[serde(rename = "rest_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "rest_s", with = "InBaseUnits")]
     pub rest: Seconds,
     /// Its 90 % interval.
     #[serde(rename = "rest_interval_s")]

@@ -57,14 +57,12 @@ pub struct Suspect {
 }
 
 /// The rest of a run.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Rest {
     /// Steps that are left.
     pub steps: u64,
     /// Their time.
-    #[serde(rename = "time_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
 }
 
@@ -80,12 +78,10 @@ pub struct Check {
     /// Steps at the beginning that were left out.
     pub left_out: usize,
     /// Their median.
-    #[serde(rename = "measured_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "measured_s", with = "InBaseUnits")]
     pub measured: Seconds,
     /// The forecast of a step.
-    #[serde(rename = "forecast_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "forecast_s", with = "InBaseUnits")]
     pub forecast: Seconds,
     /// Its 90 % interval.
     #[serde(rename = "interval_s")]
@@ -96,8 +92,7 @@ pub struct Check {
     /// Assumptions that may be off, the most likely first.
     pub suspects: Vec<Suspect>,
     /// The forecast after the correction.
-    #[serde(rename = "corrected_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "corrected_s", with = "InBaseUnits")]
     pub corrected: Seconds,
     /// How the times of the steps are distributed.
     pub distribution: StepDistribution,

@@ -68,8 +68,7 @@ pub struct OptionFigures {
     /// The best plan in few words; empty for a model that is not split.
     pub words: String,
     /// Time of a step.
-    #[serde(rename = "step_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "step_s", with = "InBaseUnits")]
     pub step: Seconds,
     /// Its interval.
     #[serde_as(as = "[InBaseUnits; 2]")]
@@ -88,10 +87,10 @@ pub struct OptionFigures {
     /// Probability of missing the deadline.
     pub late: Option<f64>,
     /// What the fullest device needs.
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(with = "InBaseUnits")]
     pub memory: Bytes,
     /// What it has.
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(with = "InBaseUnits")]
     pub capacity: Bytes,
     /// Whether that fits.
     pub verdict: Verdict,

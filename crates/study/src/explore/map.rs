@@ -5,7 +5,6 @@ use crate::predict::budget;
 use crate::predict::training;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_core::fault::{Fault, Remedies, Remedy, RequestOption};
@@ -57,7 +56,6 @@ impl FromStr for MinibatchRange {
 }
 
 /// One number of nodes and one batch.
-#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Cell {
     /// Nodes.
@@ -65,12 +63,10 @@ pub struct Cell {
     /// Samples per worker and step.
     pub batch: u32,
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// One pass over the data.
-    #[serde(rename = "epoch_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "epoch_s", with = "InBaseUnits")]
     pub epoch: Seconds,
     /// Samples that enter one update, on average.
     pub minibatch: f64,

@@ -12,7 +12,6 @@ use crate::simulate::all_reduce;
 use schemars::JsonSchema;
 use search::Evaluation;
 use serde::Serialize;
-use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::pass::Pass;
@@ -25,7 +24,6 @@ use stepcast_core::strategy::{
 use stepcast_core::workload::Gradient;
 
 /// One rule.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Line {
     /// "PyTorch, 25 MiB".
@@ -35,8 +33,7 @@ pub struct Line {
     /// Messages of one step.
     pub messages: usize,
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Share of computing in the step.
     pub scaling_factor: f64,
@@ -82,14 +79,12 @@ pub enum Family {
 }
 
 /// One message of the best plan.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Message {
     /// Its gradients.
     pub gradients: Vec<String>,
     /// Their total size.
-    #[serde(rename = "bytes")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "bytes", with = "InBaseUnits")]
     pub size: Bytes,
 }
 

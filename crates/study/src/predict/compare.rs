@@ -8,7 +8,6 @@ use crate::predict::{budget, methods};
 use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
 use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::ServerSoftware;
@@ -58,16 +57,13 @@ pub enum Answer {
 }
 
 /// The figures that are compared.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct MethodFigures {
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "throughput_samples_per_s", with = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
@@ -80,28 +76,22 @@ pub struct MethodFigures {
 
 /// A step by the effects that methods model differently, found by predicting it again without them. They sum up to
 /// the step.
-#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Effects {
     /// The step if neither transfers nor their software take time.
-    #[serde(rename = "computing_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "computing_s", with = "InBaseUnits")]
     pub computing: Seconds,
     /// Additional time by the software of servers (serialising, copying, updating) or of all-reduces.
-    #[serde(rename = "serving_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "serving_s", with = "InBaseUnits")]
     pub serving: Seconds,
     /// Transfers of the smallest cluster that do not overlap with computing.
-    #[serde(rename = "not_overlapped_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "not_overlapped_s", with = "InBaseUnits")]
     pub not_overlapped: Seconds,
     /// Additional time with more workers: sharing links, waiting for each other.
-    #[serde(rename = "contention_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "contention_s", with = "InBaseUnits")]
     pub contention: Seconds,
     /// Costs of transfers that do not depend on their size.
-    #[serde(rename = "startup_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "startup_s", with = "InBaseUnits")]
     pub startup: Seconds,
 }
 

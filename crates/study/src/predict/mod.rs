@@ -40,12 +40,10 @@ use training::AllEpochs;
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Training {
     /// One pass over the data.
-    #[serde(rename = "epoch_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "epoch_s", with = "InBaseUnits")]
     pub epoch: Seconds,
     /// All passes, with evaluations; of a transformer with a plan, with interruptions and checkpoints.
-    #[serde(rename = "total_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "total_s", with = "InBaseUnits")]
     pub total: Seconds,
     /// The same at the ends of the interval of a step.
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]

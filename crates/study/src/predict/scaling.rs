@@ -5,7 +5,7 @@ use crate::predict::interval::Intervals;
 use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::{serde_as, skip_serializing_none};
+use serde_with::skip_serializing_none;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Method;
@@ -21,19 +21,16 @@ const SCALING_TO: u64 = 16;
 pub(crate) type Planned<'a> = Option<&'a dyn Fn(u32) -> Result<Option<Plan>, Fault>>;
 
 /// One row of the scaling table.
-#[serde_as]
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingPoint {
     /// How many workers.
     pub workers: u32,
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "throughput_samples_per_s", with = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Interval in which the measured throughput should lie.
     pub interval_samples_per_s: Option<[f64; 2]>,

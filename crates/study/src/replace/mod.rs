@@ -6,7 +6,6 @@ use crate::predict::usual_workers;
 use crate::simulate::{BUDGET, all_reduce};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
 use std::sync::Arc;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
@@ -39,33 +38,27 @@ pub struct Substitution {
 }
 
 /// A model on the machines of a scenario.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingFigures {
     /// Trainable parameters.
     pub parameters: u64,
     /// Size of all gradients on the wire.
-    #[serde(rename = "gradient_bytes")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "gradient_bytes", with = "InBaseUnits")]
     pub gradients: Bytes,
     /// Forward operations of one sample.
-    #[serde(rename = "forward_flop")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "forward_flop", with = "InBaseUnits")]
     pub forward: Flops,
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Communication that does not overlap with computing.
-    #[serde(rename = "exposed_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "exposed_s", with = "InBaseUnits")]
     pub exposed: Seconds,
     /// Share of computing in the step.
     pub scaling_factor: f64,
 }
 
 /// One layer that is removed or added.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct LayerLine {
     /// Its name.
@@ -75,8 +68,7 @@ pub struct LayerLine {
     /// Shape of its output: "512×7×7".
     pub output: String,
     /// Size of its weights, without biases, as Table 3 of the paper counts.
-    #[serde(rename = "weight_bytes")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "weight_bytes", with = "InBaseUnits")]
     pub weights: Bytes,
     /// Trainable parameters.
     pub parameters: u64,
@@ -298,21 +290,18 @@ fn figures(scenario: &Scenario, step: &Step) -> ScalingFigures {
 }
 
 /// A layer and the communication cost of its gradients.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ExposedLayer {
     /// Its name.
     pub name: String,
     /// Size of its gradients on the wire.
-    #[serde(rename = "gradient_bytes")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "gradient_bytes", with = "InBaseUnits")]
     pub size: Bytes,
     /// Their share of the gradients of all layers.
     pub share: f64,
     /// How much shorter the step would be if they needed no exchange. The costs of several layers do not add up:
     /// after the gradients of one are removed, those of another may still have to wait.
-    #[serde(rename = "exposed_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "exposed_s", with = "InBaseUnits")]
     pub exposed: Seconds,
 }
 

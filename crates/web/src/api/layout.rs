@@ -10,7 +10,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_report::format::name;
 use stepcast_report::plots::gantt::Gantt;
 use stepcast_report::plots::rank_grid::RankGrid;
-use stepcast_report::plots::stage_memory::StageMemory;
+use stepcast_report::plots::stacked::StackedBars;
 use stepcast_report::tables::{plan as tables, transformer};
 use stepcast_study::predict::layout::{Layout, Role};
 use stepcast_study::simulate;
@@ -57,7 +57,7 @@ impl LayoutRequest {
         let usual = all.into_iter().find(|role| layout.count(*role) > 1).unwrap_or(Role::Node);
         let grid = RankGrid::from_layout(layout, self.role.unwrap_or(usual), &called);
         shown.plot("ranks", grid.svg_of(NARROW));
-        shown.plot("memory", StageMemory::from_report(&layout.split, &called).svg_of(NARROW));
+        shown.plot("memory", StackedBars::from_split(&layout.split, &called).svg_of(NARROW));
         if simulate::events_per_step(scenario) <= MOST_EVENTS {
             // A plan that cannot be simulated has no pipeline to show; its forecast says why.
             if let Ok(recording) = simulate::timeline(scenario, 1, &|| work::check(token)) {

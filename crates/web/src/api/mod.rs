@@ -1,5 +1,5 @@
-//! The API, version 1: one file for each endpoint, and one table from which the router and the OpenAPI 3.1 description
-//! are made.
+//! The API, version 1: one file for each kind of question, and one table from which the router and the OpenAPI 3.1
+//! description are made.
 
 mod catalog;
 mod check;

@@ -12,7 +12,6 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::serde_as;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -56,7 +55,6 @@ pub(crate) struct PredictRequest {
 }
 
 /// The events of a forecast, one per line.
-#[serde_as]
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[schemars(rename = "Event")]
@@ -75,7 +73,7 @@ pub(crate) enum ForecastEvent {
         /// Number of workers of the last prediction.
         workers: u64,
         /// Its throughput.
-        #[serde_as(as = "InBaseUnits")]
+        #[serde(with = "InBaseUnits")]
         throughput_samples_per_s: SamplesPerSec,
     },
     /// The forecast so far: first the figures, as estimates while a simulation goes on, then also the scaling curve.

@@ -111,7 +111,6 @@ pub enum SlowKind {
 }
 
 /// A cause of slowness.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct SlowCause {
     /// What is slow.
@@ -121,8 +120,7 @@ pub struct SlowCause {
     /// Its time against that of the others.
     pub factor: f64,
     /// What it costs in a step, on average.
-    #[serde(rename = "cost_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "cost_s", with = "InBaseUnits")]
     pub cost: Seconds,
     /// The share of the time that is gained without it.
     pub gain: f64,
@@ -133,8 +131,7 @@ pub struct SlowCause {
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct StepDistribution {
     /// The median.
-    #[serde(rename = "median_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "median_s", with = "InBaseUnits")]
     pub median: Seconds,
     /// Standard deviation of the logarithm, by the quartiles.
     pub spread: f64,

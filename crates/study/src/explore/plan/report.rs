@@ -81,7 +81,6 @@ pub struct RecipeSetting {
 }
 
 /// A plan whose stages differ.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StagesReport {
     /// The plan.
@@ -89,8 +88,7 @@ pub struct StagesReport {
     /// What it saves of the time or cost of the best plan with equal stages, as a share.
     pub gain: f64,
     /// No other division of the layers over these stages has a shorter step than this.
-    #[serde(rename = "least_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "least_s", with = "InBaseUnits")]
     pub least: Seconds,
     /// The event engine on it.
     pub confirmation: Confirmation,
@@ -115,17 +113,14 @@ pub struct ClosePlans {
 }
 
 /// A run that makes no progress: interruptions leave less than a hundredth of the time.
-#[serde_as]
 #[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct EndlessTraining {
     /// Mean time between interruptions.
-    #[serde(rename = "between_interruptions_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "between_interruptions_s", with = "InBaseUnits")]
     pub between_interruptions: Seconds,
     /// From an interruption until work goes on.
-    #[serde(rename = "restart_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "restart_s", with = "InBaseUnits")]
     pub restart: Seconds,
     /// Machines that wait for others to fail.
     pub spares: u32,
@@ -189,13 +184,12 @@ pub struct Entry {
     /// The plan in few words.
     pub words: String,
     /// Time of a step.
-    #[serde(rename = "step_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "step_s", with = "InBaseUnits")]
     pub step: Seconds,
     /// Tokens of all devices in a second.
     pub tokens_per_s: f64,
     /// What the fullest device needs, with what the allocator may lose.
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(with = "InBaseUnits")]
     pub memory: Bytes,
     /// Whether it fits.
     pub verdict: Verdict,
@@ -208,7 +202,6 @@ pub struct Entry {
 }
 
 /// All plans that share a property.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FamilyReport {
     /// The dimension that they share: `machine`, `nodes` or a key of `[plan]`.
@@ -228,7 +221,7 @@ pub struct FamilyReport {
     /// The best plan with it, in few words; otherwise the one that needs least memory.
     pub plan: String,
     /// What that one needs, with what the allocator may lose.
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(with = "InBaseUnits")]
     pub memory: Bytes,
 }
 
@@ -240,12 +233,10 @@ pub struct Training {
     /// Steps.
     pub steps: f64,
     /// Time of all steps.
-    #[serde(rename = "without_interruptions_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "without_interruptions_s", with = "InBaseUnits")]
     pub without_interruptions: Seconds,
     /// Time with checkpoints, interruptions and what is lost by them.
-    #[serde(rename = "time_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
     /// Share of it that is steps which are kept.
     pub goodput: f64,
@@ -268,8 +259,7 @@ pub struct Training {
     #[serde_as(as = "Option<InBaseUnits>")]
     pub between_interruptions: Option<Seconds>,
     /// From an interruption until work goes on.
-    #[serde(rename = "restart_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "restart_s", with = "InBaseUnits")]
     pub restart: Seconds,
     /// The checkpoints; none if nothing interrupts the run.
     pub checkpoints: Option<Checkpoints>,
@@ -293,11 +283,10 @@ pub struct Training {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Checkpoints {
     /// Weights and optimiser states.
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(with = "InBaseUnits")]
     pub size: Bytes,
     /// Work between two of them: as given, or the best.
-    #[serde(rename = "interval_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "interval_s", with = "InBaseUnits")]
     pub interval: Seconds,
     /// The best by Young 1974.
     #[serde(rename = "young_s")]
@@ -308,12 +297,10 @@ pub struct Checkpoints {
     #[serde_as(as = "Option<InBaseUnits>")]
     pub daly: Option<Seconds>,
     /// Time that training stands still for one.
-    #[serde(rename = "standstill_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "standstill_s", with = "InBaseUnits")]
     pub standstill: Seconds,
     /// Time to write one.
-    #[serde(rename = "writing_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "writing_s", with = "InBaseUnits")]
     pub writing: Seconds,
 }
 

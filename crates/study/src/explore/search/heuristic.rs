@@ -8,7 +8,7 @@
 //! fewer and smaller violations are better.
 
 use super::tracker::{Goal, Tracker};
-use super::{Ended, Follower, Progress, ideal};
+use super::{Ended, Follower, Progress, digits, ideal};
 use crate::explore::sweep::{PointFigures, Refused, Variants};
 use crate::predict::MethodChoice;
 use rand_core::Rng;
@@ -72,8 +72,7 @@ impl Climb<'_> {
         let answers: Vec<(u64, Result<PointFigures, Refused>)> = new
             .into_par_iter()
             .filter_map(|index| {
-                let mut digits = Vec::new();
-                self.variants.grid().digits(index, &mut digits);
+                let digits = digits(self.variants, index);
                 match self.variants.walker().figures(&digits, self.choice, self.wanted) {
                     ControlFlow::Continue(answer) => Some((index, answer)),
                     ControlFlow::Break(()) => None,
@@ -90,8 +89,7 @@ impl Climb<'_> {
 
     fn neighbours(&self, index: u64) -> Vec<u64> {
         let grid = self.variants.grid();
-        let mut digits = Vec::new();
-        grid.digits(index, &mut digits);
+        let mut digits = digits(self.variants, index);
         let mut all = Vec::new();
         for (axis, &length) in grid.lengths().iter().enumerate() {
             let here = digits[axis];
@@ -166,8 +164,7 @@ pub(super) fn search(
 /// A random point, or the best point with about a third of its values changed.
 fn start(variants: &Variants<'_>, random: &mut Pcg64Mcg, near: Option<Score>, points: u64) -> u64 {
     let Some(best) = near else { return random.next_u64() % points };
-    let mut digits = Vec::new();
-    variants.grid().digits(best.index, &mut digits);
+    let mut digits = digits(variants, best.index);
     for (digit, length) in digits.iter_mut().zip(variants.grid().lengths()) {
         if random.next_u64().is_multiple_of(3) {
             *digit = random.next_u64() % length;

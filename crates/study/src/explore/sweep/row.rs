@@ -26,20 +26,17 @@ pub struct PointFigures {
     /// Machines: nodes with workers, and servers.
     pub nodes: u64,
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "throughput_samples_per_s", with = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// 90 % interval of the throughput; none for simulations, for large sweeps, and where no measured runs tell its error.
     #[serde(rename = "interval_samples_per_s")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub interval: Option<[SamplesPerSec; 2]>,
     /// Part of it in which gradients are computed.
-    #[serde(rename = "compute_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "compute_s", with = "InBaseUnits")]
     pub compute: Seconds,
     /// From one update to the next, where updates run beside the steps.
     #[serde(rename = "update_s")]

@@ -8,7 +8,6 @@
 use crate::simulate::{Excerpt, Simulate, excerpt};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
 use std::collections::BTreeMap;
 use stepcast_core::method::{CancelCheck, Method};
 use stepcast_core::prediction::Prediction;
@@ -32,26 +31,22 @@ const FEW: usize = 2000;
 const WAITING: &str = "start-up, waiting";
 
 /// Part of the path.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Share {
     /// A resource, or a layer.
     pub name: String,
     /// Time of the step that is spent on it.
-    #[serde(rename = "time_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
     /// As a share of the step.
     pub share: f64,
 }
 
 /// The chain of operations that determines the length of a step.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CriticalPath {
     /// Length of the step that is predicted.
-    #[serde(rename = "step_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "step_s", with = "InBaseUnits")]
     pub step: Seconds,
     /// By resource, the longest first; they sum up to the step.
     pub resources: Vec<Share>,

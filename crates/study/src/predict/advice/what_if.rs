@@ -10,7 +10,6 @@ use crate::predict::methods::MethodSet;
 use crate::simulate::NOT_STEADY;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::serde_as;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{GroupReport, Prediction};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
@@ -18,7 +17,6 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 
 /// One change and its effect.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WhatIf {
     /// "2× bandwidth".
@@ -26,12 +24,10 @@ pub struct WhatIf {
     /// The method that predicts the scenario before and after the change.
     pub method: &'static str,
     /// Time of one step after the change.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Throughput after the change.
-    #[serde(rename = "throughput_samples_per_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "throughput_samples_per_s", with = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Relative change of the throughput: 0.3 is 30 % more.
     pub gain: f64,
@@ -123,7 +119,6 @@ fn predict(method: &dyn Method, scenario: &Scenario) -> Option<Prediction> {
 }
 
 /// One worker that trains without any communication.
-#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Alone {
     /// Index of its group in the scenario.
@@ -133,12 +128,10 @@ pub struct Alone {
     /// Samples per step.
     pub batch: u32,
     /// Time of one step.
-    #[serde(rename = "iteration_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "iteration_s", with = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second.
-    #[serde(rename = "throughput_samples_per_s")]
-    #[serde_as(as = "InBaseUnits")]
+    #[serde(rename = "throughput_samples_per_s", with = "InBaseUnits")]
     pub throughput: SamplesPerSec,
 }
 
