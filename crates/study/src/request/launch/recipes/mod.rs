@@ -133,8 +133,7 @@ impl Launched {
     /// The model of a name of the hub: that of the zoo if it has it.
     fn named_model(&mut self, name: Option<String>) {
         let Some(name) = name else { return };
-        self.zoo =
-            zoo::find(&name).filter(|model| model.transformer.is_some()).map(|model| model.name.clone());
+        self.zoo = zoo::find(&name).filter(|model| model.shape().is_some()).map(|model| model.name.clone());
         self.named = Some(name);
     }
 
