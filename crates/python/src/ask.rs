@@ -4,7 +4,6 @@ use crate::answer::{Answer, Content};
 use crate::border::{interruptible, on_pool, until};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
-use crate::sweep::axes;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use stepcast_study::check::{self as checking, Known, Reading};
 use stepcast_study::contract::{Outcome, Terms};
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Constraint, Effort, Goal};
+use stepcast_study::explore::sweep::Axis;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::{ForecastOptions, Observer, Progress, forecast, fuse as fusion};
 use stepcast_trace::{Options, usual_name};
@@ -157,7 +157,8 @@ pub(crate) fn search(
     };
     let constraints = subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
     let asked = MethodChoice::named(method).map_err(Problem::from)?;
-    let (axes, goal) = (axes(&vary)?, Goal { objective, constraints });
+    let axes = Axis::parse_all(&vary).map_err(Problem::from)?;
+    let goal = Goal { objective, constraints };
     let name = scenario.get().resolved.name().to_owned();
     let report = interruptible(py, move |stop| {
         let variants = scenario.get().request.variants(axes)?;

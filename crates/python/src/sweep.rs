@@ -33,13 +33,6 @@ pub(crate) struct Sweep {
     vary: Vec<String>,
 }
 
-/// The axes that texts such as `batch=16,32` name.
-pub(crate) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
-    let axis =
-        |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));
-    vary.iter().map(axis).collect()
-}
-
 fn format_named(name: &str) -> Result<Format, Problem> {
     Format::of(&PathBuf::from(format!("rows.{name}"))).ok_or_else(|| {
         Problem::input(format!("there is no format \"{name}\""), "use csv or jsonl").at_key("format")
@@ -58,7 +51,7 @@ impl Sweep {
     fn new(py: Python<'_>, scenario: &Scenario, vary: Vec<String>, method: String) -> PyResult<Self> {
         let asked = MethodChoice::named(&method).map_err(Problem::from)?;
         let request = scenario.asked_with([]);
-        let axes = axes(&vary)?;
+        let axes = Axis::parse_all(&vary).map_err(Problem::from)?;
         let varied = interruptible(py, move |_| {
             Varied::try_new(request, |request| request.variants(axes).map_err(Problem::from))
         })?;

@@ -60,11 +60,7 @@ impl Contract {
     pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let request = self.asked.request(self.asked.edits()?)?;
         let (scenario, method) = request.prepare(&self.asked.method)?;
-        let options = ForecastOptions {
-            method: MethodChoice::One(method),
-            workers: Some(Vec::new()),
-            ..ForecastOptions::default()
-        };
+        let options = ForecastOptions::unscaled(MethodChoice::One(method));
         let forecast = request.forecast(&options)?;
         let shares =
             [self.tolerance, self.false_alarm, self.miss, self.spread].map(|percent| percent / 100.0);

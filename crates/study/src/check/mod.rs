@@ -135,11 +135,7 @@ pub fn check<F: Source>(
     watch: &Watch<'_>,
 ) -> Result<Check, Stopped> {
     let scenario = request.scenario()?;
-    let options = ForecastOptions {
-        method: MethodChoice::One(method),
-        workers: Some(Vec::new()),
-        ..ForecastOptions::default()
-    };
+    let options = ForecastOptions::unscaled(MethodChoice::One(method));
     let forecast = forecast(request, &options, &Observer::watching(watch))?;
     let left_out = warm_up(readings.len());
     let kept = readings[left_out..].iter();

@@ -103,6 +103,13 @@ pub struct ForecastOptions {
     pub worth: f64,
 }
 
+impl ForecastOptions {
+    /// A forecast by a method, without a scaling table.
+    pub fn unscaled(method: MethodChoice) -> Self {
+        Self { method, workers: Some(Vec::new()), ..Self::default() }
+    }
+}
+
 impl Default for ForecastOptions {
     fn default() -> Self {
         Self { method: MethodChoice::Auto, workers: None, worth: WORTH }

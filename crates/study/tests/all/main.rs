@@ -38,6 +38,7 @@ mod sprint;
 mod steady;
 
 use std::ops::ControlFlow;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::explore::plan::{Aim, PlanReport, plan};
 use stepcast_study::predict::methods;
@@ -57,6 +58,11 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}{name}")).unwrap()
 }
 
+/// The answer of the method called `name`.
+fn predicted_by(name: &str, scenario: &Scenario) -> Prediction {
+    methods::find(name).unwrap().predict(scenario).unwrap()
+}
+
 /// The choice of the method called `name`.
 fn by(name: &str) -> MethodChoice {
     MethodChoice::One(methods::find(name).unwrap())
@@ -64,8 +70,7 @@ fn by(name: &str) -> MethodChoice {
 
 /// The forecast of a request without a scaling table.
 fn forecast_by(request: &Request, method: MethodChoice) -> Forecast {
-    let options = ForecastOptions { method, workers: Some(Vec::new()), ..ForecastOptions::default() };
-    forecast(request, &options, &Observer::none()).unwrap()
+    forecast(request, &ForecastOptions::unscaled(method), &Observer::none()).unwrap()
 }
 
 fn go(_: u64) -> ControlFlow<()> {

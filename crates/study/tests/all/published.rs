@@ -154,8 +154,8 @@ fn before_and_after(runs: &[Run], is_sibling: impl Fn(&Run) -> bool) -> [f64; 2]
     [error(siblings(), None), error(siblings(), Some(&by))]
 }
 
-/// Forecasts of siblings are about as close as single runs are to each other, whether kernels are stated or not, and stay so once the run
-/// that is cheapest to measure is known; if kernels are not stated, those of its length.
+/// Forecasts of siblings are about as close as single runs are to each other, whether kernels are stated or not, and stay
+/// so once the run that is cheapest to measure is known; if kernels are not stated, those of its length.
 #[test]
 fn one_run_of_a_source_leaves_its_siblings_close() {
     let Ok(text) = std::fs::read_to_string(RUNS) else {

@@ -1,6 +1,7 @@
 //! Parameter servers from names and one throughput: scenarios of published runs by the default method, against the
 //! reference implementation of server software in research/priors.
 
+use crate::predicted_by;
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::predict::methods;
@@ -109,7 +110,7 @@ fn servers_on_the_machines_of_workers_use_their_ports() {
         ];
         let all: Vec<&str> = base.iter().chain(changes).copied().collect();
         let scenario = scenario("resnet50", &all);
-        methods::find(method).unwrap().predict(&scenario).unwrap().iteration.get()
+        predicted_by(method, &scenario).iteration.get()
     };
     // A quarter stays inside, in either direction.
     let (apart, together) = (step("layerwise", &[]), step("layerwise", &["cluster.servers.colocated=true"]));

@@ -2,6 +2,7 @@
 //! are shared fairly. Where the premises of the two agree, so do their steps; where they do not, the reason stands in
 //! strategies.txt or exceptions.txt and in docs/methods/agreement.md, and bounds the difference.
 
+use crate::predicted_by;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepcast_core::prediction::{PartKind, Prediction};
@@ -144,7 +145,7 @@ fn step(prediction: &Prediction) -> f64 {
 }
 
 fn simulated(scenario: &Scenario) -> f64 {
-    step(&methods::find("simulate").unwrap().predict(scenario).unwrap())
+    step(&predicted_by("simulate", scenario))
 }
 
 fn premise(example: &str, strategy: &Strategy) -> Premise {
@@ -154,16 +155,16 @@ fn premise(example: &str, strategy: &Strategy) -> Premise {
 }
 
 fn closed(file: &Path, strategy: &Strategy, scenario: &Scenario) -> f64 {
-    let method = methods::find(strategy.1).unwrap();
+    let method = strategy.1;
     if strategy.0 != "all-reduce, local-sgd(8)" {
-        return step(&method.predict(scenario).unwrap());
+        return step(&predicted_by(method, scenario));
     }
     // Weights are averaged whole, whatever rows a batch has touched.
     let mut whole = self::scenario(file, &[ALL_REDUCE, BSP]);
     for layer in &mut Arc::make_mut(&mut whole.workload).layers {
         layer.tensors.iter_mut().for_each(|tensor| tensor.rows = None);
     }
-    let exchanging = method.predict(&whole).unwrap();
+    let exchanging = predicted_by(method, &whole);
     let slowest = exchanging.groups.iter().map(|group| group.compute.get()).fold(0.0, f64::max);
     LOCAL * slowest + (1.0 - LOCAL) * step(&exchanging)
 }
@@ -190,15 +191,14 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
             between(closed, closed)
         }
         PullsOverlap => {
-            let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
+            let closed = predicted_by(strategy.1, &scenario);
             let hidden = closed.part(PartKind::Pull) + closed.part(PartKind::StartUp);
             between(step(&closed) - hidden.get(), step(&closed))
         }
         Served => {
-            let layerwise = methods::find(strategy.1).unwrap();
             let at_end = |change: &'static str| {
                 let changes: Vec<&str> = strategy.2.iter().copied().chain([change]).collect();
-                layerwise.predict(&self::scenario(file, &changes)).unwrap()
+                predicted_by(strategy.1, &self::scenario(file, &changes))
             };
             let all_shows = at_end("cluster.servers.overlap=false");
             // The engine's messages go over the wire first and through the software then.
@@ -214,7 +214,7 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
         Queue if scenario.as_published => None,
         Queue => {
             // The queue takes no more than computing and everyone's turn, of which the engine takes the larger at least.
-            let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
+            let closed = predicted_by(strategy.1, &scenario);
             between(0.5 * step(&closed), with(&[SERVERS, BSP, GRPC, one_server]))
         }
         Phases => {
@@ -276,7 +276,7 @@ fn plans_take_the_same_by_the_closed_form_and_the_engine() {
                     group.device = device.clone();
                 }
             }
-            let closed = step(&methods::find("transformer").unwrap().predict(&scenario).unwrap());
+            let closed = step(&predicted_by("transformer", &scenario));
             [closed, simulated(&scenario)]
         };
         let [closed, engine] = steps(&[APART]);
@@ -300,7 +300,7 @@ fn nothing_overlaps_with_a_single_layer() {
         let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let scenario = scenario(file.path(), &[&format!("strategy.synchronisation={synchronisation}")]);
-        let closed = step(&methods::find("layerwise").unwrap().predict(&scenario).unwrap());
+        let closed = step(&predicted_by("layerwise", &scenario));
         let engine = simulated(&scenario);
         assert!((engine / closed - 1.0).abs() < AGREE, "{synchronisation}: {engine} {closed}");
     }
@@ -314,11 +314,7 @@ fn horovods_cycles_leave_no_trace_in_scaling() {
     let example = examples().into_iter().find(|path| path.ends_with("all-reduce.toml")).unwrap();
     let factor = |workers: u32| {
         let count = format!("cluster.workers.0.count={workers}");
-        methods::find("liu2022")
-            .unwrap()
-            .predict(&scenario(&example, &[rule, ideal, &count]))
-            .unwrap()
-            .scaling_factor
+        predicted_by("liu2022", &scenario(&example, &[rule, ideal, &count])).scaling_factor
     };
     let factors: Vec<f64> = [4, 8, 16, 32, 64].map(factor).to_vec();
     assert!(factors.windows(2).all(|pair| pair[1] <= pair[0]), "{factors:?}");

@@ -1,5 +1,6 @@
 //! SPRINT's threads as events against the closed form of Oyama 2016: where they agree, and where they part.
 
+use crate::{example, predicted_by, scenario};
 use stepcast_analytic::oyama2016::Threads;
 use stepcast_core::quantity::Seconds;
 use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
@@ -179,14 +180,7 @@ fn the_same_seed_gives_the_same_run() {
 /// Through parameter servers no node waits for another: more updates, of one node each, and staler gradients.
 #[test]
 fn servers_in_place_of_the_all_reduce() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sprint.toml")).unwrap();
-    let predicted = |change: &[&str]| {
-        let changes: Vec<_> =
-            change.iter().map(|change| stepcast_core::scenario::Edit::parse(change).unwrap()).collect();
-        let scenario = stepcast_core::scenario::Document::new("sprint", &text).scenario(&changes).unwrap();
-        stepcast_study::predict::methods::find("simulate").unwrap().predict(&scenario).unwrap()
-    };
+    let predicted = |changes: &[&str]| predicted_by("simulate", &scenario(&example("sprint.toml"), changes));
     let short = ["methods.simulate.steps=60", "methods.simulate.warm-up=10", "methods.simulate.runs=2"];
     let together = predicted(&short).updating.unwrap();
     let servers =

@@ -1,16 +1,15 @@
 //! Steady states of simulated training, against what they must be in the limit; and what no change may do.
 
+use crate::{by, forecast_by, predicted_by, request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
-use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::scenario::{Document, Scenario};
 use stepcast_sim::jitter_factors;
-use stepcast_study::predict::methods;
 use stepcast_study::simulate::Simulate;
-use stepcast_study::{ForecastOptions, MethodChoice, Observer, Request, forecast};
 
 /// Three layers on devices of 1 Tflop/s, so that a sample takes 12 µs at full efficiency.
 const MODEL: &str = "[model.custom]\nname = \"three\"\ninput = [1000]\nlayers = [\
@@ -49,7 +48,7 @@ fn alone(speed: f64, architecture: &str) -> f64 {
 /// Time of copying a batch to the device.
 fn copying() -> f64 {
     let text = format!("{}[strategy]\narchitecture = \"stand-alone\"\n", group(1, 1.0));
-    methods::find("layerwise").unwrap().predict(&scenario(&text)).unwrap().part(PartKind::HostToDevice).get()
+    predicted_by("layerwise", &scenario(&text)).part(PartKind::HostToDevice).get()
 }
 
 /// Expected largest of `count` draws from `factors`.
@@ -192,12 +191,8 @@ impl Cluster {
             self.strategy,
             self.transport
         );
-        let method = MethodChoice::named("simulate").unwrap();
-        let options = ForecastOptions { method, workers: Some(Vec::new()), ..ForecastOptions::default() };
-        let text = format!("{MODEL}{text}");
-        let free = vec![Edit::set("cluster.servers.software", "none")];
-        let request = Request::from_reader("test", text.as_bytes(), free).unwrap();
-        let forecast = forecast(&request, &options, &Observer::none()).unwrap();
+        let request = request(&format!("{MODEL}{text}"), &["cluster.servers.software=none"]);
+        let forecast = forecast_by(&request, by("simulate"));
         let interval = forecast.interval.unwrap().throughput_samples_per_s.map(|rate| rate.get());
         (forecast.prediction, interval)
     }

@@ -1,6 +1,5 @@
 //! The search for the best configuration.
 
-use super::sweep::axes;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, method_choice};
 use crate::study::{Job, Shown, Study, values};
@@ -11,6 +10,7 @@ use stepcast_report::format::{name, plain};
 use stepcast_report::plots::pareto::{Choice, Pareto};
 use stepcast_report::tables::search as tables;
 use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, SearchReport, search};
+use stepcast_study::explore::sweep::Axis;
 
 /// Most configurations; larger searches are for the command line.
 const MOST: u128 = 20_000_000;
@@ -45,7 +45,7 @@ impl Study for SearchRequest {
         };
         let constraints = self.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
         let request = self.asked.request(job.shared)?;
-        let variants = request.variants(axes(&self.vary)?)?;
+        let variants = request.variants(Axis::parse_all(&self.vary)?)?;
         let points = variants.grid().points();
         if points > MOST {
             let reason = format!("{:.1e} configurations are too many here", points as f64);

@@ -44,17 +44,11 @@ pub(crate) struct SweepReport {
     lines: Vec<u8>,
 }
 
-pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
-    let axis =
-        |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));
-    vary.iter().map(axis).collect()
-}
-
 impl Study for SweepRequest {
     type Report = SweepReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(SweepReport, Shown), Problem> {
-        let axes = axes(&self.vary)?;
+        let axes = Axis::parse_all(&self.vary)?;
         if axes.is_empty() {
             let remedy = "add a key to vary, such as batch=16,32,64";
             return Err(Problem::invalid("vary", "no key is varied", remedy));

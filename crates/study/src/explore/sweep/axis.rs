@@ -1,5 +1,6 @@
 //! The axes of a sweep: keys with their values, and the Cartesian product of all of them, which is never materialised.
 
+use super::VaryError;
 use std::collections::HashSet;
 use std::fmt;
 use stepcast_core::fault::{Fault, shown};
@@ -54,6 +55,13 @@ impl Values {
 }
 
 impl Axis {
+    /// Reads axes, or says which is wrong.
+    pub fn parse_all(texts: &[String]) -> Result<Vec<Self>, VaryError> {
+        let axis =
+            |text: &String| Self::parse(text).map_err(|fault| VaryError::Axis { axis: text.clone(), fault });
+        texts.iter().map(axis).collect()
+    }
+
     /// Reads `KEY=VALUES`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let wrong = |reason: &str, remedy: &str| Fault::new(reason, remedy);

@@ -3,8 +3,8 @@
 //! There are three sources: *sampling*, the differences between runs of one system, which simulations show; *inputs*
 //! that are only known as ranges (`inputs`); and *model error*, which only measured runs reveal. Where figures of
 //! machines and software are assumed, the model error follows from their spread (`assumed`), which is smaller where the kit
-//! has measured the machine; where everything was measured, from the errors of the method on measured runs ([`residuals`]). All of them are factors, so they are kept
-//! as logarithms; they are independent and are added in quadrature.
+//! has measured the machine; where everything was measured, from the errors of the method on measured runs ([`residuals`]).
+//! All of them are factors, so they are kept as logarithms; they are independent and are added in quadrature.
 
 pub(crate) mod assumed;
 mod inputs;

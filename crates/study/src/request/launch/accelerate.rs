@@ -65,9 +65,7 @@ pub(super) fn read(mut keys: Keys, text: &str) -> Result<Launched, Fault> {
         launched.notes.push(format!("{what}; `strategy.plan.micro-batch` sets another"));
         launched.replica_batch = Some(accumulated.unwrap_or(1));
     }
-    keys.forget(WITHOUT_EFFECT);
-    launched.unknown.extend(keys.rest());
-    Ok(launched)
+    Ok(launched.without(keys, WITHOUT_EFFECT))
 }
 
 /// `name=4` anywhere in a text.

@@ -54,9 +54,7 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
         }
         _ => {}
     }
-    keys.forget(WITHOUT_EFFECT);
-    launched.unknown.extend(keys.rest());
-    Ok(launched)
+    Ok(launched.without(keys, WITHOUT_EFFECT))
 }
 
 fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {

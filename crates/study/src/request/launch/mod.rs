@@ -86,6 +86,13 @@ impl Launched {
         Ok(Self { framework: name, plan, unknown, ..Self::default() })
     }
 
+    /// What was read, with the names of all other keys but those without effect.
+    fn without(mut self, mut keys: Keys, no_effect: &str) -> Self {
+        keys.forget(no_effect);
+        self.unknown.extend(keys.rest());
+        self
+    }
+
     /// Ranks that divide tensors, sequences and layers.
     fn ranks(&self) -> [u64; 3] {
         [self.plan.tensor, self.plan.context, self.plan.pipeline].map(|ranks| ranks.unwrap_or(1).max(1))

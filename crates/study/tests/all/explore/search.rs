@@ -13,7 +13,7 @@ use stepcast_study::MethodChoice;
 use stepcast_study::explore::search::{
     Constraint, Effort, Entry, Front, Goal, Objective, SearchReport, SearchStrategy, search,
 };
-use stepcast_study::explore::sweep::{Axis, Variants};
+use stepcast_study::explore::sweep::{Axis, Variants, on_threads};
 
 const TEXT: &str = include_str!("search.toml");
 
@@ -95,8 +95,7 @@ fn the_best_is_the_best_of_all() {
 #[test]
 fn the_number_of_threads_does_not_matter() {
     let on = |threads, effort| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| ask(&SPACE, "layerwise", "cost-time", &["nodes<=6"], effort).unwrap())
+        on_threads(Some(threads), || ask(&SPACE, "layerwise", "cost-time", &["nodes<=6"], effort).unwrap())
     };
     assert_eq!(on(1, EFFORT), on(3, EFFORT));
     assert_eq!(on(1, how(SearchStrategy::Heuristic)), on(3, how(SearchStrategy::Heuristic)));
@@ -203,15 +202,15 @@ fn an_interrupted_search_reports_what_it_has_found() {
     let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
     let goal = Goal { objective: Objective::Time, constraints: Vec::new() };
-    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let interrupted = |how, after: u32| {
         let asked = AtomicU32::new(0);
         let wanted = || match asked.fetch_add(1, Ordering::Relaxed) < after {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         };
-        let report = one_thread
-            .install(|| search(&variants, by("simulate"), &goal, self::how(how), &wanted, &mut |_| ()));
+        let report = on_threads(Some(1), || {
+            search(&variants, by("simulate"), &goal, self::how(how), &wanted, &mut |_| ())
+        });
         (report, asked.load(Ordering::Relaxed))
     };
     for how in [SearchStrategy::Exhaustive, SearchStrategy::Heuristic] {

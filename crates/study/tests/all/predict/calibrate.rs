@@ -1,6 +1,6 @@
 //! Runs that are planted, and what is made of them; tables of runs.
 
-use crate::{by, example, request};
+use crate::{by, example, predicted_by, request};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Edit, Scenario};
@@ -164,7 +164,7 @@ fn a_simulation_is_calibrated_by_itself() {
     let simulated = |scenario: &Scenario| {
         let mut half = scenario.clone();
         half.methods.simulate.budget /= 2;
-        methods::find("simulate").unwrap().predict(&half).unwrap().iteration.get()
+        predicted_by("simulate", &half).iteration.get()
     };
     let measured = 1.5 * simulated(&scenario);
     let run = MeasuredRun::from_step(Seconds::new(measured));

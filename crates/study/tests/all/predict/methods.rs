@@ -1,6 +1,6 @@
 //! The choice of a method, all of them side by side, the round of a paper, and the layout of a plan.
 
-use crate::{example, scenario};
+use crate::{example, predicted_by, scenario};
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_study::predict::compare::{Answer, Comparison, MethodFigures};
 use stepcast_study::predict::layout::{Layout, Rank, Role};
@@ -95,7 +95,7 @@ fn a_round_is_the_queue_of_the_paper() {
         assert_eq!((timeline.processes.len(), of(2).count(), of(3).count()), (3, 3, 3));
         let pushes: Vec<&Event<'_>> = of(2).collect();
         assert!(pushes.windows(2).all(|pair| pair[0].until <= pair[1].since), "{pushes:?}");
-        let step = methods::find("zeng2023").unwrap().predict(&scenario).unwrap().iteration;
+        let step = predicted_by("zeng2023", &scenario).iteration;
         assert!(of(3).all(|pull| (pull.until / step - 1.0).abs() < 1e-9), "{step}");
         assert!(of(3).all(|pull| pull.since >= pushes[2].until * (1.0 - 1e-9)));
     }

@@ -184,27 +184,21 @@ fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
 }
 
 #[test]
-fn what_is_emitted_for_megatron_is_read_alike() {
-    for model in ["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "deepseek-v3"] {
-        let count = round_trips(model, Framework::Megatron, false);
-        assert!(count > 10, "{model}: {count}");
+fn what_is_emitted_is_read_alike() {
+    for (framework, model, names_model, least) in [
+        (Framework::Megatron, "gpt3-2.7b", false, 11),
+        (Framework::Megatron, "llama3-8b", false, 11),
+        (Framework::Megatron, "qwen3-8b", false, 11),
+        (Framework::Megatron, "mixtral-8x7b", false, 11),
+        (Framework::Megatron, "deepseek-v3", false, 11),
+        (Framework::Torchtitan, "llama3-8b", false, 11),
+        (Framework::Torchtitan, "gpt3-2.7b", true, 11),
+        (Framework::Deepspeed, "llama3-8b", true, 6),
+        (Framework::Fsdp, "llama3-8b", true, 1),
+    ] {
+        let count = round_trips(model, framework, names_model);
+        assert!(count >= least, "{framework} {model}: {count}");
     }
-}
-
-#[test]
-fn what_is_emitted_for_torchtitan_is_read_alike() {
-    assert!(round_trips("llama3-8b", Framework::Torchtitan, false) > 10);
-    assert!(round_trips("gpt3-2.7b", Framework::Torchtitan, true) > 10);
-}
-
-#[test]
-fn what_is_emitted_for_deepspeed_is_read_alike() {
-    assert!(round_trips("llama3-8b", Framework::Deepspeed, true) > 5);
-}
-
-#[test]
-fn what_is_emitted_for_accelerate_is_read_alike() {
-    assert!(round_trips("llama3-8b", Framework::Fsdp, true) >= 1);
 }
 
 /// Stages with layers of their own, as far as a framework has words for them.

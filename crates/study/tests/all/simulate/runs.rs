@@ -11,6 +11,7 @@ use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::scenario::Document;
 use stepcast_sim::Station;
+use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::simulate::{Recording, Simulate, timeline};
 use stepcast_trace::timeline::{Flow, Level, Timeline};
 
@@ -21,10 +22,7 @@ fn predicted(changes: &[&str]) -> Prediction {
 
 #[test]
 fn the_number_of_threads_does_not_matter() {
-    let on = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| predicted(&[]))
-    };
+    let on = |threads| on_threads(Some(threads), || predicted(&[]));
     assert_eq!(on(1), on(3));
 }
 

@@ -65,9 +65,7 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
     launched.steps = keys.number("--train-iters")?;
     launched.samples = keys.number("--train-samples")?;
     keys.word("--optimizer");
-    keys.forget(WITHOUT_EFFECT);
-    launched.unknown.extend(keys.rest());
-    Ok(launched)
+    Ok(launched.without(keys, WITHOUT_EFFECT))
 }
 
 fn either(keys: &mut Keys, names: [&str; 3]) -> Result<Option<u64>, Fault> {

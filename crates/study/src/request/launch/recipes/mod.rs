@@ -87,9 +87,7 @@ pub(super) fn read(framework: Framework, mut keys: Keys) -> Result<Launched, Fau
         launched.epochs = keys.real(key)?.or(launched.epochs);
     }
     kernels(&mut keys, &mut launched)?;
-    keys.forget(WITHOUT_EFFECT);
-    launched.unknown.extend(keys.rest());
-    Ok(launched)
+    Ok(launched.without(keys, WITHOUT_EFFECT))
 }
 
 /// Adapters alone: the model, and one sequence of a micro-batch on every worker.
@@ -100,16 +98,8 @@ pub(super) fn adapters(mut keys: Keys) -> Result<Launched, Fault> {
     }
     let mut launched = usual("PEFT");
     launched.named_model(keys.word("base_model_name_or_path"));
-    let targets = keys.words("target_modules");
-    launched.adapters = Some(AdaptersSection {
-        rank: Some(keys.number("r")?.unwrap_or(8)),
-        targets: named_targets(&targets, &mut launched.unknown),
-        dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
-        dora: keys.truth("use_dora")?,
-        base: launched.named_base(),
-        ..AdaptersSection::default()
-    });
-    launched.trained(keys.words("modules_to_save"));
+    let rank = keys.number("r")?.unwrap_or(8);
+    launched.adapts(&mut keys, rank, None, ["target_modules", "modules_to_save"])?;
     launched.replica_batch = Some(1);
     let changed = ["layers_to_transform", "rank_pattern", "exclude_modules", "lora_bias"];
     let differs = |key: &str| changed.iter().any(|own| key.split('.').next() == Some(own));
@@ -140,6 +130,27 @@ impl Launched {
     /// The format of the base where the name of the model says it: `unsloth/llama-3-8b-bnb-4bit`.
     fn named_base(&self) -> Option<BaseFormat> {
         zoo::stored_format(self.named.as_deref()?)
+    }
+
+    /// Adapters in the words of PEFT; trainers have names of their own for the matrices that they adapt, and for the modules that
+    /// are trained in full.
+    fn adapts(
+        &mut self,
+        keys: &mut Keys,
+        rank: u64,
+        base: Option<BaseFormat>,
+        [targets, trained]: [&str; 2],
+    ) -> Result<(), Fault> {
+        self.adapters = Some(AdaptersSection {
+            rank: Some(rank),
+            targets: named_targets(&keys.words(targets), &mut self.unknown),
+            dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
+            dora: keys.truth("use_dora")?,
+            base: base.or(self.named_base()),
+            ..AdaptersSection::default()
+        });
+        self.trained(keys.words(trained));
+        Ok(())
     }
 
     /// Modules that are trained in full beside adapters.
@@ -267,16 +278,8 @@ fn llama_factory(keys: &mut Keys) -> Result<Launched, Fault> {
     launched.packs(keys, if apart { Some(Packing::Within) } else { packed })?;
     let bits = keys.number("quantization_bit")?;
     if keys.word("finetuning_type").as_deref() == Some("lora") {
-        let targets = keys.words("lora_target");
-        launched.adapters = Some(AdaptersSection {
-            rank: Some(keys.number("lora_rank")?.unwrap_or(8)),
-            targets: named_targets(&targets, &mut launched.unknown),
-            dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
-            dora: keys.truth("use_dora")?,
-            base: base(bits == Some(4), bits == Some(8)).or(launched.named_base()),
-            ..AdaptersSection::default()
-        });
-        launched.trained(keys.words("additional_target"));
+        let (rank, base) = (keys.number("lora_rank")?.unwrap_or(8), base(bits == Some(4), bits == Some(8)));
+        launched.adapts(keys, rank, base, ["lora_target", "additional_target"])?;
     }
     Ok(launched)
 }
@@ -294,16 +297,8 @@ fn trl(keys: &mut Keys) -> Result<Launched, Fault> {
     let [four, eight] = [keys.truth("load_in_4bit")?, keys.truth("load_in_8bit")?].map(|on| on == Some(true));
     let rank = keys.number("lora_r")?;
     if keys.truth("use_peft")?.unwrap_or(rank.is_some()) {
-        let targets = keys.words("lora_target_modules");
-        launched.adapters = Some(AdaptersSection {
-            rank: Some(rank.unwrap_or(16)),
-            targets: named_targets(&targets, &mut launched.unknown),
-            dropout: keys.real("lora_dropout")?.map(|share| share > 0.0),
-            dora: keys.truth("use_dora")?,
-            base: base(four, eight).or(launched.named_base()),
-            ..AdaptersSection::default()
-        });
-        launched.trained(keys.words("lora_modules_to_save"));
+        let named = ["lora_target_modules", "lora_modules_to_save"];
+        launched.adapts(keys, rank.unwrap_or(16), base(four, eight), named)?;
     }
     Ok(launched)
 }

@@ -92,9 +92,7 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
             None
         }
     };
-    keys.forget(WITHOUT_EFFECT);
-    launched.unknown.extend(keys.rest());
-    Ok(launched)
+    Ok(launched.without(keys, WITHOUT_EFFECT))
 }
 
 fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
