@@ -60,7 +60,7 @@ def published():
     def table(name):
         return csv.DictReader(open(f'{DATA}/published/{name}'))
 
-    megatron = {'overlap': 'megatron', 'attention': 'unfused', 'dropout': 'true', 'states': 'mixed-fp16', '_precision': 'fp16'}
+    megatron = {'overlap': 'megatron-2021', 'overlap_tensor': 'true', 'attention': 'unfused', 'dropout': 'true', 'states': 'mixed-fp16', '_precision': 'fp16'}
     # DeepSpeed without ZeRO sums gradients after the last backward pass.
     for r in table('vtrain_megatron_deepspeed_a100_multinode.csv'):
         add('vTrain multi-node', r['source'], 'gpt', r['# layers'], r['hidden size'], r['attention heads'], 51200,

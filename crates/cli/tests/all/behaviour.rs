@@ -218,7 +218,7 @@ fn file(keys: &Table) -> String {
 #[test]
 fn a_question_has_one_answer() {
     let questions: Vec<Question> = serde_json::from_str(QUESTIONS).unwrap();
-    assert_eq!(questions.len(), 30);
+    assert_eq!(questions.len(), 32);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("question.toml");
     let empty = folder.path().join("empty.toml");

@@ -309,6 +309,8 @@ constants! {
         checkpoint: Seconds,
         /// Host time of a pass through a layer of Megatron-LM's modules, beside its kernels.
         modules: Seconds,
+        /// Factor of the host's times in servers of the years until the A100.
+        older_host: f64,
         /// Share of the nominal rate of NVLink that large collectives reach.
         nvlink: f64,
         /// Share of the nominal rate of RDMA ports that large collectives reach.

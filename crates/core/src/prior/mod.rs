@@ -264,6 +264,14 @@ impl Transformers {
         now
     }
 
+    /// These constants with all times of the host multiplied.
+    #[must_use]
+    pub fn with_slower_host(&self, factor: f64) -> Self {
+        let [host, checkpoint, modules] =
+            [self.host, self.checkpoint, self.modules].map(|time| time * factor);
+        Self { host, checkpoint, modules, ..*self }
+    }
+
     pub fn of_generation(&self, generation: Option<Generation>) -> MeasuredConstants {
         let own = GENERATIONS.iter().find(|(_, own)| own.is_some() && *own == generation);
         let endings = [own.map_or("", |(ending, _)| ending), "", "_other"];

@@ -436,12 +436,12 @@ impl Compute {
     }
 
     /// Time of the host in each pass through a layer, beside issuing its kernels: to enter its compiled graph, or to call
-    /// the modules of Megatron-LM.
+    /// the modules of Megatron core.
     pub fn entering(&self) -> Seconds {
         match self {
             Self::Parts(parts) if parts.constants.host > Seconds::ZERO => {
                 let software = parts.software;
-                let once = match (software.compiled, software.is_written()) {
+                let once = match (software.compiled, software.modules) {
                     (true, _) => GRAPH,
                     (_, true) => parts.constants.modules,
                     _ => Seconds::ZERO,

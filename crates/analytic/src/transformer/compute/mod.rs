@@ -140,8 +140,13 @@ impl Parts {
         software: Software,
         constants: &Transformers,
     ) -> Self {
-        let constants =
-            &device.measured().map_or(*constants, |own| constants.with_measured(&own.transformer));
+        let constants = &match (device.measured(), device.generation) {
+            (Some(own), _) => constants.with_measured(&own.transformer),
+            (None, Some(Generation::Pascal | Generation::Volta | Generation::Ampere)) => {
+                constants.with_slower_host(constants.older_host)
+            }
+            _ => *constants,
+        };
         let share = match device.generation {
             Some(Generation::Ampere) => constants.product_ampere,
             Some(Generation::Hopper) => constants.product_hopper,
@@ -230,10 +235,8 @@ impl Parts {
 
     /// The same device whose host replays a graph of the whole step.
     #[must_use]
-    pub const fn graphed(self) -> Self {
-        let none = Seconds::ZERO;
-        let constants = Transformers { host: none, checkpoint: none, ..self.constants };
-        Self { constants, ..self }
+    pub fn graphed(self) -> Self {
+        Self { constants: self.constants.with_slower_host(0.0), ..self }
     }
 
     /// The same device with weights that arrive in 16 bits, such as FSDP gathers: nothing of them is left to cast.

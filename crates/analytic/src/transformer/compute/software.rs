@@ -2,7 +2,7 @@
 
 use super::Sums;
 use stepcast_core::precision::Precision;
-use stepcast_core::strategy::{Implementation, Plan, Recipe, Strategy};
+use stepcast_core::strategy::{Implementation, OverlapPreset, Plan, Recipe, Strategy};
 
 /// How a step is run, as far as its kernels depend on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +15,8 @@ pub struct Software {
     pub fused: bool,
     /// Whether a compiler issues kernels, with less time of the host.
     pub compiled: bool,
+    /// Whether layers are modules of Megatron core, whose Python takes the host longer than kernels do.
+    pub modules: bool,
     /// Number format of the layers' products.
     pub recipe: Recipe,
     /// Whether several devices run a training loop of PyTorch, whose host, copies and casts show beside fast devices.
@@ -37,7 +39,7 @@ impl Software {
     pub const fn eager(precision: Precision) -> Self {
         let (recipe, sums) = (Recipe::None, Sums::None);
         let casts = precision.is_mixed();
-        Self { precision, casts, fused: false, compiled: false, recipe, is_loop: false, sums }
+        Self { precision, casts, fused: false, compiled: false, modules: false, recipe, is_loop: false, sums }
     }
 
     /// Whether kernels were written for transformers, as those of Megatron-LM and Transformer Engine.
@@ -53,6 +55,7 @@ impl Software {
             casts: strategy.precision.is_mixed(),
             fused: strategy.compiled || written,
             compiled: strategy.compiled,
+            modules: written && !strategy.compiled && plan.overlap == OverlapPreset::Megatron,
             recipe: plan.recipe,
             is_loop: !written && workers > 1,
             sums: Sums::of(plan),

@@ -106,7 +106,7 @@ fn recipes_are_read_as_they_are_written() {
     let data = grouped.data.as_ref().unwrap();
     assert_eq!((data.packing, data.epochs), (Some(Packing::Bucketed), Some(3)));
     let encoder = recipe("model_name_or_path: google/flan-t5-large\ndataset_name: stanfordnlp/imdb\n");
-    assert_eq!(encoder.model.zoo.as_deref(), Some("flan-t5-large"));
+    assert_eq!(encoder.model.zoo.as_deref(), Some("t5-v1.1-large"));
     let least = recipe("model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: stanfordnlp/imdb\n");
     assert_eq!((framework(&least), plan(&least).micro_batch), (Framework::Trl, Some(8)));
 }
