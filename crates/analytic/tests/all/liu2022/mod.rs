@@ -4,7 +4,7 @@ mod properties;
 
 use crate::resolved;
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, csf, optimum, osf, plan};
+use stepcast_analytic::liu2022::{Liu2022, Pass, csf, optimum, osf, plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::Method;
 use stepcast_core::model::{Counting, zoo};
@@ -12,7 +12,7 @@ use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
-use stepcast_core::strategy::{BufferReading, PYTORCH_CAP};
+use stepcast_core::strategy::{BufferReading, Fusion, PYTORCH_CAP};
 use stepcast_core::workload::Workload;
 
 const PI: FlopsPerSec = FlopsPerSec::new(13.45e12);
@@ -64,11 +64,11 @@ fn equal_workers_are_osf() {
             scenario.summed(tensor)
         });
         let curve = ring_update(&fabric, 32, delta);
-        let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
+        let buffer = Fusion::buffer(PYTORCH_CAP);
         for (fusion, schedule) in [
-            (&["strategy.fusion.rule=none"][..], Schedule::PerLayer),
+            (&["strategy.fusion.rule=none"][..], Fusion::None),
             (&["strategy.fusion.rule=buffer", "strategy.fusion.size=25 MiB"], buffer),
-            (&["strategy.fusion.rule=all"], Schedule::AtEnd),
+            (&["strategy.fusion.rule=all"], Fusion::All),
         ] {
             let expected = osf(&pass, &curve, &schedule);
             let prediction = predict(&resolved(EQUAL, &[&sets[..], fusion].concat()));
@@ -201,11 +201,11 @@ fn ada_fusion_gains_what_eq_17_gives() {
         ("vgg19", 13.561, 1e-3, [0.297, 0.271, 0.288, 0.298]),
     ] {
         let (pass, curve) = (paper_pass(model, samples), paper_ring(overhead));
-        let plan = Schedule::Buckets(optimum(&pass, &curve).into());
+        let plan = Fusion::Buckets(optimum(&pass, &curve).into());
         let rules = [
-            (Schedule::Fused(Buffer::new(Bytes::new(1e8))), buffers),
-            (Schedule::MgWfbp { overhead: curve.startup() }, mg_wfbp),
-            (Schedule::Adaptive { timeout: None }, adaptive),
+            (Fusion::buffer(Bytes::new(1e8)), buffers),
+            (Fusion::MgWfbp, mg_wfbp),
+            (Fusion::Adaptive, adaptive),
             (plan, best),
         ];
         for (rule, expected) in rules {
@@ -227,18 +227,18 @@ fn figures_of_the_errata() {
     {
         for (reading, expected) in [(BufferReading::Concurrent, concurrent), (BufferReading::Serial, serial)]
         {
-            let schedule = Schedule::Fused(Buffer::new(Bytes::new(buffer)).reading(reading));
+            let schedule = Fusion::Buffer { size: Bytes::new(buffer), timeout: None, reading };
             let found = osf(&pass, &curve, &schedule).factor();
             assert!((found - expected).abs() < 5.1e-4, "{buffer} {reading:?}: {found}");
         }
     }
     // Section 4.5: CSF exceeds OSF.
     let (pass, curve) = (paper_pass("resnet101-v1", 128.0), paper_ring(3e-3));
-    assert!((osf(&pass, &curve, &Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
+    assert!((osf(&pass, &curve, &Fusion::None).factor() - 0.759).abs() < 5.1e-4);
     assert!((csf(&pass, &curve) - 0.792).abs() < 5.1e-4);
     // fc1 has 74.27 % of VGG16's bytes, and a layer larger than the buffer is sent alone.
     let pass = paper_pass("vgg16", 13.9);
-    let plan = plan(&pass, &paper_ring(1e-3), &Schedule::Fused(Buffer::new(PYTORCH_CAP)));
+    let plan = plan(&pass, &paper_ring(1e-3), &Fusion::buffer(PYTORCH_CAP));
     let largest = plan.flushes.iter().map(|flush| flush.size.get()).fold(0.0, f64::max);
     assert!((largest / pass.gradients().get() - 0.7427).abs() < 5e-5);
 }
