@@ -7,7 +7,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use stepcast_analytic::collectives::{Fabric, all_reduce};
 use stepcast_analytic::layerwise::Layerwise;
-use stepcast_analytic::liu2022::{Buffer, Layer, Liu2022, Pass, Schedule, optimum, osf, plan};
+use stepcast_analytic::liu2022::{Layer, Liu2022, Pass, optimum, osf, plan};
 use stepcast_analytic::oyama2016::{Oyama2016, Threads, threads};
 use stepcast_analytic::transformer::on_machines;
 use stepcast_analytic::transformer::plans::Table;
@@ -19,7 +19,7 @@ use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::strategy::{
-    Algorithm, Division, PYTORCH_CAP, PlanChoice, Recompute, ScheduleKind, Sharding,
+    Algorithm, Division, Fusion, PYTORCH_CAP, PlanChoice, Recompute, ScheduleKind, Sharding,
 };
 
 fn main() {
@@ -83,13 +83,13 @@ fn ring() -> Curve {
 #[divan::bench]
 fn osf_161(bencher: Bencher<'_, '_>) {
     let (pass, ring) = (tensors(), ring());
-    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), &Schedule::PerLayer));
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), &Fusion::None));
 }
 
 #[divan::bench]
 fn fused_161(bencher: Bencher<'_, '_>) {
     let (pass, ring) = (tensors(), ring());
-    let schedule = Schedule::Fused(Buffer::new(PYTORCH_CAP));
+    let schedule = Fusion::buffer(PYTORCH_CAP);
     bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), black_box(&schedule)));
 }
 
@@ -102,14 +102,14 @@ fn adaptive_161(bencher: Bencher<'_, '_>) {
         BytesPerSec::new(1.6e9),
         Seconds::new(1e-3),
     ));
-    let schedule = Schedule::Adaptive { timeout: None };
+    let schedule = Fusion::Adaptive;
     bencher.bench_local(|| osf(black_box(&pass), black_box(&curve), black_box(&schedule)));
 }
 
 #[divan::bench]
 fn plan_161(bencher: Bencher<'_, '_>) {
     let (pass, ring) = (tensors(), ring());
-    bencher.bench_local(|| plan(black_box(&pass), black_box(&ring), &Schedule::PerLayer));
+    bencher.bench_local(|| plan(black_box(&pass), black_box(&ring), &Fusion::None));
 }
 
 /// ResNet-152 has 467 gradients.

@@ -7,13 +7,13 @@
 //! ideal and all-reduces that were measured have none of these unless the scenario asks for them.
 
 use crate::collectives::Machines;
-use crate::liu2022::{self, Mean, Schedule};
+use crate::liu2022::{self, Mean};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::Transport;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{InputKind, Scenario};
-use stepcast_core::strategy::{Architecture, Overlap};
+use stepcast_core::strategy::{Architecture, Fusion, Overlap};
 
 /// Softness of the corner between hidden and exposed communication, as a share of what can hide.
 const SOFTNESS: f64 = 0.4;
@@ -98,28 +98,26 @@ impl Contention {
     }
 
     /// The times of a mean step of a worker that computes `pass` when it is alone.
-    pub fn mean(&self, pass: &Pass, update: &Curve, schedule: &Schedule) -> Mean {
+    pub fn mean(&self, pass: &Pass, update: &Curve, fusion: &Fusion) -> Mean {
         let slowed = self.slowed(pass);
-        let mut mean = liu2022::mean(&slowed, update, schedule);
-        let beyond = self.beyond(pass, schedule, &mean);
+        let mut mean = liu2022::mean(&slowed, update, fusion);
+        let beyond = self.beyond(pass, fusion, &mean);
         mean.outcome.update += beyond;
         mean.communication.exposed += beyond;
         mean
     }
 
-    /// The time that a step takes beyond `mean`, the times of `schedule` without contention: communication that
-    /// shows, and host time. `pass` is that of a worker that computes alone. A schedule that exposes more, because its
+    /// The time that a step takes beyond `mean`, the times of the rule `fusion` without contention: communication that
+    /// shows, and host time. `pass` is that of a worker that computes alone. A rule that exposes more, because its
     /// messages are ready late, stays as it is.
-    pub fn beyond(&self, pass: &Pass, schedule: &Schedule, mean: &Mean) -> Seconds {
+    pub fn beyond(&self, pass: &Pass, fusion: &Fusion, mean: &Mean) -> Seconds {
         let tensors = pass.layers.iter().filter(|layer| layer.gradients.get() > 0.0).count();
-        let cycle = match schedule {
-            Schedule::Horovod { .. } => self.cycle,
+        let cycle = match fusion {
+            Fusion::Horovod { .. } => self.cycle,
             _ => Seconds::ZERO,
         };
         let host = self.tensor * tensors as f64 + cycle;
-        if matches!(schedule, Schedule::AtEnd)
-            || (self.hideable_backward >= 1.0 && self.always_exposed <= 0.0)
-        {
+        if matches!(fusion, Fusion::All) || (self.hideable_backward >= 1.0 && self.always_exposed <= 0.0) {
             return host;
         }
         let backward: Seconds = pass.layers.iter().map(|layer| layer.backward).sum();

@@ -12,7 +12,6 @@ mod graph;
 mod program;
 mod programs;
 
-pub use engine::coordinate::Coordination;
 pub use engine::lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use engine::observe::{
     Blind, ChunkRecord, LoadRecord, Observer, QueueRecord, Shared, StepRecord, Steps, Timeline, Window,

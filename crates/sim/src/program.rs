@@ -1,11 +1,11 @@
 //! What the engine executes: a step graph, the lanes and stations that serve it, and how much work every operation is.
 
-use crate::engine::coordinate::Coordination;
 use crate::engine::lane::{Discipline, LaneSpec, Station};
 use crate::engine::rendezvous::RendezvousSpec;
 use crate::engine::stations::tcp::TcpSpec;
 use crate::graph::{GraphError, StepGraph};
 use std::collections::{BTreeMap, BTreeSet};
+use stepcast_core::strategy::Synchronisation;
 
 /// Shared resource: with n customers each gets min(`cap`, `capacity` / n), or a part in proportion to its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,7 +79,7 @@ pub struct Program {
     /// By how much lanes differ from step to step, beside the steps that are drawn.
     pub spread: Option<LaneSpread>,
     pub kind: Vec<usize>,
-    pub coordination: Coordination,
+    pub coordination: Synchronisation,
     /// Local lanes that are silent in steps without synchronisation (local SGD).
     pub silent_when_local: Vec<bool>,
 }
@@ -109,7 +109,7 @@ impl Program {
             steps,
             spread: None,
             kind: Vec::new(),
-            coordination: Coordination::Async,
+            coordination: Synchronisation::Async,
             silent_when_local: vec![false; usize::from(graph.local_lanes())],
             graph,
         }
@@ -148,8 +148,10 @@ impl Program {
 
     /// Whether all workers wait for each other in every step, or in every few.
     pub fn meets(&self) -> bool {
-        matches!(self.coordination, Coordination::Bounded(0) | Coordination::Local(_))
-            || !self.rendezvous.is_empty()
+        matches!(
+            self.coordination,
+            Synchronisation::Bsp | Synchronisation::Ssp(0) | Synchronisation::LocalSgd(_)
+        ) || !self.rendezvous.is_empty()
     }
 
     /// Whether workers that begin the same step at the same moment stay together until its end: they affect each other

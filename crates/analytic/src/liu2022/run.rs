@@ -3,12 +3,12 @@
 //! Time 0 is the end of the backward pass of layer n, which produces the first gradients. All-reduces run one at a
 //! time, in the order of the backward pass.
 
-use super::{Buffer, Flush, Mean, Outcome, Plan, Schedule};
+use super::{Flush, Mean, Outcome, Plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::BufferReading;
+use stepcast_core::strategy::{BufferReading, Fusion};
 
 /// Phase of a single step: the first gradients are ready in the middle of one of Horovod's cycles.
 const MIDDLE: f64 = 0.5;
@@ -17,47 +17,47 @@ const MIDDLE: f64 = 0.5;
 const PHASES: u32 = 32;
 
 /// The times of one step, computed without allocation.
-pub fn osf(pass: &Pass, update: &Curve, schedule: &Schedule) -> Outcome {
-    run(pass, update, schedule, MIDDLE, |_| ())
+pub fn osf(pass: &Pass, update: &Curve, fusion: &Fusion) -> Outcome {
+    run(pass, update, fusion, MIDDLE, |_| ())
 }
 
 /// The times of one step and all its messages.
-pub fn plan(pass: &Pass, update: &Curve, schedule: &Schedule) -> Plan {
-    plan_at(pass, update, schedule, MIDDLE)
+pub fn plan(pass: &Pass, update: &Curve, fusion: &Fusion) -> Plan {
+    plan_at(pass, update, fusion, MIDDLE)
 }
 
 /// The times of a mean step. Horovod's cycles go on from step to step, so any phase between them and the backward pass
 /// is equally likely; a single phase makes steps of almost equal length wait for almost no time or for a whole cycle.
 /// For all other schedules every step is the same.
-pub fn mean(pass: &Pass, update: &Curve, schedule: &Schedule) -> Mean {
-    let Schedule::Horovod { cycle, .. } = schedule else {
-        return Mean::from_plan(&plan(pass, update, schedule));
+pub fn mean(pass: &Pass, update: &Curve, fusion: &Fusion) -> Mean {
+    let Fusion::Horovod { cycle, .. } = fusion else {
+        return Mean::from_plan(&plan(pass, update, fusion));
     };
     if *cycle <= Seconds::ZERO {
-        return Mean::from_plan(&plan(pass, update, schedule));
+        return Mean::from_plan(&plan(pass, update, fusion));
     }
     let share = 1.0 / f64::from(PHASES);
     let at =
-        |phase: u32| Mean::from_plan(&plan_at(pass, update, schedule, (f64::from(phase) + MIDDLE) * share));
+        |phase: u32| Mean::from_plan(&plan_at(pass, update, fusion, (f64::from(phase) + MIDDLE) * share));
     (1..PHASES).fold(at(0), |sum, phase| sum.plus(&at(phase))).times(share)
 }
 
-fn plan_at(pass: &Pass, update: &Curve, schedule: &Schedule, phase: f64) -> Plan {
+fn plan_at(pass: &Pass, update: &Curve, fusion: &Fusion, phase: f64) -> Plan {
     let mut flushes = Vec::new();
-    let outcome = run(pass, update, schedule, phase, |flush| flushes.push(flush));
+    let outcome = run(pass, update, fusion, phase, |flush| flushes.push(flush));
     Plan { flushes, outcome }
 }
 
 /// Runs through the backward pass once and passes every message to `sink`. The first gradients are ready when `phase`
 /// of one of Horovod's cycles has passed.
-fn run(pass: &Pass, update: &Curve, schedule: &Schedule, phase: f64, mut sink: impl FnMut(Flush)) -> Outcome {
+fn run(pass: &Pass, update: &Curve, fusion: &Fusion, phase: f64, mut sink: impl FnMut(Flush)) -> Outcome {
     let mut channel = Channel { free: Seconds::ZERO, update };
-    match *schedule {
-        Schedule::Horovod { threshold, cycle, negotiation } => {
+    match *fusion {
+        Fusion::Horovod { threshold, cycle, negotiation } => {
             let begun = cycle * -phase;
             in_cycles(pass, &mut channel, threshold, (begun, cycle), negotiation, &mut sink);
         }
-        _ => in_order(pass, &mut channel, schedule, &mut sink),
+        _ => in_order(pass, &mut channel, fusion, &mut sink),
     }
     // Final layers without gradients still have to be computed, so T_update is never below T_overlap.
     let overlap = pass.overlap();
@@ -89,7 +89,7 @@ struct Filling {
     number: usize,
 }
 
-fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &mut impl FnMut(Flush)) {
+fn in_order(pass: &Pass, channel: &mut Channel<'_>, fusion: &Fusion, sink: &mut impl FnMut(Flush)) {
     let mut ready = Seconds::ZERO;
     let mut since = Seconds::ZERO;
     let mut first = 0;
@@ -106,17 +106,15 @@ fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &
             buffer.tensors += 1;
         }
         let wait = match pass.layers.get(index + 1) {
-            Some(next) => match schedule.wait(channel.update, buffer, layer, next) {
+            Some(next) => match wait(fusion, channel.update, buffer, layer, next) {
                 Some(wait) => wait,
                 None => continue,
             },
             None => Seconds::ZERO,
         };
         if buffer.tensors > 0 {
-            let start = match schedule {
-                Schedule::Fused(Buffer { reading: BufferReading::Serial, .. }) => {
-                    channel.free.max(ready) + wait
-                }
+            let start = match fusion {
+                Fusion::Buffer { reading: BufferReading::Serial, .. } => channel.free.max(ready) + wait,
                 _ => channel.free.max(ready + wait),
             };
             let size = buffer.size;
@@ -195,34 +193,42 @@ fn ready_times(pass: &Pass) -> impl Iterator<Item = (usize, Seconds, Bytes)> {
     ready.filter(|(_, _, gradients)| *gradients > Bytes::ZERO)
 }
 
-impl Schedule {
-    /// How long a buffer that has just received the gradients of `layer` waits before it is sent, or `None` if it
-    /// stays open for the gradients of `next`.
-    fn wait(&self, update: &Curve, buffer: Filling, layer: &Layer, next: &Layer) -> Option<Seconds> {
-        let unless = |joins: bool| (!joins).then_some(Seconds::ZERO);
-        match self {
-            Self::PerLayer | Self::Horovod { .. } => Some(Seconds::ZERO),
-            Self::AtEnd => None,
-            Self::Fused(fusion) => match fusion.timeout {
-                // The timeout is compared with the backward time of the next layer, and equality counts as a timeout
-                // in all of eqs. 12, 13 and 14 (errata 4.2, 1 and 2; the printed equations lose bytes otherwise).
-                Some(timeout) if next.backward >= timeout => Some(timeout),
-                // The scheduler learns that the next layer does not fit only once its gradients are ready (errata
-                // 4.2, 6).
-                _ if buffer.size + next.gradients > fusion.size => Some(next.backward),
-                _ => None,
-            },
-            Self::Adaptive { timeout } => {
-                let in_time = timeout.is_none_or(|timeout| next.backward < timeout);
-                let together = update.time(buffer.size + next.gradients) + next.backward;
-                unless(in_time && together < update.time(buffer.size) + update.time(next.gradients))
-            }
-            Self::MgWfbp { overhead } => unless(next.backward < update.time(layer.gradients) + *overhead),
-            Self::Pytorch { first, cap } => {
-                unless(buffer.size < if buffer.number == 0 { *first } else { *cap })
-            }
-            Self::Buckets(counts) => unless(buffer.tensors < counts.get(buffer.number).copied().unwrap_or(1)),
+/// How long a buffer that has just received the gradients of `layer` waits before it is sent, or `None` if it stays open
+/// for the gradients of `next`.
+///
+/// MG-WFBP, as section 4.2 of the paper describes it: layer i waits for the next layer in the backward pass if that layer
+/// takes less time than t_update(D(i)) and one more start of an all-reduce. adaFusion (eq. 17) fuses layers if that saves
+/// more time than the wait costs. Layer i joins the buffer B if
+///
+/// ```text
+/// t_update(B + D(i)) + t_backward(i) < t_update(B) + t_update(D(i))
+/// ```
+///
+/// The paper prints t_wait(i), the wait of layer i for the layer after it, but the cost of fusing i is the wait of the
+/// buffer for i (errata 4.3). The decision is made ahead from the model, so a layer that is not fused causes no wait.
+fn wait(fusion: &Fusion, update: &Curve, buffer: Filling, layer: &Layer, next: &Layer) -> Option<Seconds> {
+    let unless = |joins: bool| (!joins).then_some(Seconds::ZERO);
+    match fusion {
+        Fusion::None | Fusion::Horovod { .. } => Some(Seconds::ZERO),
+        Fusion::All => None,
+        Fusion::Buffer { size, timeout, .. } => match *timeout {
+            // The timeout is compared with the backward time of the next layer, and equality counts as a timeout
+            // in all of eqs. 12, 13 and 14 (errata 4.2, 1 and 2; the printed equations lose bytes otherwise).
+            Some(timeout) if next.backward >= timeout => Some(timeout),
+            // The scheduler learns that the next layer does not fit only once its gradients are ready (errata
+            // 4.2, 6).
+            _ if buffer.size + next.gradients > *size => Some(next.backward),
+            _ => None,
+        },
+        Fusion::Adaptive => {
+            let together = update.time(buffer.size + next.gradients) + next.backward;
+            unless(together < update.time(buffer.size) + update.time(next.gradients))
         }
+        Fusion::MgWfbp => unless(next.backward < update.time(layer.gradients) + update.startup()),
+        Fusion::Pytorch { first, cap } => {
+            unless(buffer.size < if buffer.number == 0 { *first } else { *cap })
+        }
+        Fusion::Buckets(counts) => unless(buffer.tensors < counts.get(buffer.number).copied().unwrap_or(1)),
     }
 }
 

@@ -6,11 +6,11 @@ use stepcast_analytic::collectives::{
     Cost, Fabric, Hierarchy, all_gather, all_reduce, reduce_scatter, ring_update, scenario_cost,
 };
 use stepcast_analytic::contention::Contention;
-use stepcast_analytic::liu2022::{Layer, Mean, Outcome, Pass, Schedule};
+use stepcast_analytic::liu2022::{Layer, Mean, Outcome, Pass};
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
-use stepcast_core::strategy::Algorithm;
+use stepcast_core::strategy::{Algorithm, Fusion};
 
 fn fabric() -> impl Strategy<Value = Fabric> {
     (0.0..1e-3f64, 1e6..1e11f64, 1e9..1e14f64).prop_map(|(step, bandwidth, reduce)| Fabric {
@@ -293,12 +293,9 @@ fn the_formula_is_the_one_that_was_fitted() {
         let backward = Seconds::new(number("T1") * 2.0 / 3.0 / tensors);
         let pass = Pass::new(vec![Layer { backward, gradients: Bytes::new(1.0) }; tensors as usize]);
         let schedule = match is("no_overlap") {
-            true => Schedule::AtEnd,
-            false if is("horovod") => {
-                let (cycle, negotiation) = (Seconds::ZERO, Seconds::ZERO);
-                Schedule::Horovod { threshold: Bytes::ZERO, cycle, negotiation }
-            }
-            false => Schedule::PerLayer,
+            true => Fusion::All,
+            false if is("horovod") => Fusion::horovod(Bytes::ZERO, Seconds::ZERO),
+            false => Fusion::None,
         };
         // What a schedule exposes by itself: nothing, or all.
         let shown = if is("no_overlap") { allreduce } else { Seconds::ZERO };

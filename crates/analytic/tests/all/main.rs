@@ -8,11 +8,9 @@
     reason = "helpers of tests, and values that must be equal"
 )]
 
-mod baselines;
 mod collectives;
 #[path = "../common/mod.rs"]
 mod common;
-mod fusion;
 mod liu2022;
 mod oyama2016;
 mod reliability;

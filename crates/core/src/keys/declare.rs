@@ -15,14 +15,15 @@ use serde_json::{Error, Map, Value};
 ///
 /// The name is followed by the type in the file and the type in the struct; by `required`, `default(as written)` or
 /// `optional("what holds without it")`; by the check of a value; and by the [`Effect`](super::Effect) of larger
-/// values. The other blocks may be left out: keys in `before` and `after` exist only in the section, and fields in `made` only in the struct; the
-/// callers of `fill` and `section` handle these.
+/// values. A section with a required key says by `missing` what is wrong without it. The other blocks may be left out: keys
+/// in `before` and `after` exist only in the section, and fields in `made` only in the struct; the callers of `fill` and
+/// `section` handle these.
 macro_rules! keys {
     (
         $(#[$meta:meta])*
         struct $name:ident;
         $(#[doc = $section_doc:literal])*
-        section $section:ident, missing $missing:expr;
+        section $section:ident $(, missing $missing:expr)?;
         $(before { $($(#[doc = $bdoc:literal])* $before:ident: $btype:ty, $bwritten:literal, $bdefault:literal;)* })?
         keys { $(
             $(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])?
@@ -57,7 +58,7 @@ macro_rules! keys {
                 files: &dyn $crate::files::Files,
                 $($($made: $mtype,)*)?
             ) -> Result<$name, $crate::fault::Fault> {
-                let missing: fn(&str) -> $crate::fault::Fault = $missing;
+                let missing: [fn(&str) -> $crate::fault::Fault; _] = [$($missing)?];
                 let filled = $name {
                     $($field: {
                         let resolve = |given: $given| {
@@ -129,9 +130,10 @@ macro_rules! filled {
         $given.or_else(|| $base.and_then(|base| base.$field.clone()))
     };
     (required, $given:ident, $base:ident, $field:ident, $resolve:ident, $missing:ident, $type:ty) => {
-        $given
-            .or_else(|| $base.map(|base| base.$field.clone()))
-            .ok_or_else(|| $missing(&$crate::keys::kebab(stringify!($field))))?
+        $given.or_else(|| $base.map(|base| base.$field.clone())).ok_or_else(|| {
+            let [missing] = $missing;
+            missing(&$crate::keys::kebab(stringify!($field)))
+        })?
     };
     (default, $given:ident, $base:ident, $field:ident, $resolve:ident, $missing:ident, $type:ty, $default:expr) => {
         match $given.or_else(|| $base.map(|base| base.$field.clone())) {

@@ -10,15 +10,14 @@
 //! that are written; the parser knows all of them, and is asked ([`with_aliases`]).
 
 mod declare;
-mod given;
 mod value;
 
 pub(crate) use declare::{
     Entries, default_text, document_keys, filled, keys, plain, section_of, used_as, write_entries, written,
 };
-pub use given::{Given, NameOr};
+
 pub(crate) use value::unordered;
-pub use value::{Figure, Value};
+pub use value::{Figure, Given, NameOr, Value};
 
 use crate::fault::Fault;
 use schemars::{JsonSchema, Schema};

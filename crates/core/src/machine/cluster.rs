@@ -71,7 +71,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq)]
     struct WorkerGroup;
     /// `[[cluster.workers]]`: workers that are all alike.
-    section WorkersSection, missing |key| Fault::new(format!("the workers have no `{key}`"), format!("add `{key}`"));
+    section WorkersSection;
     keys {
         /// How many; 1,000,000 in the whole cluster at most.
         count: u32 => u32, default(DEFAULT_WORKERS), Check::Between(1, u64::MAX, "at least 1, or remove the group"), Load;
@@ -107,7 +107,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq)]
     struct Servers;
     /// `[cluster.servers]`: the parameter servers.
-    section ServersSection, missing |key| Fault::new(format!("the servers have no `{key}`"), format!("add `{key}`"));
+    section ServersSection;
     keys {
         /// How many.
         count: u32 => u32, default(1_u32), Check::Between(1, 100_000, "1 to 100000 servers"), Servers;

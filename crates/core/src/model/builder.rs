@@ -4,7 +4,7 @@ use super::cost::Cost;
 use super::infer::infer;
 use super::op::{Activation, Norm, Op};
 use super::shape::{MOST_DIMENSIONS, Shape, ShapeError};
-use super::{Adjustment, Layer, LayerId, Model, Published, Rows, memory};
+use super::{Adjustment, Layer, LayerId, Model, Published, Rows, kept};
 use std::collections::HashSet;
 
 /// A model under construction.
@@ -100,7 +100,7 @@ impl Builder {
             .ok_or_else(overflow)?;
         Ok(Model {
             input_elements,
-            activation_bytes: memory::kept(&self.layers).ok_or_else(overflow)?,
+            activation_bytes: kept(&self.layers).ok_or_else(overflow)?,
             input,
             name: self.name,
             source: self.source,

@@ -40,6 +40,7 @@ mod write;
 
 pub(super) use expand::{LayerFault, expand};
 pub use formula::Value;
+pub use write::{Head, NoHead};
 
 /// A model as written by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -113,16 +113,6 @@ pub(super) struct Window {
     pub(super) ceil: bool,
 }
 
-/// The window along one axis.
-#[derive(Debug, Clone, Copy)]
-struct Axis {
-    kernel: u64,
-    stride: u64,
-    dilation: u64,
-    padding: Option<(u64, u64)>,
-    ceil: bool,
-}
-
 impl Window {
     /// Height and width of the output over an image of `size`.
     pub(super) fn output(&self, size: (u64, u64)) -> Result<(u64, u64), ShapeError> {
@@ -142,11 +132,10 @@ impl Window {
             Padding::Valid => (Some((0, 0)), Some((0, 0))),
             Padding::Explicit { top, bottom, left, right } => (Some((top, bottom)), Some((left, right))),
         };
-        let (kernel, stride, dilation, ceil) = (self.kernel, self.stride, self.dilation, self.ceil);
-        let rows = Axis { kernel: kernel.0, stride: stride.0, dilation: dilation.0, padding: vertical, ceil };
-        let columns =
-            Axis { kernel: kernel.1, stride: stride.1, dilation: dilation.1, padding: horizontal, ceil };
-        match (rows.output(size.0), columns.output(size.1)) {
+        let (kernel, stride, dilation) = (self.kernel, self.stride, self.dilation);
+        let rows = self.along(size.0, (kernel.0, stride.0, dilation.0), vertical);
+        let columns = self.along(size.1, (kernel.1, stride.1, dilation.1), horizontal);
+        match (rows, columns) {
             (Some(height), Some(width)) => Ok((height, width)),
             _ => Err(self.does_not_fit(size)),
         }
@@ -181,23 +170,23 @@ impl Window {
             "use a smaller kernel, more padding, or fewer and smaller strides before it",
         )
     }
-}
-
-impl Axis {
-    /// Number of windows along `size`; none if not even one fits.
-    fn output(&self, size: u64) -> Option<u64> {
-        let Some((before, after)) = self.padding else {
-            return Some(size.div_ceil(self.stride));
-        };
-        let reach = self.dilation.checked_mul(self.kernel - 1)?.checked_add(1)?;
+    /// Number of windows along an axis of `size`; none if not even one fits.
+    fn along(
+        &self,
+        size: u64,
+        (kernel, stride, dilation): (u64, u64, u64),
+        padding: Option<(u64, u64)>,
+    ) -> Option<u64> {
+        let Some((before, after)) = padding else { return Some(size.div_ceil(stride)) };
+        let reach = dilation.checked_mul(kernel - 1)?.checked_add(1)?;
         let padded = size.checked_add(before)?.checked_add(after)?;
         let room = padded.checked_sub(reach)?;
         if !self.ceil {
-            return Some(room / self.stride + 1);
+            return Some(room / stride + 1);
         }
-        let windows = room.div_ceil(self.stride) + 1;
+        let windows = room.div_ceil(stride) + 1;
         // A last window that would start beyond the image and its leading padding is dropped (PyTorch).
-        let beyond = (windows - 1).checked_mul(self.stride).is_none_or(|start| start >= size + before);
+        let beyond = (windows - 1).checked_mul(stride).is_none_or(|start| start >= size + before);
         Some(if beyond { (windows - 1).max(1) } else { windows })
     }
 }

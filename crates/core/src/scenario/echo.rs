@@ -120,7 +120,7 @@ fn fusion(fusion: &Fusion) -> FusionSection {
         Fusion::Pytorch { first, cap } => {
             FusionSection { first: Some(*first), size: Some(*cap), ..rule(FusionRule::Pytorch) }
         }
-        Fusion::Horovod { threshold, cycle } => {
+        Fusion::Horovod { threshold, cycle, .. } => {
             FusionSection { size: Some(*threshold), cycle: Some(*cycle), ..rule(FusionRule::Horovod) }
         }
         Fusion::Adaptive => rule(FusionRule::Adaptive),

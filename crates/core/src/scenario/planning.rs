@@ -1,7 +1,6 @@
 //! What a search over plans may choose from, what interrupts a long run, and what its energy costs.
 
 use super::offers::{Offer, OfferSection};
-use crate::fault::Fault;
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
 use crate::quantity::{Amount, BytesPerSec, Seconds, Watts};
 use crate::strategy::{
@@ -51,7 +50,7 @@ macro_rules! declare_planning {
             #[derive(Debug, Clone, PartialEq)]
             struct Planning;
             /// `[plan]`: what `stepcast plan` may choose from.
-            section PlanningSection, missing |key| Fault::new(format!("the search has no `{key}`"), format!("add `{key}`"));
+            section PlanningSection;
             before {}
             keys {
                 /// Machines to choose from instead of those of the cluster, see below.
@@ -127,7 +126,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Failures;
     /// `[failures]`: what interrupts a long run.
-    section FailuresSection, missing |key| Fault::new(format!("the failures have no `{key}`"), format!("add `{key}`"));
+    section FailuresSection;
     before {}
     keys {
         /// Interruptions of one device in an hour; 0 for none.
@@ -171,7 +170,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Energy;
     /// `[energy]`: gives kilowatt-hours and carbon.
-    section EnergySection, missing |key| Fault::new(format!("the energy has no `{key}`"), format!("add `{key}`"));
+    section EnergySection;
     before {}
     keys {
         /// Power of one worker with its share of the machine.

@@ -15,9 +15,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct DataSet;
     /// `[data]`: gives the epoch time.
-    section DataSection, missing |key| {
-        Fault::new(format!("the data set has no `{key}`"), format!("add `{key} = 1281167`"))
-    };
+    section DataSection;
     keys {
         /// Samples in one epoch.
         samples: Amount => u64, optional("as many as `tokens` make"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
@@ -73,7 +71,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     struct Input;
     /// `[input]`: how samples get to the workers.
-    section InputSection, missing |key| Fault::new(format!("the input has no `{key}`"), format!("add `{key}`"));
+    section InputSection;
     keys {
         /// What workers read: samples that cost nothing, or real ones, whose preparation takes some of the host's time.
         data: InputKind => InputKind, default(InputKind::default()), Check::Any, Exchange;
@@ -89,7 +87,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq)]
     struct Price;
     /// `[price]`: gives the cost.
-    section PriceSection, missing |key| Fault::new(format!("the price has no `{key}`"), format!("add `{key}`"));
+    section PriceSection;
     keys {
         /// One worker for one hour.
         worker_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.9"), Resolved;

@@ -1,7 +1,6 @@
 //! All-reduce between workers: algorithms and settings.
 
 use super::fusion::Fusion;
-use crate::fault::Fault;
 use crate::fitted::transfer::Curve;
 use crate::keys::{Check, document_keys, keys, plain, with_aliases};
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
@@ -68,7 +67,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq)]
     struct Exchange;
     /// `[strategy.all-reduce]`: how workers sum their gradients among themselves.
-    section AllReduceSection, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
+    section AllReduceSection;
     before {}
     keys {
         /// `"ring"`, `"halving-doubling"`, `"tree"`, `"double-tree"`, or `"hierarchical"`: within the machines of

@@ -39,9 +39,10 @@ pub enum Fusion {
     All,
     /// Gradients that fit into a buffer (Liu 2022, eqs. 12-16).
     Buffer {
-        /// Q: capacity; a larger gradient is sent alone.
+        /// Q: capacity; a larger gradient is sent alone. May be infinite.
         size: Bytes,
-        /// Longest wait for the next gradient.
+        /// Longest wait for the next gradient: if its backward pass takes this long or longer, the buffer is sent after
+        /// this time. `None` means that the buffer always waits.
         timeout: Option<Seconds>,
         /// Whether waiting and sending overlap.
         reading: BufferReading,
@@ -60,6 +61,8 @@ pub enum Fusion {
         threshold: Bytes,
         /// Minimum time between the starts of two cycles.
         cycle: Seconds,
+        /// Time per cycle for workers to agree on the gradients that are ready: a method finds it from the network.
+        negotiation: Seconds,
     },
     /// adaFusion (Liu 2022, eq. 17).
     Adaptive,
@@ -72,7 +75,16 @@ pub enum Fusion {
 impl Fusion {
     pub const PYTORCH: Self = Self::Pytorch { first: PYTORCH_FIRST, cap: PYTORCH_CAP };
 
-    pub const HOROVOD: Self = Self::Horovod { threshold: HOROVOD_THRESHOLD, cycle: HOROVOD_CYCLE };
+    pub const HOROVOD: Self = Self::horovod(HOROVOD_THRESHOLD, HOROVOD_CYCLE);
+
+    pub const fn horovod(threshold: Bytes, cycle: Seconds) -> Self {
+        Self::Horovod { threshold, cycle, negotiation: Seconds::ZERO }
+    }
+
+    /// A buffer that always waits for the next gradient, while others are sent.
+    pub const fn buffer(size: Bytes) -> Self {
+        Self::Buffer { size, timeout: None, reading: BufferReading::Concurrent }
+    }
 }
 
 impl Default for Fusion {

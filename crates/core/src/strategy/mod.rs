@@ -18,7 +18,6 @@ pub use plan::{
     stage_share,
 };
 
-use crate::fault::Fault;
 use crate::keys::{Check, keys, plain};
 use crate::machine::MAX_BATCH;
 use crate::precision::Precision;
@@ -125,7 +124,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq)]
     struct Strategy;
     /// `[strategy]`: how.
-    section StrategySection, missing |key| Fault::new(format!("the strategy has no `{key}`"), format!("add `{key}`"));
+    section StrategySection;
     before {}
     keys {
         /// Who combines the gradients: `"parameter-server"`, `"all-reduce"`, or `"stand-alone"` for one worker alone. Servers

@@ -1,6 +1,7 @@
 //! Times of matrix products C(m×n) = A(m×k)·B(k×n), from columns dtype, trans, m, n, k and a time.
 //!
-//! Two ways: [`GemmTable`] is that of Oyama 2016 (interpolation between measured sizes); [`fit`] finds the coefficients
+//! Two ways: [`GemmTable`] is that of Oyama 2016, section 4.1 (times measured on a grid of sizes, interpolated between grid
+//! points as the method of the paper does); [`fit`] finds the coefficients
 //! of [`GemmModel`], what a library's kernels do. It finds out how fast the host was and how calls were timed, and
 //! interpolates only what that leaves unexplained.
 
@@ -8,18 +9,17 @@ mod host;
 mod learn;
 mod model;
 mod smooth;
-mod table;
 
 pub use host::other_state;
 pub use model::fit;
 pub use smooth::smooth;
-pub use table::GemmTable;
 
 use crate::measurements::{MeasurementFile, Split};
 use crate::report::{FitErrorRow, FitErrors, FitReport, artefact};
 use crate::{FitError, Quality};
 use std::collections::BTreeMap;
 use std::path::Path;
+use stepcast_analytic::oyama2016::{Estimate, on_grid};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel, Shape, Variant};
@@ -175,4 +175,64 @@ fn ended(data: &Path, error: &GemmError) -> Stopped {
         GemmError::Linear(_) => "measure sizes that differ more",
     };
     Fault::in_file(data.display().to_string(), error.to_string(), remedy).into()
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct GemmTable {
+    grids: BTreeMap<Variant, Grid>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Grid {
+    /// Measured m, n and k, ascending.
+    axes: [Vec<u32>; 3],
+    /// k fastest, then n.
+    times: Vec<f64>,
+}
+
+impl GemmTable {
+    /// A table of measured products; every combination of their sizes must be there.
+    pub fn new(samples: &[MeasuredProduct]) -> Result<Self, GemmError> {
+        let mut grids = BTreeMap::new();
+        for (variant, own) in by_variant(samples) {
+            grids.insert(variant, Grid::new(variant, &own)?);
+        }
+        Ok(Self { grids })
+    }
+
+    /// The time of a product; outside of the grid, the nearest cell is extrapolated. None where the variant was not
+    /// measured.
+    pub fn predict(&self, variant: Variant, shape: Shape) -> Option<Estimate> {
+        let Grid { axes: [m, n, k], times } = self.grids.get(&variant)?;
+        Some(on_grid([m, n, k], |place| Seconds::new(times[place]), shape.sizes()))
+    }
+}
+
+impl Grid {
+    fn new(variant: Variant, samples: &[MeasuredProduct]) -> Result<Self, GemmError> {
+        let mut times = BTreeMap::new();
+        for sample in samples {
+            if times.insert(sample.shape, sample.time.get()).is_some() {
+                return Err(GemmError::Twice { variant, shape: sample.shape });
+            }
+        }
+        let axis = |size: fn(&Shape) -> u32| {
+            let mut sizes: Vec<u32> = times.keys().map(size).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            sizes
+        };
+        let axes = [axis(|shape| shape.m), axis(|shape| shape.n), axis(|shape| shape.k)];
+        for &m in &axes[0] {
+            for &n in &axes[1] {
+                for &k in &axes[2] {
+                    let shape = Shape { m, n, k };
+                    if !times.contains_key(&shape) {
+                        return Err(GemmError::Hole { variant, shape });
+                    }
+                }
+            }
+        }
+        Ok(Self { axes, times: times.into_values().collect() })
+    }
 }

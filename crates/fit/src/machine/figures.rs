@@ -1,7 +1,8 @@
 //! Measured times, and the same times by the compute model of transformers: of single kernels, and of decoders that are
 //! measured on one device, as shards of their layers and as whole steps.
 
-use super::read::{Backend, MeasuredDecoder, Rate, Rows};
+use super::AttentionChoice;
+use super::read::{MeasuredDecoder, Rate, Rows};
 use std::sync::Arc;
 use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
@@ -134,8 +135,8 @@ impl On<'_> {
         }
         for row in &rows.attention {
             let kind = match row.backend {
-                Backend::Default => FigureKind::Attention,
-                Backend::Flash => FigureKind::Flash,
+                AttentionChoice::Default => FigureKind::Attention,
+                AttentionChoice::Flash => FigureKind::Flash,
             };
             let decoder = Decoder {
                 gpt: true,

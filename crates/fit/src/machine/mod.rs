@@ -26,7 +26,8 @@ use stepcast_core::prior::{Priors, REPEATS, Transformers};
 use stepcast_stats::quantile_of_sorted;
 
 /// Which attention jobs use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AttentionChoice {
     /// The implementation that PyTorch chooses.
     #[default]

@@ -1,5 +1,6 @@
 //! The file of `kit/machine.py`: one JSON object a line.
 
+use super::AttentionChoice;
 use crate::measurements::{OFTEN, read_text};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -48,18 +49,10 @@ pub(super) struct MeasuredAttention {
     pub(super) width: u64,
     pub(super) sequence: u64,
     pub(super) batch: u64,
-    pub(super) backend: Backend,
+    /// Which implementation was timed.
+    pub(super) backend: AttentionChoice,
     pub(super) fwd_us: f64,
     pub(super) bwd_us: f64,
-}
-
-/// Which implementation of attention was timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Backend {
-    /// PyTorch's choice.
-    Default,
-    Flash,
 }
 
 /// A pass over memory.

@@ -18,7 +18,6 @@ use crate::FitError;
 use crate::report::{FitErrorRow, FitErrors, FitReport, artefact};
 use classes::{ClassCoefficients, CoefficientTable};
 use prepared::PreparedStep;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,15 +45,6 @@ pub struct MeasuredStep {
     pub leaves: BTreeMap<String, Seconds>,
     /// When gradients were ready, counted from the start of the backward pass, in order, with their layers' names.
     pub ready: Vec<(String, Seconds)>,
-}
-
-/// Errors of the three times of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct StepErrors {
-    forward: FitErrors,
-    backward: FitErrors,
-    iteration: FitErrors,
 }
 
 pub struct PreparedSteps<'a> {
@@ -137,22 +127,17 @@ pub fn run(
         let unknown = held.steps.len() - on_held.len();
         notes.push(format!("{unknown} held steps are in a precision that was not fitted: left out."));
     }
-    let errors = |moment: StepPart| {
-        let fit = StepComparison::quality(&on_fit, moment)?;
-        Some(FitErrors { fit, held: StepComparison::quality(&on_held, moment) })
+    let errors = |moment: &StepPart| {
+        let fit = StepComparison::quality(&on_fit, *moment)?;
+        Some((*moment, FitErrors { fit, held: StepComparison::quality(&on_held, *moment) }))
     };
-    let (Some(forward), Some(backward), Some(iteration)) =
-        (errors(StepPart::Forward), errors(StepPart::Backward), errors(StepPart::Iteration))
-    else {
+    let errors: BTreeMap<StepPart, FitErrors> = StepPart::ALL.iter().filter_map(errors).collect();
+    if errors.is_empty() {
         return Err(ended(FitError::TooFew { rows: 0, columns: 1 }));
-    };
-    let rows = StepPart::ALL.iter().copied().zip([forward, backward, iteration]);
-    let rows =
-        rows.flat_map(|(moment, errors)| FitErrorRow::rows(&moment.to_string(), &errors).collect::<Vec<_>>());
+    }
+    let rows = errors.iter().flat_map(|(moment, errors)| FitErrorRow::rows(moment.name(), errors)).collect();
     let left_out = summary(&predictions(&steps, Fold::Model, products, wanted).map_err(ended)?);
     notes.extend(model_notes(&model));
-    let rows = rows.collect();
-    let errors = StepErrors { forward, backward, iteration };
     let artefact = artefact(ArtefactKind::Steps, data, steps.len(), &date, &errors, &model)?;
     Ok(FitReport { rows, left_out, notes, artefact })
 }

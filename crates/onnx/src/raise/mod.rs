@@ -8,7 +8,6 @@ mod build;
 mod net;
 mod pattern;
 mod single;
-mod table;
 
 pub use build::ImportedModel;
 
@@ -47,7 +46,7 @@ fn units(net: &GraphView<'_>) -> HashMap<TensorId, LayerUnit> {
         let found = attention::unit(net, id)
             .or_else(|| pattern::layer_norm(net, id))
             .or_else(|| pattern::linear(net, id))
-            .or_else(|| table::unit(net, id));
+            .or_else(|| single::table(net, id));
         if let Some(unit) = found {
             units.insert(unit.output, unit);
             continue;

@@ -2,32 +2,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use stepcast_core::strategy::Synchronisation;
 
-/// When workers wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coordination {
-    /// Never.
-    Async,
-    /// No worker is more than this many steps ahead of the slowest; 0 is bulk-synchronous.
-    Bounded(u32),
-    /// Bulk-synchronous every this many steps; the others are local.
-    Local(u32),
-}
-
-impl Coordination {
-    /// Whether step number `index` of a worker is without communication.
-    pub(crate) fn is_local(self, index: u64) -> bool {
-        match self {
-            Self::Local(steps) => !(index + 1).is_multiple_of(u64::from(steps.max(1))),
-            _ => false,
-        }
+/// Whether step number `index` of a worker is without communication.
+pub(crate) fn is_local(rule: Synchronisation, index: u64) -> bool {
+    match rule {
+        Synchronisation::LocalSgd(steps) => !(index + 1).is_multiple_of(u64::from(steps.max(1))),
+        _ => false,
     }
 }
 
 /// How many steps every worker has ended, and which workers wait for others.
 #[derive(Debug, Clone)]
 pub(crate) struct Coordinator {
-    rule: Coordination,
+    rule: Synchronisation,
     done: Vec<u64>,
     slowest: u64,
     at_slowest: usize,
@@ -37,7 +25,7 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
-    pub(crate) fn new(rule: Coordination, workers: usize) -> Self {
+    pub(crate) fn new(rule: Synchronisation, workers: usize) -> Self {
         Self {
             rule,
             done: vec![0; workers],
@@ -78,9 +66,10 @@ impl Coordinator {
     fn may_go_on(&self, worker: u32) -> bool {
         let done = self.done(worker);
         match self.rule {
-            Coordination::Async => true,
-            Coordination::Bounded(bound) => done - self.slowest <= u64::from(bound),
-            Coordination::Local(steps) => {
+            Synchronisation::Async => true,
+            Synchronisation::Bsp => done == self.slowest,
+            Synchronisation::Ssp(bound) => done - self.slowest <= u64::from(bound),
+            Synchronisation::LocalSgd(steps) => {
                 !done.is_multiple_of(u64::from(steps.max(1))) || done == self.slowest
             }
         }
@@ -124,7 +113,7 @@ mod tests {
 
     #[test]
     fn bulk_synchronous_workers_start_together() {
-        let mut coordinator = Coordinator::new(Coordination::Bounded(0), 3);
+        let mut coordinator = Coordinator::new(Synchronisation::Bsp, 3);
         assert!(released(&mut coordinator, 2).is_empty());
         assert!(released(&mut coordinator, 0).is_empty());
         assert_eq!(released(&mut coordinator, 1), [0, 1, 2]);
@@ -132,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_bound_of_one_lets_the_fast_run_one_ahead() {
-        let mut coordinator = Coordinator::new(Coordination::Bounded(1), 2);
+        let mut coordinator = Coordinator::new(Synchronisation::Ssp(1), 2);
         assert_eq!(released(&mut coordinator, 0), [0]);
         assert!(released(&mut coordinator, 0).is_empty());
         assert_eq!(released(&mut coordinator, 1), [0, 1]);
@@ -140,8 +129,8 @@ mod tests {
 
     #[test]
     fn local_steps_do_not_wait() {
-        let mut coordinator = Coordinator::new(Coordination::Local(2), 2);
-        assert!(Coordination::Local(2).is_local(0) && !Coordination::Local(2).is_local(1));
+        let mut coordinator = Coordinator::new(Synchronisation::LocalSgd(2), 2);
+        assert!(is_local(Synchronisation::LocalSgd(2), 0) && !is_local(Synchronisation::LocalSgd(2), 1));
         assert_eq!(released(&mut coordinator, 0), [0]);
         assert!(released(&mut coordinator, 0).is_empty());
         assert_eq!(released(&mut coordinator, 1), [1]);

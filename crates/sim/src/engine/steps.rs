@@ -1,6 +1,7 @@
 //! Operations, steps and locks: what becomes ready when something has ended.
 
 use super::Engine;
+use super::coordinate::is_local;
 use super::lane::{Chunk, Discipline, Job, Station};
 use super::observe::Observer;
 use crate::graph::{LocalLane, OpId};
@@ -17,7 +18,7 @@ impl<O: Observer> Engine<'_, O> {
     pub(super) fn draw(&mut self, worker: u32) -> (usize, bool) {
         let program = self.program;
         let choices = program.steps[program.kind[worker as usize]].len() as u32;
-        let local = program.coordination.is_local(self.coordinator.done(worker));
+        let local = is_local(program.coordination, self.coordinator.done(worker));
         (self.sampler.below(worker, choices) as usize, local)
     }
 

@@ -7,7 +7,6 @@
 //! A message may leave when its gradients are there on all workers; one or more messages are under way at a time. With
 //! equal workers, one message at a time and no interference this is the recursion of Liu et al. 2022, to rounding.
 
-use crate::engine::coordinate::Coordination;
 use crate::engine::lane::{Discipline, LaneSpec, Station};
 use crate::engine::rendezvous::{Launch, RendezvousSpec};
 use crate::graph::{GraphError, LocalLane, OpSpec, StepGraph};
@@ -16,6 +15,7 @@ use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::Synchronisation;
 
 /// Gradients that travel together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,7 +155,7 @@ impl AllReduce {
         let steps = self.passes.iter().map(steps).collect();
         let mut program = Program::new(graph, steps);
         if self.period > 1 {
-            program.coordination = Coordination::Local(self.period);
+            program.coordination = Synchronisation::LocalSgd(self.period);
         }
         program.silent_when_local = (0..self.local_lanes()).map(|lane| lane > COMPUTING).collect();
         self.connect(&mut program);

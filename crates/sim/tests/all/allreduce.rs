@@ -5,10 +5,11 @@ mod common;
 
 use common::{curves, line, pass, passes};
 use proptest::prelude::*;
-use stepcast_analytic::liu2022::{Buffer, Flush, Schedule, plan};
+use stepcast_analytic::liu2022::{Flush, plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::{BufferReading, Fusion};
 use stepcast_sim::{AllReduce, Bucket, End, Interference, Limits, Messages, Steps, run};
 
 fn training(passes: Vec<Pass>, workers: usize, messages: Messages, curve: Curve) -> AllReduce {
@@ -24,8 +25,8 @@ fn training(passes: Vec<Pass>, workers: usize, messages: Messages, curve: Curve)
     }
 }
 
-fn messages(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Messages {
-    if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
+fn messages(pass: &Pass, curve: &Curve, schedule: &Fusion) -> Messages {
+    if let Fusion::Horovod { threshold, cycle, negotiation } = *schedule {
         return Messages::Cycles { length: cycle, threshold, negotiation, phase: Some(0.5) };
     }
     let bucket = |flush: &Flush| {
@@ -61,13 +62,17 @@ proptest! {
         let mut pass = pass;
         pass.update = Seconds::new(update);
         for schedule in [
-            Schedule::PerLayer,
-            Schedule::AtEnd,
-            Schedule::Pytorch { first: Bytes::new(1.0), cap: Bytes::new(size) },
-            Schedule::Fused(Buffer::new(Bytes::new(size))),
-            Schedule::Fused(Buffer::new(Bytes::new(size)).timeout(Seconds::new(timeout))),
-            Schedule::Adaptive { timeout: None },
-            Schedule::MgWfbp { overhead: curve.startup() },
+            Fusion::None,
+            Fusion::All,
+            Fusion::Pytorch { first: Bytes::new(1.0), cap: Bytes::new(size) },
+            Fusion::buffer(Bytes::new(size)),
+            Fusion::Buffer {
+                size: Bytes::new(size),
+                timeout: Some(Seconds::new(timeout)),
+                reading: BufferReading::Concurrent,
+            },
+            Fusion::Adaptive,
+            Fusion::MgWfbp,
         ] {
             let expected = plan(&pass, &curve, &schedule).outcome.iteration().get();
             let messages = messages(&pass, &curve, &schedule);
@@ -81,7 +86,7 @@ proptest! {
         // must be there when a cycle begins anyway.
         (pass.forward, pass.update) = (Seconds::ZERO, Seconds::ZERO);
         pass.layers[0].backward = Seconds::ZERO;
-        let schedule = Schedule::Horovod {
+        let schedule = Fusion::Horovod {
             threshold: Bytes::new(size), cycle: Seconds::new(cycle), negotiation: Seconds::new(negotiation),
         };
         let expected = plan(&pass, &curve, &schedule).outcome.iteration().get();
@@ -99,9 +104,9 @@ proptest! {
             update: pass.update * slower,
         };
         let both = vec![pass.clone(), slow.clone()];
-        let messages = messages(&pass, &curve, &Schedule::PerLayer);
+        let messages = messages(&pass, &curve, &Fusion::None);
         let slowest = Pass::slowest(&[(Seconds::ZERO, pass), (Seconds::ZERO, slow)]).unwrap();
-        let expected = plan(&slowest, &curve, &Schedule::PerLayer).outcome.iteration().get();
+        let expected = plan(&slowest, &curve, &Fusion::None).outcome.iteration().get();
         let found = ends(&training(both, 4, messages, curve), 1);
         prop_assert!((found[0] - expected).abs() <= 1e-9 * expected.max(1.0));
     }

@@ -5,9 +5,10 @@ use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{
-    AllReduce, Bucket, Coordination, Interference, Limits, LinkSharing, Messages, Observer, Outcome, Program,
-    Replay, ReplayWorker, Requeue, StepRecord, Steps, StreamOrder, Streams, run,
+    AllReduce, Bucket, Interference, Limits, LinkSharing, Messages, Observer, Outcome, Program, Replay,
+    ReplayWorker, Requeue, StepRecord, Steps, StreamOrder, Streams, run,
 };
 
 /// Keeps all steps, and has every worker simulated.
@@ -67,7 +68,7 @@ proptest! {
         kinds in prop::collection::vec((1usize..4, 1.0..3.0f64, 50e6..400e6f64), 1..3),
         servers in 1u32..3, unevenness in prop::sample::select(vec![0.0, 0.4]),
         coordination in prop::sample::select(vec![
-            Coordination::Bounded(0), Coordination::Bounded(2), Coordination::Async, Coordination::Local(3),
+            Synchronisation::Bsp, Synchronisation::Ssp(2), Synchronisation::Async, Synchronisation::LocalSgd(3),
         ]),
         window in prop::sample::select(vec![1e6, f64::INFINITY]), startup in 0.0..0.002f64,
     ) {

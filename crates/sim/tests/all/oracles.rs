@@ -1,10 +1,11 @@
 //! The engine, restricted to what has a closed form, gives that closed form.
 
 use proptest::prelude::*;
+use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
 use stepcast_sim::{
-    Blind, Coordination, Discipline, End, LaneSpec, Limits, OpSpec, PoolSpec, Program, Station, StepGraph,
-    StepWork, Steps, run,
+    Blind, Discipline, End, LaneSpec, Limits, OpSpec, PoolSpec, Program, Station, StepGraph, StepWork, Steps,
+    run,
 };
 
 fn op(name: &str, lane: u16, after: &[u32]) -> OpSpec {
@@ -21,7 +22,7 @@ fn fixed(graph: &StepGraph, work: &[f64]) -> StepWork {
 
 /// Pull (shared equally), compute, push (one after the other): Zeng 2023. Pushes take `push`, a pull `pull`, of a
 /// link that has it alone.
-fn zeng(compute: &[f64], push: f64, pull: f64, coordination: Coordination) -> Program {
+fn zeng(compute: &[f64], push: f64, pull: f64, coordination: Synchronisation) -> Program {
     let graph =
         StepGraph::new(&[op("pull", 0, &[]), op("compute", 1, &[0]), op("push", 2, &[1])], 3).unwrap();
     let steps = compute.iter().map(|&time| vec![fixed(&graph, &[pull, time, push])]).collect();
@@ -54,7 +55,7 @@ proptest! {
     fn bulk_synchronous_is_algorithm_1(
         compute in prop::collection::vec(0.01..20.0f64, 1..12), push in 0.01..5.0f64, pull in 0.0..5.0f64,
     ) {
-        let program = zeng(&compute, push, pull, Coordination::Bounded(0));
+        let program = zeng(&compute, push, pull, Synchronisation::Bsp);
         let mut steps = Steps::default();
         let outcome = run(&program, 1, Limits::steps(3), &mut steps).unwrap();
         prop_assert_eq!(outcome.end, End::Completed);
@@ -64,7 +65,7 @@ proptest! {
 
     #[test]
     fn equal_workers_are_eq_29(compute in 0.01..20.0f64, push in 0.01..5.0f64, pull in 0.0..5.0f64, n in 1usize..30) {
-        let program = zeng(&vec![compute; n], push, pull, Coordination::Bounded(0));
+        let program = zeng(&vec![compute; n], push, pull, Synchronisation::Bsp);
         let outcome = run(&program, 1, Limits::steps(2), &mut Blind).unwrap();
         let expected = compute + n as f64 * (push + pull);
         prop_assert!((outcome.time / (2.0 * expected) - 1.0).abs() < 1e-9);
@@ -75,7 +76,7 @@ proptest! {
     fn local_sgd_synchronises_every_so_often(
         compute in prop::collection::vec(0.01..20.0f64, 1..8), push in 0.01..5.0f64, pull in 0.0..5.0f64, k in 1u32..6,
     ) {
-        let program = zeng(&compute, push, pull, Coordination::Local(k));
+        let program = zeng(&compute, push, pull, Synchronisation::LocalSgd(k));
         let outcome = run(&program, 1, Limits::steps(u64::from(k) * 2), &mut Blind).unwrap();
         // All pull together only if all come at the same time; otherwise the end lies between these bounds.
         let longest = compute.iter().copied().fold(0.0, f64::max);
@@ -165,7 +166,7 @@ fn staleness_counts_the_updates_of_others() {
 
 #[test]
 fn bounded_staleness_keeps_the_fast_from_running_away() {
-    let mut program = zeng(&[1.0, 10.0], 0.01, 0.0, Coordination::Bounded(3));
+    let mut program = zeng(&[1.0, 10.0], 0.01, 0.0, Synchronisation::Ssp(3));
     let mut steps = Steps::default();
     run(&program, 1, Limits::until_slowest(20), &mut steps).unwrap();
     let mut done = [0u64; 2];
@@ -173,7 +174,7 @@ fn bounded_staleness_keeps_the_fast_from_running_away() {
         done[record.worker as usize] += 1;
         assert!(done[0] <= done[1] + 4, "{done:?}");
     }
-    program.coordination = Coordination::Async;
+    program.coordination = Synchronisation::Async;
     let outcome = run(&program, 1, Limits::until_slowest(20), &mut Blind).unwrap();
     assert!(outcome.steps > 200);
 }

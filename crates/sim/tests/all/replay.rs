@@ -3,9 +3,10 @@
 use stepcast_core::profile::{Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::{Document, TransferOrder};
+use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{
-    Coordination, End, Limits, LinkSharing, ParseLane, Parsing, Replay, Requeue, Steps, StreamOrder, Streams,
-    TcpSpec, Timeline, Window, run, synthesise,
+    End, Limits, LinkSharing, ParseLane, Parsing, Replay, Requeue, Steps, StreamOrder, Streams, TcpSpec,
+    Timeline, Window, run, synthesise,
 };
 
 /// Two layers: parameters come down (2 MB and 6 MB), forward and backward take 10 ms each, gradients go up, the server
@@ -147,7 +148,7 @@ fn one_server_stands_for_all_that_hold_slices() {
             for worker in &mut folded.workers {
                 worker.port = BytesPerSec::new(port);
             }
-            folded.coordination = Coordination::Bounded(0);
+            folded.coordination = Synchronisation::Bsp;
             let whole = Replay {
                 profile: &cut,
                 server_of: server_of.clone(),

@@ -242,7 +242,7 @@ pub(super) fn candidates(scenario: &Scenario, pass: &Pass, reading: BufferReadin
             if threshold == HOROVOD_THRESHOLD && cycle == HOROVOD_CYCLE {
                 continue;
             }
-            let fusion = Fusion::Horovod { threshold, cycle };
+            let fusion = Fusion::horovod(threshold, cycle);
             add(describe(&fusion), Family::Horovod, fusion);
         }
     }
@@ -264,7 +264,9 @@ fn describe(fusion: &Fusion) -> String {
         }
         Fusion::Pytorch { first, cap } if first == cap => format!("PyTorch, {}", size(cap)),
         Fusion::Pytorch { first, cap } => format!("PyTorch, {} after {}", size(cap), size(first)),
-        Fusion::Horovod { threshold, cycle } => format!("Horovod, {}, {}", size(threshold), cycle.human()),
+        Fusion::Horovod { threshold, cycle, .. } => {
+            format!("Horovod, {}, {}", size(threshold), cycle.human())
+        }
         Fusion::Adaptive => "adaFusion".to_owned(),
         Fusion::MgWfbp => "MG-WFBP".to_owned(),
         Fusion::Buckets(counts) => format!("{} given messages", counts.len()),
@@ -328,7 +330,7 @@ fn text(fusion: &Fusion) -> String {
     match fusion {
         fusion if *fusion == Fusion::PYTORCH => "leave bucket_cap_mb at its default".to_owned(),
         Fusion::Pytorch { cap, .. } => format!("bucket_cap_mb={}", cap.get() / MIB),
-        Fusion::Horovod { threshold, cycle } => {
+        Fusion::Horovod { threshold, cycle, .. } => {
             let cycle = (1e6 * cycle.get()).round() / 1e3;
             format!("HOROVOD_FUSION_THRESHOLD={:.0} HOROVOD_CYCLE_TIME={cycle}", threshold.get())
         }

@@ -8,7 +8,7 @@ use super::Line;
 use crate::simulate::{BUDGET as BUDGET_KEY, all_reduce};
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
-use stepcast_analytic::liu2022::{Mean, Plan, optimum_while, passes, plan, schedule};
+use stepcast_analytic::liu2022::{Mean, Plan, optimum_while, passes, plan, rule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::CancelCheck;
@@ -264,7 +264,7 @@ impl<'a> Evaluator<'a> {
         if (self.wanted)().is_break() {
             return Err(stopped());
         }
-        let rule = schedule(self.scenario, fusion, &self.update);
+        let rule = rule(self.scenario, fusion);
         let plan = plan(&self.contention.slowed(&self.pass), &self.update, &rule);
         let buckets = self.buckets(&plan);
         let Some(engine) = &self.engine else {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
-use stepcast_analytic::liu2022::{Liu2022, Outcome, Schedule, passes, schedule};
+use stepcast_analytic::liu2022::{Liu2022, Outcome, passes, rule};
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, Method, Stopped};
@@ -309,7 +309,7 @@ pub struct ExposedLayer {
 pub(super) struct Step {
     pub(super) pass: Pass,
     update: Curve,
-    schedule: Schedule,
+    rule: Fusion,
     contention: Contention,
 }
 
@@ -319,14 +319,14 @@ impl Step {
         let update = curve(scenario);
         Ok(Self {
             pass: Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new())),
-            schedule: schedule(scenario, &scenario.strategy.exchange.fusion, &update),
+            rule: rule(scenario, &scenario.strategy.exchange.fusion),
             update,
             contention: Contention::from_scenario(scenario),
         })
     }
 
     pub(super) fn outcome(&self) -> Outcome {
-        self.contention.mean(&self.pass, &self.update, &self.schedule).outcome
+        self.contention.mean(&self.pass, &self.update, &self.rule).outcome
     }
 
     /// All layers with gradients, the most expensive first, and what is left out: where the budget does not pay for a step
@@ -360,7 +360,7 @@ impl Step {
             for layer in without.layers.get_mut(own).into_iter().flatten() {
                 size += std::mem::replace(&mut layer.gradients, Bytes::ZERO);
             }
-            let then = self.contention.mean(&without, &self.update, &self.schedule).outcome.iteration();
+            let then = self.contention.mean(&without, &self.update, &self.rule).outcome.iteration();
             layers.push(ExposedLayer {
                 name: work.name.clone(),
                 size,

@@ -5,7 +5,7 @@ use super::excerpt::NamedProgram;
 use super::measure::{Measured, Measurement, Recorder, batches, groups, mean, measure, spread};
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
-use stepcast_analytic::liu2022::{self, Buffer, Flush, Schedule, passes, plan, schedule};
+use stepcast_analytic::liu2022::{self, Flush, passes, plan, rule};
 use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{Stopped, Watch};
@@ -16,7 +16,7 @@ use stepcast_core::prediction::{
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
-use stepcast_core::strategy::{BufferReading, Synchronisation};
+use stepcast_core::strategy::{BufferReading, Fusion, Synchronisation};
 use stepcast_sim::{
     AllReduce, Bucket, Interference, Limits, Messages, Observer, Program, Role, StepRecord, Steps, Window,
     jitter_factors, most_steps, run,
@@ -298,8 +298,8 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let update = curve(scenario);
     let mean = passes(scenario)?;
     let slowest = Pass::slowest(&mean).unwrap_or_else(|| Pass::new(Vec::new()));
-    let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
-    if let Schedule::Fused(Buffer { reading: BufferReading::Serial, .. }) = rule {
+    let rule = rule(scenario, &scenario.strategy.exchange.fusion);
+    if let Fusion::Buffer { reading: BufferReading::Serial, .. } = rule {
         let reason = "messages of the event engine wait while others are sent";
         let remedy = [Remedy::set("strategy.fusion.reading", "concurrent"), Remedy::method("liu2022")];
         return Err(Fault::in_key("strategy.fusion.reading", reason, remedy));
@@ -366,16 +366,16 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
     }
 }
 
-/// The messages of a schedule, in the form that the engine needs.
-pub(crate) fn messages(pass: &Pass, update: &Curve, schedule: &Schedule) -> Messages {
-    if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
+/// The messages of a rule, in the form that the engine needs.
+pub(crate) fn messages(pass: &Pass, update: &Curve, fusion: &Fusion) -> Messages {
+    if let Fusion::Horovod { threshold, cycle, negotiation } = *fusion {
         return Messages::Cycles { length: cycle, threshold, negotiation, phase: None };
     }
     let bucket = |flush: &Flush| {
-        let (after, wait) = flush.leaves(schedule);
+        let (after, wait) = flush.leaves(fusion);
         Bucket { first: flush.first, last: flush.last, after, wait }
     };
-    Messages::Buckets(plan(pass, update, schedule).flushes.iter().map(bucket).collect())
+    Messages::Buckets(plan(pass, update, fusion).flushes.iter().map(bucket).collect())
 }
 
 /// Computing time of a mean step in which nothing is exchanged, by group.
@@ -388,7 +388,7 @@ fn computing(scenario: &Scenario) -> Result<Vec<Seconds>, Fault> {
 pub(crate) fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     let update = curve(scenario);
     let slowest = passes(scenario).ok().and_then(|passes| Pass::slowest(&passes));
-    let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
+    let rule = rule(scenario, &scenario.strategy.exchange.fusion);
     let flushes = slowest.map(|pass| plan(&pass, &update, &rule).flushes).unwrap_or_default();
     liu2022::assumptions(scenario, &update, &flushes)
 }

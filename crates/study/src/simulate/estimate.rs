@@ -7,7 +7,8 @@
 use super::measure::{Measurement, Recorder};
 use stepcast_core::prediction::Warning;
 use stepcast_core::scenario;
-use stepcast_sim::{Coordination, Program, StepRecord, Window};
+use stepcast_core::strategy::Synchronisation;
+use stepcast_sim::{Program, StepRecord, Window};
 use stepcast_stats::{SeriesMean, warm_up};
 
 /// The warning about a throughput that still changed when runs ended.
@@ -93,15 +94,15 @@ pub(super) struct Estimator<'a> {
 impl<'a> Estimator<'a> {
     pub(super) fn new(program: &Program, batches: &'a [f64], options: &scenario::Simulate) -> Self {
         let period = match program.coordination {
-            Coordination::Local(steps) => Some(u64::from(steps.max(1))),
+            Synchronisation::LocalSgd(steps) => Some(u64::from(steps.max(1))),
             _ if program.meets() => Some(1),
-            Coordination::Async | Coordination::Bounded(_) => None,
+            _ => None,
         };
         Self {
             workers: program.workers(),
             batches,
             period,
-            follow_slowest: matches!(program.coordination, Coordination::Bounded(1..)),
+            follow_slowest: matches!(program.coordination, Synchronisation::Ssp(1..)),
             warm_up: options.warm_up.map(u64::from),
             precision: options.precision,
         }

@@ -15,7 +15,8 @@ use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::prediction::{GroupReport, Prediction, Spread};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{self, Scenario};
-use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
+use stepcast_core::strategy::Synchronisation;
+use stepcast_sim::{End, Limits, Observer, Program, Run, StepRecord, Steps};
 use stepcast_stats::{deviation, quantile};
 
 pub(crate) const BUDGET: &str = "methods.simulate.budget";
@@ -148,7 +149,7 @@ pub(super) fn measure<'p, O: Recorder>(
     let mut effort = (options.budget as f64 * ROUNDS[1]) as u64 / u64::from(options.runs);
     first.go_on(effort.max(1), steps, &wanted)?;
     let period = match program.coordination {
-        Coordination::Local(steps) => u64::from(steps),
+        Synchronisation::LocalSgd(steps) => u64::from(steps),
         _ => 1,
     };
     while first.steps() < FEWEST_STEPS.max(period).min(steps)
@@ -199,7 +200,7 @@ const CHANCE: f64 = 4.0;
 
 /// Puts workers ahead that keep gaining on the slowest; whether there were any. Their runs count from now on.
 fn settle<O: Recorder>(program: &Program, runs: &mut [Measurement<'_, O>]) -> bool {
-    let Coordination::Bounded(bound @ 1..) = program.coordination else { return false };
+    let Synchronisation::Ssp(bound @ 1..) = program.coordination else { return false };
     let mut any = false;
     for measurement in runs {
         let gaining = gaining(program, measurement.run.steps(), measurement.run.observer().records());

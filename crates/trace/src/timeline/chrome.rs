@@ -3,8 +3,7 @@
 //! Times are written in microseconds and cut to whole nanoseconds, starts and ends alike, so that events that touch do
 //! not overlap in print.
 
-use super::read::{Events, Span};
-use super::{About, Event, Flow, Level, Timeline, nanoseconds};
+use super::{About, Event, Events, Flow, Level, Span, Timeline, nanoseconds};
 use crate::source::Memory;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};

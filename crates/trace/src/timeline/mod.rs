@@ -1,23 +1,27 @@
 //! Timelines for trace viewers: what happened where and when, how loaded links were, what led to what.
 //!
-//! [`chrome`] and [`perfetto`] print a [`Timeline`], and an import reads it back. Viewers draw events of a lane inside each other,
+//! [`chrome`] and [`perfetto`] print a [`Timeline`], and an import reads it back: the steps of the first worker become a profile.
+//! Only that worker's events are kept in memory. Viewers draw events of a lane inside each other,
 //! so events of one lane either nest or do not meet: [`Timeline::untangle`] gives those that would overlap lanes of their own.
 
 pub mod chrome;
 pub mod perfetto;
-mod read;
 #[cfg(test)]
 mod tests;
 
-use crate::files::write_whole;
+use crate::draft::topological_order;
+use crate::files::{Content, write_whole};
+use crate::import::{Imported, Options, profile_fault};
+use crate::overview::{Summary, SummaryValue};
+use crate::source::{self, Memory};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::path::Path;
-use stepcast_core::fault::Fault;
-use stepcast_core::profile::Operation;
+use std::collections::HashMap;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
+use stepcast_core::profile::{Operation, Profile, Step};
 use stepcast_core::quantity::Seconds;
-
-pub(crate) use read::{import, recognises};
 
 pub fn is_perfetto(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "pftrace" || ending == "perfetto-trace")
@@ -142,4 +146,140 @@ impl Timeline<'_> {
 /// Whole nanoseconds; what lies before zero or beyond 584 years is cut off.
 pub(super) fn nanoseconds(time: Seconds) -> u64 {
     (time.get() * 1e9).round() as u64
+}
+
+/// Whether a file that begins like this is a timeline of ours.
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    matches!(head.first(), Some(b'{' | 0x0a))
+        && head.windows(FORMAT.len()).any(|bytes| bytes == FORMAT.as_bytes())
+}
+
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "timelines", "name one of them")?;
+    let mut notes = Vec::new();
+    let reading = options.reading(paths);
+    let mut imported = source::first(path, &reading, recognises, &mut notes, |source| {
+        let name = source.name().to_owned();
+        let is_json = source.head().first() == Some(&b'{');
+        let memory = source.memory();
+        let read = match is_json {
+            true => chrome::read_events(&mut *source, &memory),
+            false => perfetto::read_packets(BufReader::new(&mut *source), &memory),
+        };
+        source.check()?;
+        let again = Remedy::option_to(RequestOption::Timeline, "to write it again");
+        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, again))?;
+        events.profile(&name, options.batch)
+    })?;
+    imported.notes.extend(notes);
+    Ok(imported.map(Content::Profile))
+}
+
+/// From when until when, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) since: u64,
+    pub(super) until: u64,
+}
+
+pub(super) struct Events {
+    about: About,
+    index: HashMap<String, u32>,
+    steps: Vec<Span>,
+    chunks: Vec<(Span, u32)>,
+    memory: Memory,
+}
+
+/// Bytes of a step or a chunk in a list that grows, and of an operation of a step in the profile.
+const EVENT: usize = 80;
+const MEASURED: usize = 80;
+/// Bytes of an operation.
+const OPERATION: usize = 700;
+
+impl Events {
+    pub(super) fn new(about: About, memory: &Memory) -> Result<Self, String> {
+        if about.format != FORMAT {
+            return Err(format!("\"{}\" is not a format that this version reads", about.format));
+        }
+        let after: usize = about.operations.iter().map(|operation| operation.after.len()).sum();
+        let text: usize = about.operations.iter().map(|operation| operation.name.len()).sum();
+        memory.hold(about.operations.len() * OPERATION + after * 24 + text * 4);
+        let names = about.operations.iter().map(|operation| operation.name.clone());
+        let index = names.zip(0..).collect();
+        Ok(Self { about, index, steps: Vec::new(), chunks: Vec::new(), memory: memory.clone() })
+    }
+
+    pub(super) fn step(&mut self, span: Span) {
+        self.memory.hold(EVENT + self.about.operations.len() * MEASURED);
+        self.steps.push(span);
+    }
+
+    /// Adds a part of an operation; events that are no operation of the profile, such as pauses, are skipped.
+    pub(super) fn chunk(&mut self, name: &str, span: Span) {
+        if let Some(&op) = self.index.get(name) {
+            self.memory.hold(EVENT);
+            self.chunks.push((span, op));
+        }
+    }
+
+    pub(super) fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, Fault> {
+        let operations = std::mem::take(&mut self.about.operations);
+        if operations.is_empty() {
+            let reason = "no profile can be made of SPRINT's threads: they do not take turns";
+            let remedy = "import a timeline of a parameter server or of synchronous all-reduce";
+            return Err(Fault::in_file(place, reason, remedy));
+        }
+        let order = topological_order(operations.len(), |op| {
+            operations[op].after.iter().map(|&before| before as usize)
+        });
+        self.steps.sort_unstable();
+        self.chunks.sort_unstable();
+        let mut chunks = self.chunks.iter().peekable();
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for (number, step) in self.steps.iter().enumerate() {
+            let mut spans: Vec<Option<Span>> = vec![None; operations.len()];
+            while let Some((span, op)) = chunks.next_if(|(span, _)| span.since < step.until) {
+                let own = spans[*op as usize].get_or_insert(*span);
+                own.until = own.until.max(span.until);
+            }
+            let next = self.steps.get(number + 1).map_or(step.until, |next| next.since);
+            steps.push(measured(&operations, &order, &spans, *step, next));
+        }
+        let About { name, batch: recorded, .. } = &self.about;
+        let source = "a timeline that Stepcast simulated";
+        let profile = Profile::new(name, source, batch.unwrap_or(*recorded), operations, steps);
+        profile.check().map_err(|fault| profile_fault(place, fault))?;
+        let mut summary = Summary::default();
+        summary.figure("chunks", "chunks of operations", SummaryValue::Count(self.chunks.len() as u64), "");
+        let notes = vec![
+            "these are the steps of worker 0; its transfers waited for those of the others, and a simulation finds out \
+             anew how long they take"
+                .to_owned(),
+        ];
+        Ok(Imported { content: profile, summary, notes })
+    }
+}
+
+/// Operations that took no time are not in a timeline: they ended when what they wait for had.
+fn measured(
+    operations: &[Operation],
+    order: &[usize],
+    spans: &[Option<Span>],
+    step: Span,
+    next: u64,
+) -> Step {
+    let mut start = vec![0; operations.len()];
+    let mut end = vec![0; operations.len()];
+    for &op in order {
+        let before = operations[op].after.iter().map(|&before| end[before as usize]);
+        let ready = before.max().unwrap_or(step.since).max(step.since);
+        let span = spans[op].unwrap_or(Span { since: ready, until: ready });
+        (start[op], end[op]) = (span.since, span.until);
+    }
+    let seconds = |time: u64| Seconds::new(time.saturating_sub(step.since) as f64 / 1e9).get();
+    Step {
+        start: start.into_iter().map(seconds).collect(),
+        end: end.into_iter().map(seconds).collect(),
+        length: seconds(next),
+    }
 }

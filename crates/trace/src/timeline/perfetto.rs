@@ -2,8 +2,7 @@
 //!
 //! Only the messages and fields that are written or read are declared; numbers are those of perfetto_trace.proto.
 
-use super::read::{Events, Span};
-use super::{About, Event, Flow, Timeline, nanoseconds};
+use super::{About, Event, Events, Flow, Span, Timeline, nanoseconds};
 use crate::source::Memory;
 use prost::Message;
 use std::collections::{HashMap, HashSet};

@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Layer, Pass, Schedule, osf};
+use stepcast_analytic::liu2022::{Layer, Pass, osf};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Network, catalog};
 use stepcast_core::model::{Counting, zoo};
 use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, Flops, FlopsPerSec, SamplesPerSec, Seconds};
-use stepcast_core::strategy::Architecture;
+use stepcast_core::strategy::{Architecture, Fusion};
 use stepcast_core::workload::Workload;
 use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 
@@ -259,9 +259,9 @@ impl Testbed {
     fn throughput(&self, row: &PublishedThroughput, one: &OneGpu) -> f64 {
         let update = self.curve(row);
         let schedule = match row.method.as_str() {
-            "BSP-A2A" | "BSP-PS" => Schedule::AtEnd,
-            "MG-WFBP" => Schedule::MgWfbp { overhead: update.startup() },
-            _ => Schedule::PerLayer,
+            "BSP-A2A" | "BSP-PS" => Fusion::All,
+            "MG-WFBP" => Fusion::MgWfbp,
+            _ => Fusion::None,
         };
         let step = osf(&one.pass, &update, &schedule).iteration();
         f64::from(row.batch) * f64::from(row.gpus) / step.get()

@@ -8,11 +8,11 @@ use crate::report::Findings;
 use crate::set::Run;
 use serde_json::{Value, json};
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Buffer, Flush, Layer, Pass, Plan, Schedule, csf, osf, plan};
+use stepcast_analytic::liu2022::{Flush, Layer, Pass, Plan, csf, osf, plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::model::{Counting, Model, ModelFile, Op};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::strategy::BufferReading;
+use stepcast_core::strategy::{BufferReading, Fusion};
 use stepcast_core::workload::Workload;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -45,9 +45,9 @@ fn check_fusion(cases: &[Value], tolerance: f64) -> Vec<ExactCheck> {
     let mut concurrent = ExactCheck::new("fusion, waits concurrent (erratum 5)", tolerance);
     let mut literal = ExactCheck::new("fusion as printed (eqs. 12-16)", tolerance);
     for case in cases {
-        let buffer = Buffer::new(Bytes::new(case.number("Q"))).timeout(Seconds::new(case.number("timeout")));
-        let fused = |reading| Schedule::Fused(buffer.reading(reading));
-        compare(&mut plain, case, &Schedule::PerLayer, "plain");
+        let (size, timeout) = (Bytes::new(case.number("Q")), Some(Seconds::new(case.number("timeout"))));
+        let fused = |reading| Fusion::Buffer { size, timeout, reading };
+        compare(&mut plain, case, &Fusion::None, "plain");
         compare(&mut serial, case, &fused(BufferReading::Serial), "fusion_corrected");
         compare(&mut concurrent, case, &fused(BufferReading::Concurrent), "fusion_concurrent_wait");
         compare_printed(&mut literal, case);
@@ -61,7 +61,7 @@ fn pass(case: &Value) -> Pass {
     Pass::new(layers.map(layer).collect())
 }
 
-fn compare(check: &mut ExactCheck, case: &Value, schedule: &Schedule, reading: &str) {
+fn compare(check: &mut ExactCheck, case: &Value, schedule: &Fusion, reading: &str) {
     let (pass, expected) = (pass(case), case.field(reading));
     let curve = Curve::AlphaBeta {
         startup: Seconds::new(case.number("delta")),
@@ -172,7 +172,7 @@ fn check_models(cases: &[Value], tolerance: f64) -> Result<ExactCheck, Validatio
         let update = ring_update(&fabric, case.small("N"), Seconds::new(case.number("delta_s")));
         let workload = Workload::from_model(&model(case.text("model"))?, Counting::default());
         let pass = Pass::of_operations(&workload, case.number("M_over_c"), rate);
-        let outcome = osf(&pass, &update, &Schedule::PerLayer);
+        let outcome = osf(&pass, &update, &Fusion::None);
         check.cases += 1;
         for (found, column) in [
             (outcome.factor(), "OSF"),
@@ -203,7 +203,7 @@ fn check_calibration(cases: &[Value], tolerance: f64) -> Result<ExactCheck, Vali
             [(&original, ["OSF_VGG16", "CSF_VGG16"]), (&replaced, ["OSF_VGG16_replaced", "CSF_replaced"])]
         {
             let pass = Pass::of_operations(workload, case.number("M_over_c_2flopMAC"), peak);
-            check.figure(osf(&pass, &update, &Schedule::PerLayer).factor(), case.number(osf_column));
+            check.figure(osf(&pass, &update, &Fusion::None).factor(), case.number(osf_column));
             check.figure(csf(&pass, &update), case.number(csf_column));
         }
     }

@@ -1,10 +1,13 @@
-//! Liu 2022: its equations, its limits and its method. The validation set `liu2022` has the golden cases.
+//! Liu 2022: its equations, its limits and its method; fusion rules of frameworks, the optimal plan, and the breakdown of
+//! communication time. The validation set `liu2022` has the golden cases.
 
 mod properties;
 
+use crate::common::{curves, line, pass, passes};
 use crate::resolved;
+use proptest::prelude::*;
 use stepcast_analytic::collectives::{Fabric, ring_update};
-use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, csf, optimum, osf, plan};
+use stepcast_analytic::liu2022::{Liu2022, Outcome, Pass, csf, optimum, osf, plan};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::Method;
 use stepcast_core::model::{Counting, zoo};
@@ -12,7 +15,7 @@ use stepcast_core::prediction::{Bottleneck, PartKind, Prediction};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
-use stepcast_core::strategy::{BufferReading, PYTORCH_CAP};
+use stepcast_core::strategy::{BufferReading, Fusion, PYTORCH_CAP, PYTORCH_FIRST};
 use stepcast_core::workload::Workload;
 
 const PI: FlopsPerSec = FlopsPerSec::new(13.45e12);
@@ -64,11 +67,11 @@ fn equal_workers_are_osf() {
             scenario.summed(tensor)
         });
         let curve = ring_update(&fabric, 32, delta);
-        let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
+        let buffer = Fusion::buffer(PYTORCH_CAP);
         for (fusion, schedule) in [
-            (&["strategy.fusion.rule=none"][..], Schedule::PerLayer),
+            (&["strategy.fusion.rule=none"][..], Fusion::None),
             (&["strategy.fusion.rule=buffer", "strategy.fusion.size=25 MiB"], buffer),
-            (&["strategy.fusion.rule=all"], Schedule::AtEnd),
+            (&["strategy.fusion.rule=all"], Fusion::All),
         ] {
             let expected = osf(&pass, &curve, &schedule);
             let prediction = predict(&resolved(EQUAL, &[&sets[..], fusion].concat()));
@@ -201,11 +204,11 @@ fn ada_fusion_gains_what_eq_17_gives() {
         ("vgg19", 13.561, 1e-3, [0.297, 0.271, 0.288, 0.298]),
     ] {
         let (pass, curve) = (paper_pass(model, samples), paper_ring(overhead));
-        let plan = Schedule::Buckets(optimum(&pass, &curve).into());
+        let plan = Fusion::Buckets(optimum(&pass, &curve).into());
         let rules = [
-            (Schedule::Fused(Buffer::new(Bytes::new(1e8))), buffers),
-            (Schedule::MgWfbp { overhead: curve.startup() }, mg_wfbp),
-            (Schedule::Adaptive { timeout: None }, adaptive),
+            (Fusion::buffer(Bytes::new(1e8)), buffers),
+            (Fusion::MgWfbp, mg_wfbp),
+            (Fusion::Adaptive, adaptive),
             (plan, best),
         ];
         for (rule, expected) in rules {
@@ -227,18 +230,139 @@ fn figures_of_the_errata() {
     {
         for (reading, expected) in [(BufferReading::Concurrent, concurrent), (BufferReading::Serial, serial)]
         {
-            let schedule = Schedule::Fused(Buffer::new(Bytes::new(buffer)).reading(reading));
+            let schedule = Fusion::Buffer { size: Bytes::new(buffer), timeout: None, reading };
             let found = osf(&pass, &curve, &schedule).factor();
             assert!((found - expected).abs() < 5.1e-4, "{buffer} {reading:?}: {found}");
         }
     }
     // Section 4.5: CSF exceeds OSF.
     let (pass, curve) = (paper_pass("resnet101-v1", 128.0), paper_ring(3e-3));
-    assert!((osf(&pass, &curve, &Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
+    assert!((osf(&pass, &curve, &Fusion::None).factor() - 0.759).abs() < 5.1e-4);
     assert!((csf(&pass, &curve) - 0.792).abs() < 5.1e-4);
     // fc1 has 74.27 % of VGG16's bytes, and a layer larger than the buffer is sent alone.
     let pass = paper_pass("vgg16", 13.9);
-    let plan = plan(&pass, &paper_ring(1e-3), &Schedule::Fused(Buffer::new(PYTORCH_CAP)));
+    let plan = plan(&pass, &paper_ring(1e-3), &Fusion::buffer(PYTORCH_CAP));
     let largest = plan.flushes.iter().map(|flush| flush.size.get()).fold(0.0, f64::max);
     assert!((largest / pass.gradients().get() - 0.7427).abs() < 5e-5);
+}
+
+fn sizes(pass: &Pass, curve: &Curve, schedule: &Fusion) -> Vec<f64> {
+    plan(pass, curve, schedule).flushes.iter().map(|flush| flush.size.get()).collect()
+}
+
+/// Slow reference for `optimum`: tries every way to cut.
+fn exhaustive(pass: &Pass, curve: &Curve) -> Outcome {
+    let cuts = pass.tensors().saturating_sub(1);
+    let outcome = |mask: u32| {
+        let mut counts = vec![1];
+        for cut in 0..cuts {
+            match counts.last_mut() {
+                Some(last) if mask & (1 << cut) == 0 => *last += 1,
+                _ => counts.push(1),
+            }
+        }
+        osf(pass, curve, &Fusion::Buckets(counts.into()))
+    };
+    let all = (0..1u32 << cuts).map(outcome);
+    all.min_by(|a, b| a.iteration().get().total_cmp(&b.iteration().get())).unwrap()
+}
+
+#[test]
+fn pytorch_closes_a_bucket_when_it_is_full() {
+    let mib = 1024.0 * 1024.0;
+    let pass = pass(&[(1.0, 0.5 * mib), (1.0, 0.75 * mib), (1.0, 24.0 * mib), (1.0, 2.0 * mib), (1.0, mib)]);
+    let schedule = Fusion::Pytorch { first: PYTORCH_FIRST, cap: PYTORCH_CAP };
+    // 0.5 + 0.75 reach the first MiB; 24 + 2 reach 25; the rest comes last.
+    assert_eq!(sizes(&pass, &line(0.1, mib), &schedule), [1.25 * mib, 26.0 * mib, mib]);
+}
+
+/// The measured DDP job of ResNet-50 has five buckets (25,557,032 parameters).
+#[test]
+fn pytorch_cuts_resnet50_into_five() {
+    let gradients = zoo::build("resnet50").unwrap().gradients();
+    let layers: Vec<(f64, f64)> = gradients.iter().map(|g| (1e-3, 4.0 * g.elements as f64)).collect();
+    let schedule = Fusion::Pytorch { first: PYTORCH_FIRST, cap: PYTORCH_CAP };
+    let found = sizes(&pass(&layers), &line(1e-3, 1e9), &schedule);
+    assert_eq!(found.iter().sum::<f64>(), 4.0 * 25_557_032.0);
+    assert_eq!(found.len(), 5);
+}
+
+#[test]
+fn horovod_sends_what_is_ready_when_a_cycle_begins() {
+    // Ready at 0, 1, 2, 3; cycles at 1.5, 3.5 (the first message is over at 3.5), then 5.5.
+    let pass = pass(&[(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 4.0)]);
+    let cycle = Seconds::new(3.0);
+    let schedule = Fusion::horovod(Bytes::new(3.0), cycle);
+    let plan = plan(&pass, &line(0.0, 1.0), &schedule);
+    let found: Vec<(f64, f64, f64)> =
+        plan.flushes.iter().map(|flush| (flush.size.get(), flush.start.get(), flush.end.get())).collect();
+    // At 1.5 two are ready; at 4.5 the others: 1 and 4 do not fit together.
+    assert_eq!(found, [(2.0, 1.5, 3.5), (1.0, 4.5, 5.5), (4.0, 5.5, 9.5)]);
+}
+
+#[test]
+fn the_parts_of_communication() {
+    // Ready at 0 and 4. Sent one by one: 0-2, idle until 4, then 4-7.
+    let pass = pass(&[(1.0, 1.0), (4.0, 2.0), (5.0, 0.0)]);
+    let parts = plan(&pass, &line(1.0, 1.0), &Fusion::None).communication();
+    assert_eq!((parts.allreduce.get(), parts.wait.get(), parts.misc.get()), (5.0, 0.0, 4.0));
+    assert_eq!(parts.exposed, Seconds::ZERO);
+    // Fused: the first gradient waits for four seconds.
+    let parts = plan(&pass, &line(1.0, 1.0), &Fusion::All).communication();
+    assert_eq!((parts.allreduce.get(), parts.wait.get(), parts.misc.get()), (4.0, 9.0, 0.0));
+    assert_eq!(parts.exposed.get(), 4.0);
+    let schedule = Fusion::Horovod {
+        threshold: Bytes::new(9.0),
+        cycle: Seconds::new(2.0),
+        negotiation: Seconds::new(0.25),
+    };
+    // Cycles begin at 1 and, since the first is over at 3.25, at 5.25.
+    let parts = plan(&pass, &line(1.0, 1.0), &schedule).communication();
+    assert_eq!((parts.negotiate.get(), parts.allreduce.get(), parts.wait.get()), (0.5, 5.0, 1.0 + 1.25));
+}
+
+proptest! {
+    #[test]
+    fn the_best_plan_is_the_best_of_all(pass in passes(12), curve in curves()) {
+        let found = osf(&pass, &curve, &Fusion::Buckets(optimum(&pass, &curve).into()));
+        let best = exhaustive(&pass, &curve);
+        prop_assert!((found.iteration().get() - best.iteration().get()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_rule_beats_the_best_plan(
+        pass in passes(40), curve in curves(), size in 0.1..60.0, cycle in 0.01..5.0,
+    ) {
+        let counts = optimum(&pass, &curve);
+        prop_assert_eq!(counts.iter().sum::<u32>() as usize, pass.tensors());
+        let best = osf(&pass, &curve, &Fusion::Buckets(counts.into())).iteration().get();
+        for schedule in [
+            Fusion::None,
+            Fusion::All,
+            Fusion::Pytorch { first: Bytes::new(1.0), cap: Bytes::new(size) },
+            Fusion::buffer(Bytes::new(size)),
+            Fusion::Adaptive,
+            Fusion::MgWfbp,
+            Fusion::horovod(Bytes::new(size), Seconds::new(cycle)),
+        ] {
+            let plan = plan(&pass, &curve, &schedule);
+            let other = plan.outcome.iteration().get();
+            prop_assert!(best <= other * (1.0 + 1e-12), "{:?}: {} against {}", schedule, other, best);
+            prop_assert!((plan.sent().get() - pass.gradients().get()).abs() < 1e-9);
+            // The parts add up to the whole communication time.
+            let parts = plan.communication();
+            let all = parts.negotiate + parts.wait + parts.allreduce + parts.misc;
+            prop_assert!((all - plan.outcome.update).get().abs() < 1e-9);
+            prop_assert!(parts.wait.get() >= -1e-12 && parts.misc.get() >= -1e-12);
+        }
+    }
+
+    #[test]
+    fn horovod_with_short_cycles_is_no_slower_than_the_network(pass in passes(20), startup in 0.0..1.0) {
+        let curve = line(startup, 1.0);
+        let cycle = Seconds::new(1e-6);
+        let fused = Fusion::horovod(Bytes::new(f64::INFINITY), cycle);
+        let alone = osf(&pass, &curve, &Fusion::None).iteration().get();
+        prop_assert!(osf(&pass, &curve, &fused).iteration().get() <= alone + 1e-4);
+    }
 }

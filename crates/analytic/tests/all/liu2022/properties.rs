@@ -3,10 +3,10 @@
 use super::paper_fabric;
 use proptest::prelude::*;
 use stepcast_analytic::collectives::ring_update;
-use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Schedule, csf, osf, plan};
+use stepcast_analytic::liu2022::{Layer, Pass, Plan, csf, osf, plan};
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::strategy::BufferReading;
+use stepcast_core::strategy::{BufferReading, Fusion};
 
 /// The inputs of eqs. 12-16, by layer from the input (1) to the output (n); index 0 is not used.
 #[derive(Debug, Clone)]
@@ -93,9 +93,9 @@ impl Letters {
         Curve::AlphaBeta { startup: Seconds::new(self.overhead), bandwidth }
     }
 
-    fn fused(&self, reading: BufferReading) -> Schedule {
-        let fusion = Buffer::new(Bytes::new(self.buffer)).timeout(Seconds::new(self.timeout));
-        Schedule::Fused(fusion.reading(reading))
+    fn fused(&self, reading: BufferReading) -> Fusion {
+        let (size, timeout) = (Bytes::new(self.buffer), Some(Seconds::new(self.timeout)));
+        Fusion::Buffer { size, timeout, reading }
     }
 }
 
@@ -115,18 +115,21 @@ fn letters() -> impl Strategy<Value = Letters> {
     })
 }
 
-fn schedules(letters: &Letters) -> Vec<Schedule> {
-    let timeout = Seconds::new(letters.timeout);
+fn schedules(letters: &Letters) -> Vec<Fusion> {
     vec![
-        Schedule::PerLayer,
-        Schedule::AtEnd,
+        Fusion::None,
+        Fusion::All,
         letters.fused(BufferReading::Concurrent),
         letters.fused(BufferReading::Serial),
-        Schedule::Fused(Buffer::new(Bytes::new(letters.buffer))),
-        Schedule::Adaptive { timeout: None },
-        Schedule::Adaptive { timeout: Some(timeout) },
-        Schedule::MgWfbp { overhead: Seconds::new(letters.overhead) },
+        Fusion::buffer(Bytes::new(letters.buffer)),
+        Fusion::Adaptive,
+        Fusion::MgWfbp,
     ]
+}
+
+/// A buffer that always waits.
+fn waiting(size: Bytes, reading: BufferReading) -> Fusion {
+    Fusion::Buffer { size, timeout: None, reading }
 }
 
 fn piecewise(letters: &Letters) -> Curve {
@@ -188,16 +191,16 @@ proptest! {
             let rest: f64 = pass.layers[index..].iter().map(|layer| curve.time(layer.gradients).get()).sum();
             longest = longest.max(ready + rest);
         }
-        prop_assert_eq!(osf(&pass, &curve, &Schedule::PerLayer).update.get(), longest);
+        prop_assert_eq!(osf(&pass, &curve, &Fusion::None).update.get(), longest);
     }
 
     #[test]
     fn an_endless_buffer_is_csf(letters in letters()) {
         let pass = letters.pass();
         for reading in [BufferReading::Concurrent, BufferReading::Serial] {
-            let endless = Schedule::Fused(Buffer::new(Bytes::new(f64::INFINITY)).reading(reading));
+            let endless = waiting(Bytes::new(f64::INFINITY), reading);
             for curve in [letters.curve(), piecewise(&letters)] {
-                prop_assert_eq!(plan(&pass, &curve, &endless), plan(&pass, &curve, &Schedule::AtEnd));
+                prop_assert_eq!(plan(&pass, &curve, &endless), plan(&pass, &curve, &Fusion::All));
                 let (found, expected) = (osf(&pass, &curve, &endless).factor(), csf(&pass, &curve));
                 prop_assert!((found - expected).abs() <= 4e-16);
             }
@@ -205,7 +208,7 @@ proptest! {
             let found = osf(&pass, &letters.curve(), &endless).factor();
             prop_assert_eq!(found.to_bits(), csf(&pass, &letters.curve()).to_bits());
             // The same holds for a buffer that just holds everything.
-            let enough = Schedule::Fused(Buffer::new(pass.gradients()).reading(reading));
+            let enough = waiting(pass.gradients(), reading);
             prop_assert_eq!(osf(&pass, &letters.curve(), &enough), osf(&pass, &letters.curve(), &endless));
         }
     }
@@ -213,9 +216,9 @@ proptest! {
     #[test]
     fn no_buffer_sends_every_layer_alone_but_late(letters in letters()) {
         let (pass, curve) = (letters.pass(), letters.curve());
-        let off = plan(&pass, &curve, &Schedule::PerLayer);
+        let off = plan(&pass, &curve, &Fusion::None);
         let [concurrent, serial] = [BufferReading::Concurrent, BufferReading::Serial]
-            .map(|reading| plan(&pass, &curve, &Schedule::Fused(Buffer::new(Bytes::ZERO).reading(reading))));
+            .map(|reading| plan(&pass, &curve, &waiting(Bytes::ZERO, reading)));
         for fused in [&concurrent, &serial] {
             let sizes = |plan: &Plan| plan.flushes.iter().map(|flush| flush.size).collect::<Vec<_>>();
             prop_assert_eq!(sizes(fused), sizes(&off));
@@ -223,10 +226,10 @@ proptest! {
         prop_assert!(off.outcome.update <= concurrent.outcome.update);
         prop_assert!(concurrent.outcome.update <= serial.outcome.update);
         // A timeout of zero means no wait: fusion is off.
-        let fusion = Buffer::new(Bytes::new(f64::INFINITY)).timeout(Seconds::ZERO);
-        prop_assert_eq!(osf(&pass, &curve, &Schedule::Fused(fusion)), off.outcome);
-        let serial = Schedule::Fused(fusion.reading(BufferReading::Serial));
-        prop_assert_eq!(osf(&pass, &curve, &serial), off.outcome);
+        for reading in [BufferReading::Concurrent, BufferReading::Serial] {
+            let fusion = Fusion::Buffer { size: Bytes::new(f64::INFINITY), timeout: Some(Seconds::ZERO), reading };
+            prop_assert_eq!(osf(&pass, &curve, &fusion), off.outcome);
+        }
     }
 
     #[test]
@@ -246,7 +249,7 @@ proptest! {
     fn overlap_only_loses_by_its_fixed_costs(mut letters in letters()) {
         letters.overhead = 0.0;
         let (pass, curve) = (letters.pass(), letters.curve());
-        let per_layer = osf(&pass, &curve, &Schedule::PerLayer);
+        let per_layer = osf(&pass, &curve, &Fusion::None);
         for schedule in schedules(&letters) {
             prop_assert!(per_layer.update <= osf(&pass, &curve, &schedule).update);
         }
@@ -256,7 +259,7 @@ proptest! {
     fn on_a_line_adaptive_fusion_compares_the_wait_with_the_overhead(mut letters in letters()) {
         letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
         let pass = letters.pass();
-        let plan = plan(&pass, &letters.curve(), &Schedule::Adaptive { timeout: None });
+        let plan = plan(&pass, &letters.curve(), &Fusion::Adaptive);
         let fused = |index: usize| !plan.flushes.iter().any(|flush| flush.last == index);
         for (index, next) in pass.layers.iter().skip(1).enumerate() {
             prop_assert_eq!(fused(index), next.backward.get() < letters.overhead);
@@ -287,22 +290,22 @@ proptest! {
 
 #[test]
 fn mg_wfbp_waits_for_quick_layers() {
-    // Backward order: 1 s, 2 s, 3 s, 4 s with 8, 3, 2 and 1 bytes, at one byte per second plus half a second each.
-    let letters = Letters {
-        backward: vec![0.0, 4.0, 3.0, 2.0, 1.0],
-        size: vec![0.0, 1.0, 2.0, 3.0, 8.0],
-        buffer: 0.0,
-        timeout: 0.0,
-        per_byte: 1.0,
-        overhead: 0.5,
-    };
+    // Backward order: 1 s, 2 s, 3 s, 4 s with 8, 3, 2 and 1 bytes, at one byte per second plus δ each.
     let found = |overhead: f64| {
-        let schedule = Schedule::MgWfbp { overhead: Seconds::new(overhead) };
-        let plan = plan(&letters.pass(), &letters.curve(), &schedule);
+        let letters = Letters {
+            backward: vec![0.0, 4.0, 3.0, 2.0, 1.0],
+            size: vec![0.0, 1.0, 2.0, 3.0, 8.0],
+            buffer: 0.0,
+            timeout: 0.0,
+            per_byte: 1.0,
+            overhead,
+        };
+        let plan = plan(&letters.pass(), &letters.curve(), &Fusion::MgWfbp);
         plan.flushes.iter().map(|flush| (flush.size.get(), flush.start.get())).collect::<Vec<_>>()
     };
-    // 2 < 8.5: the first waits; 3 < 3.5: so does the second; 4 > 2.5 does not.
-    assert_eq!(found(0.0), [(13.0, 5.0), (1.0, 18.5)]);
-    assert_eq!(found(1.5), [(13.0, 5.0), (1.0, 18.5)]);
-    assert_eq!(found(2.0), [(14.0, 9.0)]);
+    // The first waits: 2 < 8 + 2δ. The second does if 3 < 3 + 2δ, the third if 4 < 2 + 2δ.
+    assert_eq!(found(0.0), [(11.0, 2.0), (2.0, 13.0), (1.0, 15.0)]);
+    assert_eq!(found(0.5), [(13.0, 5.0), (1.0, 18.5)]);
+    assert_eq!(found(1.0), [(13.0, 5.0), (1.0, 19.0)]);
+    assert_eq!(found(1.5), [(14.0, 9.0)]);
 }

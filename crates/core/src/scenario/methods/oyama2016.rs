@@ -51,16 +51,12 @@ crate::variant_names!(CudaKernel {
 /// A time for each parameter.
 const A_TIME: Check = Check::NotNegative("a time such as \"1.2 ns\"");
 
-fn missing(key: &str) -> Fault {
-    Fault::new(format!("there is no `{key}`"), format!("add `{key}`"))
-}
-
 keys! {
     /// A time that grows with a number: each · n + fixed.
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     struct Line;
     /// A time that grows with a number: `{ each = "1 ms", fixed = "4 ms" }`.
-    section LineSection, missing missing;
+    section LineSection;
     keys {
         /// For each sample, element or doubling.
         each: Seconds => Seconds, default(Seconds::ZERO), A_TIME, Resolved;
@@ -82,7 +78,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq, Default)]
     struct PerParameter;
     /// `[methods.oyama2016.per-parameter]`: times for each parameter of the model.
-    section PerParameterSection, missing missing;
+    section PerParameterSection;
     keys {
         /// Copying new weights to a device.
         fetch_weights: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
@@ -201,7 +197,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq, Default)]
     struct Oyama2016;
     /// `[methods.oyama2016]`: what SPRINT's threads take.
-    section Oyama2016Section, missing missing;
+    section Oyama2016Section;
     keys {
         /// Nodes exchange with the servers of `[cluster.servers]`, each by itself, in place of the all-reduce (beyond the
         /// paper); only `simulate`.

@@ -48,7 +48,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Simulate;
     /// `[methods.simulate]`: how the event engine runs.
-    section SimulateSection, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
+    section SimulateSection;
     keys {
         /// Half-width of the 90 % interval of the simulated throughput, as a share of it, at which a simulation ends.
         precision: f64 => f64, default(0.01), Check::Positive("a share such as 0.01"), Resolved;

@@ -14,7 +14,7 @@ keys! {
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Zeng2023;
     /// `[methods.zeng2023]`: what the paper takes as inputs beside the scenario.
-    section Zeng2023Section, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
+    section Zeng2023Section;
     before {
         /// Non-linearity whose cost stands in the backward count.
         activation: Activation, "string", "`\"sigmoid\"`";

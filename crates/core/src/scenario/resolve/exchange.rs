@@ -129,10 +129,9 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Faul
             first: section.first.or(section.size).unwrap_or(PYTORCH_FIRST),
             cap: section.size.unwrap_or(PYTORCH_CAP),
         },
-        FusionRule::Horovod => Fusion::Horovod {
-            threshold: section.size.unwrap_or(HOROVOD_THRESHOLD),
-            cycle: section.cycle.unwrap_or(HOROVOD_CYCLE),
-        },
+        FusionRule::Horovod => {
+            Fusion::horovod(section.size.unwrap_or(HOROVOD_THRESHOLD), section.cycle.unwrap_or(HOROVOD_CYCLE))
+        }
         FusionRule::Adaptive => Fusion::Adaptive,
         FusionRule::MgWfbp => Fusion::MgWfbp,
         FusionRule::Buckets => {

@@ -74,7 +74,7 @@ macro_rules! declare_plan {
             #[derive(Debug, Clone, PartialEq)]
             struct Plan;
             /// `[strategy.plan]`: how a transformer is split.
-            section PlanSection, missing |key| Fault::new(format!("the plan has no `{key}`"), format!("add `{key}`"));
+            section PlanSection;
             before {}
             keys { $($(#[doc = $doc])* $field: $given => $type, $presence $(($default))?, $check, Resolved;)* }
             after {}

@@ -17,10 +17,10 @@ mod state;
 
 pub use build::Built;
 
-use crate::engine::coordinate::Coordination;
 use crate::engine::lane::{Discipline, LaneSpec, Station};
 use crate::graph::LocalLane;
 use crate::program::{Coupling, LaneSpread, PoolSpec, Program, ProgramError};
+use stepcast_core::strategy::Synchronisation;
 
 /// What a stage computes for a micro-batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,7 +337,7 @@ impl Pipeline {
 
     /// Adds replicas with their lanes and pools. They begin their steps together.
     fn connect(&self, program: &mut Program) {
-        program.coordination = Coordination::Bounded(0);
+        program.coordination = Synchronisation::Bsp;
         let meetings: Vec<u32> = (0..self.stages()).map(|_| program.add_lane(self.meeting_lane())).collect();
         let waiting = program.add_lane(LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) });
         for &kind in &self.replicas {

@@ -6,7 +6,6 @@
 
 mod lanes;
 
-use crate::engine::coordinate::Coordination;
 use crate::engine::lane::Streams;
 use crate::engine::stations::tcp::TcpSpec;
 use crate::engine::steps::Sampler;
@@ -17,6 +16,7 @@ use lanes::computing_lanes;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
 use stepcast_core::scenario::TransferOrder;
+use stepcast_core::strategy::Synchronisation;
 
 /// Steps to draw from, at least, where shares of links differ.
 const SHARES: usize = 64;
@@ -91,7 +91,7 @@ pub struct Replay<'a> {
     pub order: TransferOrder,
     /// Of random orders, one for every recorded step.
     pub seed: u64,
-    pub coordination: Coordination,
+    pub coordination: Synchronisation,
     /// Cores that all workers and servers share, where they run on one host.
     pub shared_cores: Option<f64>,
 }
@@ -115,7 +115,7 @@ impl<'a> Replay<'a> {
             header: 0.0,
             order: TransferOrder::Profile,
             seed: 0,
-            coordination: Coordination::Async,
+            coordination: Synchronisation::Async,
             shared_cores: None,
         }
     }

@@ -10,8 +10,7 @@ use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{
-    Coordination, LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams,
-    TcpSpec,
+    LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams, TcpSpec,
 };
 
 /// Computing time of a group against the profile's: by batch and speed, or as its device computes the model, with copies of
@@ -180,12 +179,7 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
         header: 0.0,
         order: options.order,
         seed: options.seed,
-        coordination: match scenario.strategy.synchronisation {
-            Synchronisation::Bsp => Coordination::Bounded(0),
-            Synchronisation::Async => Coordination::Async,
-            Synchronisation::Ssp(bound) => Coordination::Bounded(bound),
-            Synchronisation::LocalSgd(steps) => Coordination::Local(steps),
-        },
+        coordination: scenario.strategy.synchronisation,
         shared_cores: None,
     }
 }

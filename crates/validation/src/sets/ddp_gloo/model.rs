@@ -11,10 +11,11 @@ use crate::set::check_cancelled;
 use crate::{Observer, Progress, ValidationError};
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_analytic::liu2022::{Flush, Schedule, plan};
+use stepcast_analytic::liu2022::{Flush, plan};
 use stepcast_core::fitted::transfer::{Curve, Measured};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
+use stepcast_core::strategy::Fusion;
 use stepcast_fit::golden_section;
 use stepcast_sim::{AllReduce, Blind, Bucket, Interference, Limits, Messages, run};
 use stepcast_stats::{deviation, expected_maximum, mean, quantile};
@@ -102,7 +103,7 @@ impl PreparedJob {
 
     /// Predicted by plain overlap, without fitted parameters.
     pub(super) fn plain(&self) -> Seconds {
-        plan(&self.pass, &self.curve, &Schedule::PerLayer).outcome.iteration()
+        plan(&self.pass, &self.curve, &Fusion::None).outcome.iteration()
     }
 }
 
@@ -115,7 +116,7 @@ fn bucketed(profile: &WorkerProfile, cap: f64, curve: &Curve) -> Option<Pass> {
     let forward = Seconds::new(mean(&profile.forward));
     let pass = Pass::measured(forward, backward, &ready, Seconds::new(mean(&profile.optimiser))).ok()?;
     let cap = Bytes::new(cap);
-    let flushes = plan(&pass, curve, &Schedule::Pytorch { first: cap, cap }).flushes;
+    let flushes = plan(&pass, curve, &Fusion::Pytorch { first: cap, cap }).flushes;
     let layer = |flush: &Flush| {
         let layers = &pass.layers[flush.first..=flush.last];
         Layer { backward: layers.iter().map(|layer| layer.backward).sum(), gradients: flush.size }
