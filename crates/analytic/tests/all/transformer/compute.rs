@@ -190,6 +190,32 @@ fn the_host_is_a_floor() {
     assert!(large.breakdown.iter().all(|part| part.kind != PartKind::Host), "{:?}", large.breakdown);
 }
 
+/// Modules of Megatron core take the host a while in each of both passes through a layer, and a third if it is computed again;
+/// hosts of an A100 take longer. Software until 2022 and graphs have none of it.
+#[test]
+fn modules_of_megatron_keep_the_host_busy() {
+    let own = Priors::shipped().unwrap().transformer;
+    let step = |device: &str, changes: &[&str]| {
+        let text = format!(
+            "[model.transformer]\nlayers = 24\nhidden = 512\nheads = 8\nvocabulary = 1000\nsequence = 512\n\
+             [[cluster.workers]]\ncount = 1\ndevice = \"{device}\"\n[strategy]\nprecision = \"bf16\"\n\
+             [strategy.plan]\nglobal-batch = 1\noverlap = \"megatron\"\nattention = \"flash\"\n"
+        );
+        Transformer.predict(&resolved(text, changes)).unwrap().iteration.get()
+    };
+    let (old, again) = ("strategy.plan.overlap=megatron-2021", "strategy.plan.recompute=[\"layer\"]");
+    let modules =
+        |device: &str, again: &[&str]| step(device, again) - step(device, &[again, &[old][..]].concat());
+    let layers = 24.0 * own.modules.get();
+    assert!((modules("h200-sxm", &[]) / (2.0 * layers) - 1.0).abs() < 1e-9);
+    assert!((modules("a100", &[]) / (2.0 * layers * own.older_host) - 1.0).abs() < 1e-9);
+    let three = modules("h200-sxm", &[again]) / layers;
+    assert!((2.8..=3.0).contains(&three), "{three}");
+    let graphed =
+        |changes: &[&str]| step("h200-sxm", &[changes, &["strategy.plan.graphs=true"][..]].concat());
+    assert!((graphed(&[]) / graphed(&[old]) - 1.0).abs() < 1e-9);
+}
+
 /// A device with a share of its own computes at one rate; without, it takes longer for small matrices.
 #[test]
 fn a_given_share_replaces_what_is_assumed() {

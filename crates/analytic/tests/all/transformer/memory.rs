@@ -293,6 +293,27 @@ fn inputs_of_products_are_kept_in_their_format() {
     assert!((wide - narrow - saved).abs() < 1e-6, "{wide} {narrow} {saved}");
 }
 
+/// Beside the textbook's count Megatron-LM needs 2 bytes of a logit, and 16 bits of every shape of a layer's matrices where gradients
+/// are summed in 32 bits.
+#[test]
+fn megatron_keeps_placeholders_of_gradients() {
+    let shape = Transformer::llama(4, 1024, [8, 2], 4096, 32000, 1024);
+    let beside = |states| {
+        let held = MemoryInputs {
+            split: Split { tensor: 2, ..Split::WHOLE },
+            states,
+            ..MemoryInputs::plain(&shape, Implementation::Megatron)
+        };
+        let textbook = MemoryInputs { implementation: Implementation::Textbook, ..held };
+        (held.rank(0).total() - textbook.rank(0).total()).get()
+    };
+    let (workspaces, logits) = (f64::from(2 * 32 << 20), 2.0 * 1024.0 * 32000.0 / 2.0);
+    assert!((beside(States::MixedFp16) - workspaces - logits).abs() < 1e-3);
+    // Queries and outputs, keys and values, and the three matrices of the MLP.
+    let matrices = 1024.0 * (2.0 * 1024.0 + 2.0 * 256.0 + 3.0 * 4096.0) / 2.0;
+    assert!((beside(States::MegatronBf16) - workspaces - logits - 2.0 * matrices).abs() < 1e-3);
+}
+
 /// XLA gathers one matrix and the next, and holds the gradient of one; PyTorch layers. The stage with the first and last layers of
 /// `zbv` has the logits of one micro-batch.
 #[test]
