@@ -198,10 +198,11 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
             let parts = Parts::new(
                 &group.device,
                 peak,
-                group.speed / disturbed / (1.0 + own.loss * doublings),
+                group.speed,
                 software,
                 &scenario.priors.transformer,
-            );
+            )
+            .disturbed(disturbed * (1.0 + own.loss * doublings));
             Compute::Parts(if plan.graphs { parts.graphed() } else { parts })
         }
         _ => Compute::OneRate {

@@ -411,7 +411,7 @@ const GRAPH: Seconds = Seconds::new(0.4e-3);
 impl Parts {
     fn each(&self) -> Seconds {
         let compiled = if self.software.compiled { COMPILED[0] } else { 1.0 };
-        self.constants.host * compiled * self.slowness
+        self.constants.host * compiled * self.host_slowness
     }
 }
 
@@ -430,7 +430,7 @@ impl Compute {
             Self::OneRate { .. } => Seconds::ZERO,
             Self::Parts(parts) => {
                 let compiled = if parts.software.compiled { COMPILED[1] } else { 1.0 };
-                parts.constants.checkpoint * (compiled * parts.slowness)
+                parts.constants.checkpoint * (compiled * parts.host_slowness)
             }
         }
     }
@@ -446,7 +446,7 @@ impl Compute {
                     (_, true) => parts.constants.modules,
                     _ => Seconds::ZERO,
                 };
-                once * parts.slowness
+                once * parts.host_slowness
             }
             _ => Seconds::ZERO,
         }

@@ -125,8 +125,10 @@ pub struct Parts {
     multiprocessors: f64,
     /// Peak rate of a multiprocessor against that of an H200's, which computes as many exponentials in a cycle.
     pace: f64,
-    /// Slowdown of everything on the device and the host against what is assumed.
+    /// Slowdown of everything on the device against what is assumed.
     slowness: f64,
+    /// The same on the host.
+    host_slowness: f64,
     software: Software,
     constants: Transformers,
 }
@@ -201,6 +203,7 @@ impl Parts {
             multiprocessors: device.multiprocessors(),
             pace: peak.get() / device.multiprocessors() / REFERENCE,
             slowness: stack / speed,
+            host_slowness: stack,
             software,
             constants: *constants,
         }
@@ -229,6 +232,17 @@ impl Parts {
             product: self.product * faster,
             flash: self.flash.map(|rate| rate * faster),
             triton: self.triton.map(|rate| rate * faster),
+            ..self
+        }
+    }
+
+    /// The same device and host where everything takes longer by a factor.
+    #[must_use]
+    pub fn disturbed(self, factor: f64) -> Self {
+        Self {
+            update: self.update / factor,
+            slowness: self.slowness * factor,
+            host_slowness: self.host_slowness * factor,
             ..self
         }
     }

@@ -174,7 +174,7 @@ fn compiled_models_of_hugging_face_need_what_was_measured() {
     }
 }
 
-/// Small layers are bound by the host: fewer numbers to compute do not shorten the step, fewer kernels do.
+/// Small layers are bound by the host: fewer numbers to compute and a faster device do not shorten the step, fewer kernels do.
 #[test]
 fn the_host_is_a_floor() {
     let small = |hidden: u64, changes: &[&str]| {
@@ -184,6 +184,8 @@ fn the_host_is_a_floor() {
     let [narrow, wider] = [512, 768].map(|hidden| small(hidden, &[]));
     assert!(narrow.part(PartKind::Host).get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
     assert!((narrow.iteration / wider.iteration - 1.0).abs() < 1e-9);
+    let faster = small(512, &["cluster.workers.speed=2"]);
+    assert!((faster.iteration / narrow.iteration - 1.0).abs() < 1e-9);
     let compiled = small(512, &["strategy.compiled=true"]);
     assert!(compiled.iteration < narrow.iteration * 0.65, "{} {}", compiled.iteration, narrow.iteration);
     let large = predict(&["strategy.plan.micro-batch=8", "strategy.plan.global-batch=8"]);

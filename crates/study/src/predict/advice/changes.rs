@@ -1,7 +1,7 @@
 //! Changes to a scenario that might help, the most useful first: of strategies, plans, sizes and hardware.
 
 use crate::predict::training;
-use stepcast_core::machine::Cluster;
+use stepcast_core::machine::{Cluster, Generation, WorkerGroup};
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
@@ -184,6 +184,10 @@ fn plan_changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Scenario
         if plan.schedule_kind() != ScheduleKind::ZbH1 {
             change("split backward (zb-h1)", Plan { schedule: Some(ScheduleKind::ZbH1), ..plan.clone() });
         }
+    }
+    let is_gpu = |group: &WorkerGroup| !group.device.generation.is_some_and(Generation::is_systolic);
+    if !plan.graphs && cluster.groups.iter().all(is_gpu) {
+        change("CUDA graphs", Plan { graphs: true, ..plan.clone() });
     }
     if plan.tensor > 1 && !plan.sequence_parallel {
         change("sequence parallelism", Plan { sequence_parallel: true, ..plan.clone() });
