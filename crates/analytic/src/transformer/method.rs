@@ -195,14 +195,8 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
                 Conditions::Benchmark => 1.0,
                 Conditions::Production => own.production,
             };
-            let parts = Parts::new(
-                &group.device,
-                peak,
-                group.speed,
-                software,
-                &scenario.priors.transformer,
-            )
-            .disturbed(disturbed * (1.0 + own.loss * doublings));
+            let parts = Parts::new(&group.device, peak, group.speed, software, &scenario.priors.transformer)
+                .disturbed(disturbed * (1.0 + own.loss * doublings));
             Compute::Parts(if plan.graphs { parts.graphed() } else { parts })
         }
         _ => Compute::OneRate {

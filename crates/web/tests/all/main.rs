@@ -21,7 +21,7 @@ const ASYNC: &str = include_str!("../../../../examples/async.toml");
 const ALL_REDUCE: &str = include_str!("../../../../examples/all-reduce.toml");
 const SPRINT: &str = include_str!("../../../../examples/sprint.toml");
 const REPLACEMENT: &str = include_str!("../../../../examples/layer-replacement.toml");
-/// A transformer of which all plans are tried in no time.
+/// A transformer so small that all of its plans are tried at once.
 const SMALL: &str = "[model]\nzoo = \"llama3-8b\"\nsequence = 4096\n[[cluster.workers]]\ncount = 16\n\
     device = \"h100-sxm5\"\n[cluster.network]\nbase = \"infiniband-ndr\"\n[cluster.nodes]\nworkers = 8\n\
     network = \"nvlink4\"\nports = 8\n[strategy.plan]\ntensor = 4\npipeline = 2\nrecompute = [\"attention\"]\n\

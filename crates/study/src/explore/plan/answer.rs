@@ -303,7 +303,7 @@ pub(super) fn simplest(families: &Families, best: BestPlan) -> BestPlan {
     near.fold(best, |one, other| if kinds(&other.choice) < kinds(&one.choice) { other } else { one })
 }
 
-/// A plan with what is known of its step.
+/// A plan with its forecast.
 struct KnownPlan {
     plan: BestPlan,
     memory: Bytes,
