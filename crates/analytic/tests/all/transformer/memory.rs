@@ -307,7 +307,7 @@ fn megatron_keeps_placeholders_of_gradients() {
         let textbook = MemoryInputs { implementation: Implementation::Textbook, ..held };
         (held.rank(0).total() - textbook.rank(0).total()).get()
     };
-    let (workspaces, logits) = (f64::from(2 * 32 << 20), 2.0 * 1024.0 * 32000.0 / 2.0);
+    let (workspaces, logits) = (f64::from((2 * 32) << 20), 2.0 * 1024.0 * 32000.0 / 2.0);
     assert!((beside(States::MixedFp16) - workspaces - logits).abs() < 1e-3);
     // Queries and outputs, keys and values, and the three matrices of the MLP.
     let matrices = 1024.0 * (2.0 * 1024.0 + 2.0 * 256.0 + 3.0 * 4096.0) / 2.0;
