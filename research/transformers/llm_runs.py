@@ -429,8 +429,8 @@ def tests():
     for name, device, tensor, pipeline, chunks, context, micro, model, seconds, commit in TESTS:
         kind, layers, hidden, heads, vocabulary, sequence = model.split()
         large = kind != "gpt"
-        # Attention in one kernel where the test asks for it; with dropout and deterministic, Transformer Engine has FlashAttention 2 alone.
-        attention = " attention=flash" if context > 1 or large else " attention=unfused"
+        # Tests that say nothing of attention have FlashAttention 2: deterministic, Transformer Engine has nothing else with dropout.
+        attention = " attention=flash" if context > 1 or large or tensor == 4 else " attention=unfused"
         overlaps = large or "overlap_grad_reduce" in name
         extra = attention + ("" if context > 1 else " dropout=true") + ("" if overlaps else " overlap-gradients=false overlap-weights=false")
         sharding = "zero-1" if large or "dist_optimizer" in name else "none"
