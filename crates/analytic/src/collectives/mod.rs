@@ -280,7 +280,7 @@ fn ideal_cost(cluster: &Cluster, algorithm: Algorithm, size: Bytes) -> Cost {
     }
 }
 
-/// The network of a machine with several ports, all of which a collective uses.
+/// The network of a machine with several ports. A collective uses them all.
 fn with_ports(fabric: Fabric, ports: u32) -> Fabric {
     Fabric { bandwidth: fabric.bandwidth * f64::from(ports), ..fabric }
 }

@@ -307,7 +307,7 @@ impl Memory {
         self.limit.saturating_sub(self.held.get())
     }
 
-    /// Refuses `place`, of which too much is held.
+    /// Refuses `place`, because too much of it is held.
     pub(crate) fn check(&self, place: &str) -> Result<(), Fault> {
         self.excess().map_or(Ok(()), |excess| Err(excess.fault(place)))
     }
