@@ -15,7 +15,7 @@ pub use plan::{
     Dispatcher, Division, Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded,
     OverlapPreset, Overlaps, Plan, PlanChoice, PlanSection, Recipe, Recomputation, Recompute, Recomputed,
     ScheduleKind, Sends, Setting, SettingForm, Sharding, Shares, States, has_layers, layers_before,
-    stage_share,
+    stage_share, usual_global_batch,
 };
 
 use crate::keys::{Check, keys, plain};

@@ -248,9 +248,11 @@ fn what_is_left_open_is_derived() {
     let found = divide("llama3-70b", 512, "tensor = 8\npipeline = 4\nglobal-batch = 1024").unwrap();
     assert_eq!(found, Division { data: 16, micro_batches: 64, global_batch: 1024 });
     let found = divide("llama3-70b", 64, "tensor = 8\npipeline = 4").unwrap();
-    assert_eq!(found, Division { data: 2, micro_batches: 4, global_batch: 8 });
+    assert_eq!(found, Division { data: 2, micro_batches: 32, global_batch: 64 });
     let found = divide("llama3-8b", 8, "sharding = \"hsdp\"\nsharding-group = 4").unwrap();
     assert_eq!(found, Division { data: 8, micro_batches: 1, global_batch: 8 });
+    let found = divide("llama3-8b", 3, "micro-batch = 2").unwrap();
+    assert_eq!(found, Division { data: 3, micro_batches: 1, global_batch: 6 });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which machines to take: every kind and number that may be had, each with its best plan, its time, cost and risk.
 
-use super::plan::{PlanReport, Training, plan_quickly, usual_global_batch};
+use super::plan::{PlanReport, Training, plan_quickly};
 use crate::predict::interval::of_product;
 use crate::predict::interval::{self, Basis};
 use crate::predict::{methods, training};
@@ -15,7 +15,7 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::{Part, Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::{AssumedPrice, Offer, Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::ScheduleKind;
+use stepcast_core::strategy::{ScheduleKind, usual_global_batch};
 use stepcast_stats::{NORMAL_95, normal_share};
 
 /// Largest probability of missing the deadline of what is recommended, where another option allows it.

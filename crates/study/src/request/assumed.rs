@@ -13,7 +13,9 @@ use stepcast_core::machine::WorkerGroup;
 use stepcast_core::machine::catalog::{self, MachinePrice};
 use stepcast_core::model::transformer::BaseFormat;
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
-use stepcast_core::strategy::{Architecture, OverlapPreset, Plan, PlanSection, Synchronisation};
+use stepcast_core::strategy::{
+    Architecture, DIMENSIONS, Dimension, OverlapPreset, Plan, PlanSection, Synchronisation,
+};
 
 /// Which of the choices that decide a forecast are assumed.
 #[skip_serializing_none]
@@ -151,27 +153,23 @@ impl Assumed {
     }
 }
 
-/// Keys of a plan that say nothing about how the model is split: batches, kernels and number formats.
-const UNDIVIDED: [&str; 11] = [
-    "global-batch",
-    "micro-batch",
-    "attention",
-    "recipe",
-    "graphs",
-    "dropout",
-    "mask",
-    "loss",
-    "states",
-    "implementation",
-    "overlap",
-];
+/// Keys of a plan that say how the model is split, beside those that every search varies.
+const DIVIDING: [&str; 5] = ["stage-layers", "data", "outer-replicas", "recompute-layers", "stage-recompute"];
 
 /// Shortest sequences, in tokens, that are advised where longer ones do not fit.
 const SHORTEST: u64 = 1024;
 
 /// Whether a key says how a model is split.
 pub(super) fn divides(key: &str) -> bool {
-    key.strip_prefix("strategy.plan").is_some_and(|own| !UNDIVIDED.contains(&own.trim_start_matches('.')))
+    let Some(own) = key.strip_prefix("strategy.plan") else { return false };
+    let own = own.trim_start_matches('.');
+    own.is_empty() || is_dividing(own)
+}
+
+/// Whether a key of a plan says how the model is split: batches, kernels and number formats do not.
+fn is_dividing(key: &str) -> bool {
+    let varied = |dimension: &Dimension| dimension.each && dimension.key() == key;
+    DIVIDING.contains(&key) || key != "micro-batch" && DIMENSIONS.iter().any(varied)
 }
 
 /// The plan of a transformer that has none: alike workers that sum their gradients, nothing of whose exchange is given.
@@ -179,7 +177,7 @@ pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) 
     let strategy = &file.strategy;
     let mut given = strategy.plan.clone().unwrap_or_default();
     let keys = toml::Table::try_from(&given).ok()?;
-    let open = keys.keys().all(|key| UNDIVIDED.contains(&key.as_str()))
+    let open = !keys.keys().any(|key| is_dividing(key))
         && strategy.all_reduce.is_none()
         && strategy.fusion.is_none()
         && strategy.accumulation.is_none();

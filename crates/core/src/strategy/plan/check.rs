@@ -34,7 +34,7 @@ impl Plan {
         }
         let data = self.replicas(self.inner_workers(workers))?;
         REPLICA_CHECKS.iter().try_for_each(|check| check(self, shape, data))?;
-        let (global_batch, micro_batches) = self.batches(data)?;
+        let (global_batch, micro_batches) = self.batches(shape, workers, data)?;
         self.check_micro_batches(micro_batches)?;
         Ok(Division { data, micro_batches, global_batch })
     }
@@ -320,47 +320,6 @@ impl Plan {
             return Err(Fault::in_key("offload", reason, "use `sharding = \"zero-2\"`"));
         }
         Ok(())
-    }
-
-    /// Sequences of a step, and micro-batches of a replica.
-    fn batches(&self, data: u64) -> Result<(u64, u64), Fault> {
-        let data = data.saturating_mul(self.outer_replicas);
-        let each = data.saturating_mul(self.micro_batch);
-        let Some(global) = self.global_batch else {
-            return Ok((each.saturating_mul(self.pipeline), self.pipeline));
-        };
-        if !global.is_multiple_of(each) {
-            let reason = format!(
-                "{data} replicas × micro-batch {} = {each} does not divide {global} sequences",
-                self.micro_batch
-            );
-            let below = global / each * each;
-            let near = if below > 0 { format!("{below} or {}", below + each) } else { each.to_string() };
-            return Err(Fault::in_key("global-batch", reason, format!("use a multiple, such as {near}")));
-        }
-        Ok((global, global / each))
-    }
-
-    fn check_micro_batches(&self, micro_batches: u64) -> Result<(), Fault> {
-        let (kind, p, m) = (self.schedule_kind(), self.pipeline, micro_batches);
-        if p == 1 || kind.takes(p, m) {
-            return Ok(());
-        }
-        let least = p.saturating_mul(2);
-        let (reason, wanted, other) = match kind.is_folded() {
-            true => (
-                format!("`{kind}` on {p} stages takes {least} micro-batches or more, not {m}"),
-                format!("{least} of them"),
-                "zbv",
-            ),
-            false => (
-                format!("`{kind}` takes micro-batches in groups of {p}, and a replica has {m}"),
-                format!("a multiple of {p}"),
-                "1f1b",
-            ),
-        };
-        let remedy = format!("choose `global-batch` so that a replica has {wanted}, or `{other}`");
-        Err(Fault::in_key("schedule", reason, remedy))
     }
 }
 

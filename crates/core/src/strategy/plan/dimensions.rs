@@ -182,7 +182,7 @@ macro_rules! plan_dimensions {
                     refused(Fsdp, "unequal shares of the batch")
                 };
             /// Sequences of a step.
-            global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"),
+            global_batch: u64 => u64, optional("what is usual for the size of the model"), Check::Between(1, 1_000_000_000, "a number such as 1024"),
                 launch {
                     number(Megatron, "--global-batch-size").always(),
                     number(Torchtitan, "training.global_batch_size").always(),

@@ -4,6 +4,7 @@
 //! them against a transformer and a number of ranks, and derives what they leave open. [`PlanChoice`] is what a search
 //! varies of a plan.
 
+mod batches;
 mod check;
 mod choices;
 mod coded;
@@ -11,6 +12,7 @@ mod dimensions;
 mod recompute;
 mod schedule;
 
+pub use batches::usual_global_batch;
 pub use check::{Division, has_layers};
 pub use choices::{
     Attention, Conditions, ContextExchange, Dispatcher, Framework, Implementation, Loss, Mask, Offload,

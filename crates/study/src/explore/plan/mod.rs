@@ -22,7 +22,7 @@ pub use report::{
 };
 pub(crate) use training::TrainingRates;
 pub use training::energy;
-pub use usual::{UsualPlan, usual_global_batch, usual_plan};
+pub use usual::{UsualPlan, usual_plan};
 
 use crate::predict::budget;
 use crate::request::launch::{adopted, adopted_precision};
@@ -43,6 +43,7 @@ use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{
     Division, Framework, Implementation, Mask, Plan, PlanChoice, PlanSection, Recipe, Recompute,
+    usual_global_batch,
 };
 
 /// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.

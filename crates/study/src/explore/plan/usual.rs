@@ -9,16 +9,8 @@ use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{ModelSource, Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{
-    Implementation, OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding,
+    Implementation, OverlapPreset, Plan, PlanSection, Recompute, ScheduleKind, Sharding, usual_global_batch,
 };
-
-/// Sizes of models below which a step has this number of tokens: GPT-3's table 2.1 up to 5 billion, Llama 2 up
-/// to 70 and GPT-3 up to 175, Llama 3 beyond.
-const TOKENS: [(u64, u64); 4] =
-    [(1_000_000_000, 1 << 19), (5_000_000_000, 1 << 20), (300_000_000_000, 1 << 22), (u64::MAX, 1 << 24)];
-
-/// Most tokens of one worker in a step, if they are a sequence or more: on a few workers people take smaller steps.
-const WORKER_TOKENS: u64 = 1 << 13;
 
 /// A plan with more kinds of parallelism must be this much faster.
 const WORTH: f64 = 0.1;
@@ -30,25 +22,6 @@ pub struct UsualPlan {
     pub section: PlanSection,
     /// Whether it fits.
     pub fits: bool,
-}
-
-/// Sequences of a step that are usual for the size of a model and the number of workers: a multiple of the workers, or these by a
-/// power of two as far as they divide.
-pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
-    let parameters = shape.parameters();
-    let usual = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(1 << 24, |(_, tokens)| *tokens);
-    let sequences =
-        (usual.min(WORKER_TOKENS.max(shape.sequence).saturating_mul(workers)) / shape.sequence).max(1);
-    let mut each = (sequences / workers).max(1);
-    // Samples such as images have no round number of tokens.
-    if !shape.sequence.is_power_of_two() {
-        each = 1 << each.ilog2();
-    }
-    let mut batch = each * workers;
-    while batch > sequences && batch.is_multiple_of(2) {
-        batch /= 2;
-    }
-    batch
 }
 
 /// The fastest of the usual plans that fits: replicas or FSDP; FSDP with tensor parallelism within machines, or what
