@@ -6,7 +6,7 @@ use super::widths::{is_autocast, norm_width, stream_width, vocabulary_matrix};
 use super::{LayerKind, MemoryInputs, RankMemory, WORKSPACES};
 use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Recompute, Recomputed, Sharding};
+use stepcast_core::strategy::{Recompute, Recomputed};
 
 /// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
 pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
@@ -99,10 +99,11 @@ impl<'a> Phases<'a> {
 
     /// Weights that are gathered when the loss is computed: the embedding, the output layer and the last layer.
     fn gathered(&self) -> f64 {
-        match self.held.sharding {
-            Sharding::Keep => return self.held.unsharded(self.stage).get(),
-            sharding if sharding.stage() < 3 => return 0.0,
-            _ => {}
+        if self.held.keeps_units_whole() {
+            return self.held.unsharded(self.stage).get();
+        }
+        if self.held.sharding.stage() < 3 {
+            return 0.0;
         }
         let ends = f64::from(u8::from(self.first && !self.held.shape.tied)) + f64::from(u8::from(self.last));
         let [unit, _] = self.held.unit(self.held.layers(self.stage));

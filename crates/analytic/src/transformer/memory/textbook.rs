@@ -269,23 +269,32 @@ impl MemoryInputs<'_> {
     }
 
     /// Sharded weights: 16-bit weights of the unit in use and of the one fetched ahead, a unit being a layer; in the
-    /// backward pass also its gradient, and the copy that is reduced, in 32 bits unless the plan says otherwise. With
-    /// `fsdp-keep`, all weights of the stage from the first micro-batch to the last, and sums of their gradients as wide.
+    /// backward pass also its gradient, and the copy that is reduced, in 32 bits unless the plan says otherwise. Where units
+    /// stay whole, all weights of the stage from the first micro-batch to the last, and sums of their gradients as wide; a
+    /// pipeline reduces these at its end, two units at a time (research/transformers/keep.py).
     pub(super) fn unsharded(&self, stage: u64) -> Bytes {
         let [unit, trained] = self.unit(self.layers(stage)).map(|all| all as f64);
         let width = self.gathered_width();
-        if self.sharding == Sharding::Keep {
-            let (dense, expert) = self.stage_parameters(stage);
-            let (own_dense, own_expert) = self.stage_trained(stage);
-            let sums = if self.micro_batches > 1 { self.reduced } else { 0.0 };
-            let weights = (dense + expert) as f64 * width;
-            return Bytes::new(weights + (own_dense + own_expert) as f64 * sums + trained * 2.0);
-        }
         let gathered = 1.0 + f64::from(u8::from(self.prefetch));
         if self.implementation == Implementation::Xla {
             return Bytes::new(self.largest_product() * (gathered * width + 2.0));
         }
-        Bytes::new(unit * gathered * width + trained * (2.0 + self.reduced))
+        let in_use = |reducing: f64| unit * gathered * width + trained * (2.0 + reducing * self.reduced);
+        if !self.keeps_units_whole() {
+            return Bytes::new(in_use(1.0));
+        }
+        let (dense, expert) = self.stage_parameters(stage);
+        let (own_dense, own_expert) = self.stage_trained(stage);
+        let sums = if self.micro_batches > 1 { self.reduced } else { 0.0 };
+        let kept = (dense + expert) as f64 * width + (own_dense + own_expert) as f64 * sums;
+        Bytes::new(kept + in_use(if self.split.pipeline > 1 { 2.0 } else { 1.0 }))
+    }
+
+    /// Whether units of sharded weights stay gathered between passes. PyTorch's pipelines neither divide them again nor reduce
+    /// their gradients before the last micro-batch.
+    pub(super) fn keeps_units_whole(&self) -> bool {
+        let staged = self.split.pipeline > 1 && self.implementation.is_eager();
+        self.sharding == Sharding::Keep || self.sharding.stage() == 3 && staged
     }
 
     /// Weights of the largest product of a layer, with all experts of a rank.
