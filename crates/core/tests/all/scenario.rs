@@ -194,6 +194,21 @@ fn on_cluster(cluster: &str) -> Result<Scenario, Fault> {
 
 const RANGES: &str = include_str!("../ranges.toml");
 
+/// A capped device is in the same machine, whoever names it.
+#[test]
+fn changed_devices_stay_in_their_machine() {
+    let capped = [
+        "[[cluster.workers]]\ncount = 8\ndevice = { base = \"h200-sxm\", power = \"500 W\" }",
+        "[cluster]\nmachine = \"dgx-h200\"\n[[cluster.workers]]\ndevice = { power = \"500 W\" }",
+    ];
+    let whole = on_cluster("[cluster]\nmachine = \"dgx-h200\"").unwrap().cluster;
+    for text in capped {
+        let cluster = on_cluster(text).unwrap().cluster;
+        assert_eq!(cluster.groups[0].device.power.map(|power| power.get()), Some(500.0));
+        assert_eq!(cluster.nodes, whole.nodes, "{text}");
+    }
+}
+
 #[test]
 fn ranges_are_found_and_the_centre_is_asked() {
     let scenario = on_cluster(RANGES).unwrap();

@@ -98,6 +98,14 @@ const CONVERTED: f64 = 15.7e9;
 /// Peak rate of one multiprocessor of an H200 in 16 bits, FLOP/s: `head` of the priors is stated for it.
 const REFERENCE: f64 = 989.4e12 / 132.0;
 
+/// Rate of products under a cap of two thirds of the full power and less, where the voltage falls no further, and the clock is in
+/// proportion to the power beyond that of an idle board: 0.65 and 0.44 of the full rate at 400 and 300 W of an H200's 700 in 16 bits,
+/// 0.63 and 0.42 in 8 bits (research/transformers/power.py).
+fn capped(power: f64) -> f64 {
+    const IDLE: f64 = 0.13;
+    (1.47 * (power - IDLE)).max(0.01)
+}
+
 /// What the parts of a transformer reach on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
@@ -160,7 +168,11 @@ impl Parts {
             Some(own) if own.is_systolic() => constants.product_systolic,
             _ => constants.product_other,
         };
-        let throttle = device.tensor_throttle(peak).powf(constants.power);
+        let power = device.tensor_throttle(peak);
+        let throttle = match device.generation {
+            Some(Generation::Hopper) => power.powf(constants.power).min(capped(power)),
+            _ => power.powf(constants.power),
+        };
         // Tensors are small for the fastest memories alone.
         let pass = match device.generation {
             Some(Generation::Hopper | Generation::Blackwell | Generation::Cdna) => constants.pass,

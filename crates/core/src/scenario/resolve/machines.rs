@@ -129,11 +129,12 @@ fn check_domain(nodes: &Nodes) -> Result<(), Fault> {
     }
 }
 
-/// The first machine of the catalog with the device of all workers, if it joins several.
+/// The first machine of the catalog with the device of all workers, whatever they change of it, if it joins several.
 fn usual_machine(sections: &[WorkersSection]) -> Option<&'static Machine> {
     let name = |section: &WorkersSection| match &section.device {
         Some(NameOr::Name(name)) => Some(name.clone()),
-        _ => None,
+        Some(NameOr::Table(device)) => device.base.clone(),
+        None => None,
     };
     let first = name(sections.first()?)?;
     let alike = sections.iter().all(|section| name(section).as_deref() == Some(&first));
@@ -168,7 +169,8 @@ fn network(
     }
 }
 
-/// The machine that the section names; its devices are those of groups without one, and fill the first group.
+/// The machine that the section names; its devices are those of groups without one, or that change some of its figures, and fill
+/// the first group.
 fn whole(section: &mut ClusterSection) -> Result<Option<Machine>, Fault> {
     let Some(name) = section.machine.take() else {
         return match section.machines {
@@ -193,7 +195,12 @@ fn whole(section: &mut ClusterSection) -> Result<Option<Machine>, Fault> {
     let groups = section.workers.get_or_insert_with(|| vec![WorkersSection::default()]);
     let only = groups.len() == 1;
     for group in groups {
-        group.device.get_or_insert_with(|| NameOr::from(machine.device.as_str()));
+        match group.device.get_or_insert_with(|| NameOr::from(machine.device.as_str())) {
+            NameOr::Table(changed) if changed.kind.is_none() => {
+                changed.base.get_or_insert_with(|| machine.device.clone());
+            }
+            _ => {}
+        }
         if only {
             group.count.get_or_insert(machines * machine.gpus);
         }
