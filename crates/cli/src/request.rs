@@ -81,11 +81,11 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
     dtype: Option<String>,
 
-    /// Methods of papers compute what these print: nominal rates, counted operations, and nothing else
+    /// Run each paper's method exactly as printed: nominal rates and counted operations only
     #[arg(long, help_heading = "Scenario from flags")]
     as_published: bool,
 
-    /// Read a launch file although what is not understood of it changes the answer
+    /// Accept a launch file even if it has unknown settings that change the answer
     #[arg(long, help_heading = "Scenario from flags")]
     ignore_unknown: bool,
 

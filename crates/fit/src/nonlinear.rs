@@ -102,7 +102,7 @@ impl Problem<'_> {
         folds.iter().map(predict).collect()
     }
 
-    /// The least squares of the problem made linear at a place, large residuals weighted down, some left out.
+    /// Least squares of the linearised problem, with robust weights and held-out rows.
     fn step(
         &self,
         at: &[f64],

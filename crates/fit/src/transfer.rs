@@ -17,7 +17,7 @@ const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 /// Size and time of a transfer.
 pub type Transfer = (Bytes, Seconds);
 
-/// Work of a fit, in transfers that are looked at: so many bends are tried that all together take no more.
+/// Work budget of a fit, in transfers read: it limits how many bends are tried.
 const MOST_WORK: usize = 50_000_000;
 
 /// Bends that are tried however many transfers there are.

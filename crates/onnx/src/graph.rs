@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub(crate) op: String,
     /// Empty for the standard operators.
     pub(crate) domain: String,
-    /// Optional ones that are left out are none.
+    /// Omitted optional inputs are `None`.
     pub(crate) inputs: Vec<Option<TensorId>>,
     pub(crate) outputs: Vec<Option<TensorId>>,
     attributes: Vec<AttributeProto>,

@@ -43,7 +43,7 @@ impl Triangular {
         self
     }
 
-    /// Makes all zero that a column has below its diagonal.
+    /// Zeroes a column below the diagonal.
     fn reflect(&mut self, place: usize) {
         let mut normal = self.columns[place][place..].to_vec();
         let length = product(&normal, &normal).sqrt();

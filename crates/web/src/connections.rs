@@ -65,7 +65,7 @@ struct SlotUse {
     unread_since: Option<Instant>,
     /// When the body of a request began that has not come in full.
     receiving_since: Option<Instant>,
-    /// Whether nothing of an answer was sent yet, and the client knows interim responses.
+    /// Set while the response has not started: whether the client knows interim responses.
     waits: Option<bool>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn edited(text: &str, changes: &[Change]) -> Result<String, Problem> 
     })
 }
 
-/// The edits that make `body`, which describes `from`, describe `to`; none if edits of its text cannot.
+/// Edits that turn `body` from scenario `from` into `to`; empty if impossible.
 pub(crate) fn edits(
     shared: &Arc<Shared>,
     body: &ScenarioBody,

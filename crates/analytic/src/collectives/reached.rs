@@ -106,7 +106,7 @@ impl AchievedRates {
     }
 }
 
-/// The rate that software reaches over `link`, of which `among` devices of a machine use the path through the host.
+/// Achieved rate over `link` when `among` devices share the host path.
 fn reached(
     link: &Network,
     port: BitsPerSec,

@@ -84,7 +84,7 @@ impl Outer {
     /// The mean step of a round, `inner` being the step of a replica by itself.
     ///
     /// With I steps from one exchange to the next, X and U for its links and its update, the time λ of an interval is the
-    /// largest mean of a cycle of what waits for what: computing, I·T + U; links, X; and an exchange with the steps that its
+    /// largest cycle mean of the dependency graph: computing, I·T + U; links, X; and an exchange with the steps that its
     /// result precedes until another begins, (X + U + (nI − τ)T)/n with n = ⌈τ/I⌉. Without delay it is I·T + X + U.
     pub fn step(&self, inner: Seconds) -> Seconds {
         let (interval, laps) = (self.interval as f64, self.laps());

@@ -45,7 +45,7 @@ pub struct Run<'a> {
     pub interference: f64,
 }
 
-/// A micro-batch on one layer before anything hides anything.
+/// A micro-batch on one layer, before overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerWork {
     pub computed: Computed,
@@ -137,7 +137,7 @@ impl Run<'_> {
         Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
     }
 
-    /// One layer of which this is computed again, without what the ranks of a sharding group send for it.
+    /// One layer with this recomputation, excluding sharded traffic.
     pub fn layer(&self, kind: LayerKind, recompute: Recomputed) -> Pass {
         let work = self.layer_work(kind, recompute);
         let LayerWork { computed, host, tensor, .. } = &work;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{Plan, Sends, stage_share};
 
-/// Divisions whose steps are computed at most: so many, and so many passes of micro-batches through stages in all of them.
+/// Limits: number of divisions, and total passes of micro-batches through stages over all of them.
 const MOST_STEPS: u64 = 256;
 const MOST_PASSES: u64 = 100_000;
 

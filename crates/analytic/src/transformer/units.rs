@@ -161,7 +161,7 @@ impl Clock {
         self.link
     }
 
-    /// Goes through units of which each gathers its weights, computes and perhaps reduces.
+    /// Runs the units in order: gather, compute, reduce.
     fn pass<'a>(
         &mut self,
         units: impl Iterator<Item = &'a Unit>,

@@ -50,7 +50,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "N")]
     steps_left: Option<u64>,
 
-    /// Terms that `contract` wrote: are they kept?
+    /// Test the steps against the terms that `contract` wrote
     #[arg(long, value_name = "CONTRACT.toml")]
     contract: Option<PathBuf>,
 

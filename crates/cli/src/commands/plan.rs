@@ -62,7 +62,7 @@ pub(super) struct PlanFlags {
     #[arg(long, value_name = "AMOUNT")]
     budget: Option<Amount>,
 
-    /// Admit plans that fit only if the allocator loses little
+    /// Include plans that fit only with low memory fragmentation
     #[arg(long)]
     may_fit: bool,
 

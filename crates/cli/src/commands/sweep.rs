@@ -60,7 +60,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "OUT.svg", conflicts_with = "resume")]
     plot: Option<PathBuf>,
 
-    /// What the plot shows; kernels of a gradient have a line each, over one key
+    /// Figure to plot; `kernels` draws one line per kernel and takes one key
     #[arg(long, value_name = "NAME", default_value = "throughput", requires = "plot", value_parser = SweptFigure::NAMES)]
     figure: String,
 

@@ -88,7 +88,7 @@ impl Validate {
     fn draw(&self, drawing: Option<String>, screen: &Screen) -> Result<String, Fault> {
         let Some(path) = &self.plot else { return Ok(String::new()) };
         let svg = drawing.ok_or_else(|| {
-            let reason = "nothing of this set was measured: there is nothing to draw";
+            let reason = "this set has no measurements to plot";
             Fault::new(reason, "draw another set, or leave --plot out")
                 .at(format!("--plot {}", path.display()))
         })?;

@@ -63,7 +63,7 @@ measured_constants! {
     product: Device, "share", "share of the peak rate that large products reach, at the clock that the power limit allows";
     sustained: Device, "factor", "rate under load against the rate after a rest";
     depth: Device, "elements", "depth of products that takes as long as to fill and empty a tile";
-    tile: Device, "factor", "slowness of a tile with twice the loaded bytes for each operation";
+    tile: Device, "factor", "slowdown of a tile that loads twice the bytes per operation";
     wave: Device, "share", "share of the last wave of tiles that counts as if it were full";
     flash: Attention, "share", "share of the peak rate that attention reaches forward, with heads of 128";
     flash_back: Attention, "share", "the same backward";

@@ -227,7 +227,7 @@ fn bounded(key: &str, value: f64, example: &str, holds: bool, wanted: &str) -> R
     Err(Fault::in_key(key, reason, format!("use {example}")))
 }
 
-/// Marks another name in a schema, and says of what.
+/// Marks a key of a schema as an alias and names its target.
 const ALIAS_OF: &str = "x-alias-of";
 
 /// Adds the other names of `T` to its schema. For `#[schemars(transform = with_aliases::<T>)]`.

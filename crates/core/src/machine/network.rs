@@ -88,7 +88,7 @@ keys! {
         /// How software moves data over it, which decides how much of the rate it reaches: `"tcp"` and `"rdma"`
         /// (NCCL and the like), `"gloo"`, `"host-mpi"` (MPI that sums on the host), `"pcie"`, `"nvlink"`, or `"ideal"` for all of it.
         transport: Transport => Transport, default(Transport::default()), Check::Any, Exchange;
-        /// Whether the machines are rented: virtual machines reach less over TCP than machines of one's own.
+        /// Whether the machines are rented: virtual machines reach less over TCP than owned machines.
         #[serde(skip_serializing_if = "Option::is_none")]
         rented: bool => bool, optional("either"), Check::Any, Exchange;
         /// Dimensions of a torus of links with wrap-around, as TPUs have it: a group of workers uses the links of the axes that

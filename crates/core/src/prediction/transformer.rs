@@ -121,7 +121,7 @@ pub struct StageMemory {
 pub enum Verdict {
     /// Also with what the allocator may lose.
     Fits,
-    /// Only if the allocator loses little, or the software saves what the plan does not say.
+    /// Only with low fragmentation, or if the software saves memory that the plan does not mention.
     MayNotFit,
     /// Not even without losses.
     DoesNotFit,
@@ -138,7 +138,7 @@ pub enum Saving {
 }
 
 impl Saving {
-    /// The condition in words, behind what is then needed.
+    /// The condition, worded to follow the requirement.
     pub const fn condition(self) -> &'static str {
         match self {
             Self::NarrowGradients => "with gradients in 16 bits",

@@ -139,9 +139,9 @@ constants! {
         mpi: GigabytesPerSec,
         /// Rate of a worker's exchange through gloo, which sums on the host.
         gloo: GigabytesPerSec,
-        /// Share of communication inside a machine that shows although there is time to hide it.
+        /// Share of intra-node communication that stays exposed.
         exposed_intra_node as "shows-in": f64,
-        /// The same between machines.
+        /// Share of inter-node communication that stays exposed.
         exposed_inter_node as "shows-x": f64,
         /// Share of the backward pass that can hide communication.
         hideable_backward as "hides": f64,
@@ -221,7 +221,7 @@ constants! {
         cores: f64,
         /// The same on older CPUs.
         cores_avx: f64,
-        /// Factor of the whole step: what this model on this device is off.
+        /// Factor of the whole step: residual of this model on this device.
         deviation: f64,
     }
 }
@@ -255,11 +255,11 @@ constants! {
         float4: f64,
         /// Exponent of the power limit.
         power: f64,
-        /// Rate of a device that does not rest against one that has rested before.
+        /// Sustained clock relative to the clock after idling.
         sustained: f64,
         /// Depth of products whose time it takes to fill and empty a tile.
         depth: f64,
-        /// Slowness of a tile with twice the loaded bytes for each operation.
+        /// Slowdown of a tile that loads twice the bytes per operation.
         tile: f64,
         /// Share of the last wave of tiles that counts as if it were full.
         wave: f64,
@@ -329,7 +329,7 @@ constants! {
         interference: f64,
         /// The same where PyTorch gathers sharded weights.
         interference_pytorch: f64,
-        /// Factor of all computing: what this software, of this vintage and as it is tuned, is off.
+        /// Factor of all computing: residual of the software stack, of this vintage and tuning.
         stack: f64,
         /// The same of a training loop of PyTorch on several devices of Hopper or later.
         stack_pytorch: f64,

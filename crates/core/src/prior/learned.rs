@@ -104,7 +104,7 @@ impl Learned {
         if before > 0.0 { (1.0 - self.told(&with) / before).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    /// What the runs tell of the variance of a figure with these covariances with them.
+    /// Variance of a figure explained by the runs, given its covariances with them.
     pub fn told(&self, with: &[f64]) -> f64 {
         let rows = self.inverse.chunks_exact(self.runs.len().max(1));
         let row = |row: &[f64]| -> f64 { row.iter().zip(with).map(|(a, b)| a * b).sum() };

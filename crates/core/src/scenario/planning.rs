@@ -77,7 +77,7 @@ macro_rules! declare_planning {
                 /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do
                 /// not fit.
                 per_stage: bool => bool, default(true), Check::Any, Resolved;
-                /// Whether a plan may be chosen that fits only if the allocator loses little.
+                /// Whether to include plans that fit only with low memory fragmentation.
                 may_fit: bool => bool, default(false), Check::Any, Resolved;
                 /// Tokens to train on.
                 tokens: Amount => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;

@@ -18,7 +18,7 @@ use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::strategy::{Mask, Plan};
 use stepcast_stats::quantile_of_sorted;
 
-/// Passes over less than this run in the cache when they are repeated, and tell nothing of memory.
+/// Smaller passes run from cache when repeated and do not measure memory.
 const LEAST_BYTES: f64 = 64e6;
 
 /// A kind of measurement.

@@ -103,10 +103,7 @@ pub fn run(
                 Vec::new(),
             )
         }
-        None => (
-            left_out.clone(),
-            vec!["Held: every family of shapes, predicted by a fit of the others.".to_owned()],
-        ),
+        None => (left_out.clone(), vec!["Held out: each family of shapes in turn.".to_owned()]),
     };
     let quality = |of: &[(FigureKind, String, f64)], kind: FigureKind| {
         Quality::from_pairs(of.iter().filter(|(own, ..)| *own == kind).map(|(_, _, ratio)| (*ratio, 1.0)))

@@ -202,7 +202,7 @@ fn gather_nd(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let depth =
         depth.ok_or_else(|| InferenceError::Unknown("the length of its indices is not known".to_owned()))?;
     let Some(rest) = batch.checked_add(depth).and_then(|first| dims.get(first..)) else {
-        return wrong(format!("indices of {depth} places do not fit {}", spelled(dims)));
+        return wrong(format!("indices of length {depth} exceed the rank of {}", spelled(dims)));
     };
     Inferred::free([outer, rest].concat())
 }

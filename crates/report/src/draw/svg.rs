@@ -63,7 +63,7 @@ impl Svg {
         Self { text: String::new() }
     }
 
-    /// Elements of which only those within the area are visible, in a group of this class.
+    /// A clipped group of this class: only elements within the area are visible.
     pub(crate) fn clipped(&mut self, [x, y, width, height]: [f64; 4], class: &str, elements: Self) {
         let [x, y, width, height] = [x, y, width, height].map(short);
         self.raw(&format!(

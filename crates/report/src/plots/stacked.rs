@@ -17,7 +17,7 @@ pub struct StackedBars {
     pub title: String,
     pub note: String,
     pub description: String,
-    /// Why there is nothing to show, if there is not.
+    /// Reason for an empty plot, if any.
     pub nothing: &'static str,
     /// What a bar stands for, and what is stacked.
     pub axes: [&'static str; 2],

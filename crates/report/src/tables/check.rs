@@ -117,7 +117,7 @@ pub fn running(running: &RunningForecast, currency: &str) -> Table {
     let share = running.done as f64 / running.steps.max(1) as f64;
     row("done", percent(share), format!("{} of {}", running.done, several(running.steps, "step")));
     let lost = format!(
-        "{}, {} made again; {}, {} of standstill",
+        "{} ({} repeated); {} ({} stopped)",
         several(running.restarts, "restart"),
         several(running.lost_steps, "step"),
         several(running.pauses, "pause"),

@@ -41,7 +41,7 @@ pub fn summary(report: &PlanReport) -> String {
             match report.forgone {
                 0.0 => format!("No {plans} is {aim}."),
                 forgone => format!(
-                    "No {plans} is more than {} {aim}, which more kinds of parallelism are not worth.",
+                    "No {plans} is more than {} {aim}; simpler plans were preferred.",
                     percent_with_decimal(forgone)
                 ),
             }
@@ -154,12 +154,12 @@ fn confirmed(confirmation: &Confirmation) -> (String, String) {
     let verdict = match confirmation.confirmed {
         true => format!("confirms the step within {within:.0} %"),
         false => format!(
-            "does not confirm the step within {within:.0} %: kinds of traffic meet on links, or less is hidden"
+            "does not confirm the step within {within:.0} %: links are contended, or less communication overlaps"
         ),
     };
     let ranked = match confirmation.ranked {
         Some(plans) if plans > 1 => {
-            format!("; its shortest of {plans} plans, as it does not confirm the closed form's")
+            format!("; the fastest of {plans} simulated plans, as the closed form's was not confirmed")
         }
         _ => String::new(),
     };
@@ -274,7 +274,7 @@ pub fn endless(report: &PlanReport) -> Option<Table> {
         row("spares", several(spares.into(), "machine"), &now);
     }
     if let Some(machines) = endless.machines {
-        row("machines", count(machines), "on which at least half of the time would be progress");
+        row("machines", count(machines), "largest cluster with goodput of at least 50 %");
     }
     table.note = "Fewer machines, more spares, or shorter restarts would end it.".to_owned();
     Some(table)

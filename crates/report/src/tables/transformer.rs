@@ -92,10 +92,9 @@ fn figures(report: &SplitReport) -> Table {
     table.figure("bubble", percent(report.bubble), micro_batches);
     table.figure("replicas", count(report.data), "");
     if let Some(outer) = &report.outer {
-        let from =
-            outer.hides_from.map_or(String::new(), |rate| format!("; for none from {} on", rate.human()));
+        let from = outer.hides_from.map_or(String::new(), |rate| format!(", none from {} on", rate.human()));
         let waits = format!(
-            "each site sends {} in {} steps, {} a fragment; training waits for {}{from}",
+            "each site sends {} in {} steps, {} a fragment; exposed: {}{from}",
             outer.sent.human(),
             count(outer.steps),
             outer.exchange.human(),

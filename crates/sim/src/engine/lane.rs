@@ -65,7 +65,7 @@ pub enum Discipline {
     Streams(Streams),
     /// An operation ends as soon as it holds the lock; the lock is free again when an operation that releases it ends.
     Lock,
-    /// Operations wait until there are so many of them, then end together.
+    /// Operations end together once this many have arrived.
     Barrier(u32),
     /// One of the lanes that serve a rendezvous of the program.
     Rendezvous(u32),

@@ -170,7 +170,7 @@ struct Engine<'a, O> {
     rendezvous: Vec<Rendezvous>,
     versions: Versions,
     completions: Completions,
-    /// Which workers stand for others; none where workers that are together may part within a step.
+    /// Which workers stand for others; `None` if grouped workers may diverge within a step.
     folds: Option<Folds>,
     progress: Progress,
 }

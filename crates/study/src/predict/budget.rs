@@ -1,6 +1,6 @@
 //! What the parts of a forecast may cost, decided before they begin: shares of the budget of a simulation, and the closed
 //! forms that the budget pays for. One of these goes through every layer once for each group of workers, and a forecast
-//! asks for hundreds. And what other studies cost. All in the unit of budgets: events of the engine, of which a core does about ten
+//! asks for hundreds. It also prices other studies. All in the unit of budgets: events of the engine, of which a core does about ten
 //! million in a second.
 
 use super::interval::Intervals;

@@ -17,7 +17,7 @@ pub(crate) const NOT_STEADY: &str = "not-steady";
 /// Slices of a run in which the beginning of the steady state is looked for.
 const SLICES: usize = 40;
 
-/// Slices of what is left, from which the interval is estimated.
+/// Batches of the steady state for the batch-means interval.
 const BATCHES: usize = 10;
 
 /// Share of a step by which the ends of a run may distort its rate.

@@ -208,8 +208,8 @@ impl Shape {
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 
-/// A value of any type, as far as one is read: a list of numbers is its sizes, another list stands for its first entry, and what is
-/// neither number nor text nor list for nothing.
+/// A value of any type. Lists of numbers become shapes; other lists, their first entry; anything but numbers, texts and lists,
+/// `Nothing`.
 enum Loose<'a> {
     Number(f64),
     Text(Cow<'a, str>),

@@ -9,7 +9,7 @@ use super::timeline::Exchange;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A group that gathers this share of what it sums holds parts of the parameters (a guess: gathers of statistics are far below it).
+/// Gather-to-reduce ratio above which parameters are sharded (a guess: gathers of statistics are far below it).
 const LEAST_GATHERED: f64 = 0.5;
 
 /// The messages of one collective in one process group, in all steps together.

@@ -188,7 +188,7 @@ fn processes(
     Ok((worker, all.into_iter().filter(|place| matches!(place, Place::Server(_))).collect()))
 }
 
-/// Steps, with their lengths, that recorded most of what half of the steps recorded.
+/// Steps, with their lengths, that contain most operations common to at least half of the steps.
 fn keep_complete<'a>(
     steps: &'a [RecordedStep],
     lengths: &[f64],

@@ -47,7 +47,7 @@ pub(crate) struct PlanRequest {
     /// Highest cost of training.
     #[serde(default)]
     budget: Option<f64>,
-    /// Whether plans are admitted that fit only if the allocator loses little.
+    /// Whether to include plans that fit only with low memory fragmentation.
     #[serde(default)]
     may_fit: bool,
 }

@@ -81,7 +81,7 @@ fn sliders(shared: &Arc<Shared>, body: &ScenarioBody) -> Result<Vec<Slider>, Pro
         let stop =
             |rate: BitsPerSec| (rate == now, rate.human(), toml::Value::from(rate.to_string()).to_string());
         let stops: Vec<_> = rates.into_iter().map(stop).collect();
-        // The rate alone keeps the network of a machine, and a key of the network what a text says of it.
+        // Setting only the rate keeps the machine's network, and the other keys of a network that the text writes.
         let ways = ["cluster.network.bandwidth", "cluster.network"];
         sliders.extend(ways.iter().find_map(|key| trial.slider(key, "Bandwidth", stops.iter().cloned())));
     }

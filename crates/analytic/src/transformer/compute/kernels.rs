@@ -70,10 +70,10 @@ pub(super) struct Operands {
 }
 
 impl Operands {
-    /// That of the precision.
+    /// Operands in the format of the precision.
     pub(super) const WIDE: Self = Self { faster: 1.0, bytes: 1.0, grouped: 1.0 };
 
-    /// That of a recipe on a device: `gain` of what its 8-bit peak promises over `peak`, of its 4-bit peak `narrower` of that.
+    /// Operands of a recipe on a device: 8-bit products reach `gain` of their peak over `peak`; 4-bit reach `narrower` of that.
     pub(super) fn new(
         device: &Device,
         peak: FlopsPerSec,

@@ -11,7 +11,7 @@ pub enum Sums {
     None,
     /// In the product that computes them, as Transformer Engine does.
     InProduct,
-    /// By a kernel of its own behind each product.
+    /// A separate kernel after each product.
     Apart,
 }
 

@@ -50,7 +50,7 @@ impl Compute {
         if other.rate() < self.rate() { other } else { self }
     }
 
-    /// The same with the update of the slower of two: replicas that differ wait for each other before it and behind it.
+    /// Takes the slower update of the two: unequal replicas synchronise before and after the update.
     #[must_use]
     pub fn updating_with(self, other: &Self) -> Self {
         match (self, other) {
@@ -348,7 +348,7 @@ impl Computed {
         }
     }
 
-    /// The same as often as `count` says.
+    /// Scaled by `count`.
     fn times(self, count: f64) -> Self {
         self.map(|work| Work { device: work.device * count, kernels: work.kernels * count })
     }

@@ -252,7 +252,7 @@ impl Parts {
         self.linear(shard, &shard.widening_products(), false, Input::Normed).forward.and(rotated)
     }
 
-    /// The activation of an MLP of so many numbers.
+    /// The MLP activation over `numbers` elements.
     pub(super) fn activation(&self, shard: &Shard<'_>, numbers: f64) -> Computed {
         let mixed = self.software.precision.is_mixed();
         let small = if shard.separate_activation() { GELU_SEPARATE_KERNELS } else { [0.0; 2] };

@@ -255,7 +255,7 @@ impl<'a> MemoryInputs<'a> {
         Some(1.0 - stages.map(kept).product::<f64>())
     }
 
-    /// What one layer, of which this is computed again, keeps of a micro-batch for its backward pass.
+    /// Activations of a micro-batch that one layer keeps under this recomputation.
     pub fn kept_by(&self, kind: LayerKind, recompute: Recomputed) -> Bytes {
         if kind.backward == Backward::Nothing {
             return Bytes::ZERO;

@@ -203,7 +203,7 @@ impl LayerCosts {
 /// What replicas send and hold, and the send between stages.
 #[derive(Debug, Clone)]
 pub(super) struct StateCosts {
-    /// Gather and reduction of a layer, and of what belongs to none, for every class of virtual stages.
+    /// Gather and reduction of a layer and of the root unit, for every class of virtual stages.
     pub(super) sharded: Vec<[[Seconds; 2]; 2]>,
     /// The level of the network that these load.
     pub(super) level: usize,

@@ -73,7 +73,7 @@ impl Scratch {
         }
     }
 
-    /// The constant by which the state is the kept one shifted.
+    /// Time shift between this state and the kept one, if constant.
     fn shift(&self) -> Option<f64> {
         let by = self.free.first()? - self.kept.first()?;
         let now = self.free.iter().chain(&self.link).chain(&self.forward).chain(&self.backward);
@@ -144,11 +144,11 @@ impl Pipeline<'_> {
         }
         let sizes = self.sizes();
         if !schedules::is_long(&sizes) {
-            return self.worked_off(scratch);
+            return self.simulate_all(scratch);
         }
         let all = schedules::ends_of_any(&sizes, |m| {
             let some = Self { micro_batches: m as usize, ..*self };
-            some.worked_off(scratch).map(|()| [&scratch.ends[..], &scratch.last].concat()).ok_or(())
+            some.simulate_all(scratch).map(|()| [&scratch.ends[..], &scratch.last].concat()).ok_or(())
         });
         let all = all.ok()?;
         scratch.ends = all[..p].to_vec();
@@ -156,8 +156,8 @@ impl Pipeline<'_> {
         Some(())
     }
 
-    /// The same, with every micro-batch worked off, or skipped once the schedule repeats itself.
-    fn worked_off(&self, scratch: &mut Scratch) -> Option<()> {
+    /// Runs every micro-batch, or skips whole periods.
+    fn simulate_all(&self, scratch: &mut Scratch) -> Option<()> {
         let (p, m) = (self.stages, self.micro_batches);
         scratch.clear(p, p * self.chunks);
         // Recurrences know neither receives that are posted late nor a slow host.

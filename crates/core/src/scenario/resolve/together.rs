@@ -37,7 +37,7 @@ impl Scenario {
         let layers = self.workload.layers.len();
         if layers.saturating_mul(cluster.groups.len()) > MAX_GROUP_LAYERS {
             let reason = format!(
-                "{layers} layers on {} groups of workers are more than {MAX_GROUP_LAYERS} times of layers",
+                "{layers} layers on {} groups of workers exceed the limit of {MAX_GROUP_LAYERS} layers × groups",
                 cluster.groups.len()
             );
             return Err(Fault::in_key(
@@ -167,7 +167,7 @@ impl Scenario {
                 return wrong(reason, "use \"local-sgd(100)\", or leave `outer-replicas` of the plan out");
             }
             (Synchronisation::LocalSgd(_), _) => {
-                let reason = "all ranks of the plan are one replica, which trains with nobody".to_owned();
+                let reason = "local SGD needs at least two replicas; the plan has one".to_owned();
                 return wrong(reason, "add `outer-replicas = 2` to the plan, or use \"bsp\"");
             }
             _ => {

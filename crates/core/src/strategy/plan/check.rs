@@ -101,7 +101,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the model has what is computed again, and its kernels compute it again by itself.
+    /// Whether the model has the recomputed parts, and its kernels can recompute each of them alone.
     pub fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
         let what = self.recomputation().what;
         for (part, missing, is_missing) in [
@@ -117,7 +117,7 @@ impl Plan {
                 (false, _) => continue,
                 (true, true) => format!("a model without {missing} has no \"{part}\" to compute again"),
                 (true, false) if self.implemented_by().is_eager() => {
-                    format!("kernels of {} do not compute \"{part}\" again by itself", self.implemented_by())
+                    format!("{} cannot recompute \"{part}\" alone", self.implemented_by())
                 }
                 (true, false) => continue,
             };

@@ -231,8 +231,8 @@ macro_rules! plan_dimensions {
                 launch {
                     number(Megatron, "--ddp-bucket-size"),
                     number(Deepspeed, "zero_optimization.reduce_bucket_size"),
-                    refused(Torchtitan, "buckets of a size: it sends layer by layer"),
-                    refused(Fsdp, "buckets of a size: it sends layer by layer")
+                    refused(Torchtitan, "a bucket size, because it sends layer by layer"),
+                    refused(Fsdp, "a bucket size, because it sends layer by layer")
                 };
             /// How attention is computed: `"flash"` (FlashAttention 2), `"cudnn"`, `"triton"` (flash attention in Triton, as of 2023) or `"unfused"`.
             attention: Attention => Attention, optional("`\"flash\"` with `implementation = \"pytorch\"`, else `\"cudnn\"`"), Check::Any,

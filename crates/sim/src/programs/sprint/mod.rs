@@ -43,7 +43,7 @@ pub struct Sprint {
     pub after_exchange: f64,
     /// Publishing new weights; holds the node's weights.
     pub update_weights: f64,
-    /// Spread of what GPU threads do by themselves: standard deviation against the mean.
+    /// Relative spread of GPU-thread compute time: standard deviation over mean.
     pub jitter: f64,
     /// How nodes combine their sums.
     pub how: Exchange,

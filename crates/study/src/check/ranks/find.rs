@@ -141,7 +141,7 @@ fn slow_ranks(ranks: &[RankSeries], own: &OwnWork) -> Vec<SlowCause> {
     let mut explained: BTreeSet<usize> = BTreeSet::new();
     let mut causes = Vec::new();
     for (kind, groups) in kinds {
-        // A group of one rank is that rank, and all ranks are no group.
+        // Groups of one rank or of all ranks are ignored.
         let is_group =
             |places: &&Vec<usize>| kind == SlowKind::Rank || places.len() > 1 && places.len() < ranks.len();
         for (name, places) in &groups {

@@ -128,7 +128,7 @@ impl Families {
         }
     }
 
-    /// Adds what was counted and found elsewhere; of equal plans the own one stays.
+    /// Adds the counts and finds of another search; ties keep the existing plan.
     pub(super) fn merge(&mut self, other: Self) {
         for (list, others) in self.by.iter_mut().zip(other.by) {
             for family in others {

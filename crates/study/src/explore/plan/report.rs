@@ -126,7 +126,7 @@ pub struct EndlessTraining {
     pub spares: u32,
     /// Spares with which it would end, if they are what is missing.
     pub enough_spares: Option<u32>,
-    /// Machines on which at least half of the time would be progress, with all else as it is.
+    /// Machines on which at least half of the time is progress, other settings unchanged.
     pub machines: Option<u64>,
 }
 
@@ -334,7 +334,7 @@ pub struct Confirmation {
     pub difference: Option<f64>,
     /// Whether both agree within 3 %.
     pub confirmed: bool,
-    /// Plans that the engine ran because it did not confirm the shortest of the closed form; this is its shortest of them.
+    /// Plans that the engine ran because it did not confirm the closed form's best; this plan is the fastest of them.
     pub ranked: Option<u64>,
     /// Why the engine does not run the plan.
     pub refused: Option<String>,
@@ -379,7 +379,7 @@ pub struct Restriction {
     pub deadline: Option<String>,
     /// Highest cost of training.
     pub budget: Option<f64>,
-    /// Whether plans are admitted that fit only if the allocator loses little.
+    /// Whether to include plans that fit only with low memory fragmentation.
     pub may_fit: bool,
 }
 

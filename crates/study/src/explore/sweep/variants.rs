@@ -17,7 +17,7 @@ use stepcast_core::files::Files;
 use stepcast_core::keys::{Effect, Value};
 use stepcast_core::scenario::{Document, Edit, Field, Scenario, ScenarioFile};
 
-/// Part of what a study may cost that is spent on finding out how listed values are reached.
+/// Divisor of the largest cost of a study: the budget for classifying axes before a sweep.
 const LISTED_SHARE: u64 = 10;
 
 /// Budget of a simulation per point by default: there are many points.

@@ -390,7 +390,7 @@ fn measured_residual(scenario: &Scenario) -> Option<Residual> {
     let assumed = scenario.priors.residual.transformer;
     // Spreads between stacks of software come from all families, whatever was measured of the device.
     let families = worst.families.max(assumed.families);
-    // Measured devices leave no more open than others.
+    // Measured devices are never less certain than assumed ones.
     let row = worst.residual.min(assumed.cell.hypot(assumed.row));
     Some(Residual { cell: 0.0, row, families, rows: worst.rows, ..assumed })
 }

@@ -41,7 +41,7 @@ const MODELS: [&str; 6] =
 /// How many of the names that were not understood a note lists.
 const LISTED: usize = 12;
 
-/// The key that lets a file be read although what is not understood of it changes the answer.
+/// The key that lets a file be read even if it has unknown settings that change the answer.
 pub const IGNORE_UNKNOWN: &str = "launch.ignore-unknown";
 
 /// Beginnings of what changes the time of a step or the memory, and is not understood.
