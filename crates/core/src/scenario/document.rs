@@ -1,4 +1,4 @@
-//! A scenario as given: its text or what it was made of, the edits to it, and the places of errors.
+//! A scenario as given: its text or its source, the edits to it, and the places of errors.
 //!
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
@@ -23,7 +23,7 @@ const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 #[derive(Debug, Clone)]
 enum Source {
     Text(String),
-    /// Made of a profile, a model or a launch file: nobody wrote a text.
+    /// Made from a profile, a model or a launch file: there is no text.
     File(Box<ScenarioFile>),
 }
 
@@ -39,7 +39,7 @@ impl Document {
         Self { name: name.into(), source: Source::Text(text.into()) }
     }
 
-    /// A scenario that was made of something else, such as a profile; errors show no text.
+    /// A scenario that was made from something else, such as a profile; errors show no text.
     pub fn from_file(name: impl Into<String>, file: ScenarioFile) -> Self {
         Self { name: name.into(), source: Source::File(Box::new(file)) }
     }
@@ -127,7 +127,7 @@ impl Document {
                 .map_err(|error| Fault::in_file(&*self.name, error.to_string(), "give it another name"))?
                 .into(),
         };
-        // The editor does not bound the levels of a text as the parser of scenarios does.
+        // Unlike the parser of scenarios, the editor does not limit nesting.
         text::document(&text).map_err(|error| self.explain_toml(&error))?;
         let mut tree: DocumentMut =
             text.parse().map_err(|error: TomlError| self.explained(error.message(), error.span()))?;

@@ -1,20 +1,20 @@
 //! When every stage ends, by recurrences over stages in place of a graph of operations.
 //!
 //! In one step u of 1F1B and of interleaved schedules, stage s does forward u−s and backward u−(ahead+s) of its list,
-//! `ahead` being the forwards before its first backward. All that these wait for was then computed in step u−1, or
-//! earlier in step u: a few numbers for each stage are the whole state. In between the first and the last micro-batches
-//! a step depends on the one before in the same way every p·v steps; times only shift. Once a state is an earlier one
-//! shifted by a constant, all further ones are (a max-plus linear system that has reached its period; Baccelli 1992,
-//! theorem 3.109), and the micro-batches that are left are skipped.
+//! `ahead` being the forwards before its first backward. All their inputs were computed in step u−1, or earlier in
+//! step u: a few numbers for each stage are the whole state. Between the first and the last micro-batches the recurrence
+//! repeats every p·v steps; times only shift. Once a state equals an earlier one shifted by a constant, all further states
+//! do (a max-plus linear system that has reached its period; Baccelli 1992, theorem 3.109), and the remaining
+//! micro-batches are skipped.
 
 use crate::transformer::schedules::{self, PassKind, Sends, Sizes, Times, beside_sends, is_split};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
-/// Differences of a shift that are rounding.
+/// Relative difference of shifts that counts as rounding.
 const ROUNDING: f64 = 1e-14;
 
-/// Durations of a micro-batch on every virtual stage, and what joins them.
+/// Durations of a micro-batch on every virtual stage, and the sends between them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pipeline<'a> {
     pub(super) kind: ScheduleKind,
@@ -26,7 +26,7 @@ pub(super) struct Pipeline<'a> {
     pub(super) weight: &'a [f64],
     /// How long each pass keeps the link of sends busy; empty if that is for sends alone.
     pub(super) busy: [&'a [f64]; 3],
-    /// Before which the first forward of every virtual stage does not end; empty if its weights are there.
+    /// Earliest end of the first forward of every virtual stage; empty if its weights have arrived.
     pub(super) weights: &'a [f64],
     pub(super) send: f64,
     pub(super) sends: Sends,

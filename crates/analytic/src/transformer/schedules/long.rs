@@ -1,8 +1,8 @@
 //! Schedules of more micro-batches than can be simulated one by one.
 //!
 //! Between its first and its last micro-batches a schedule repeats itself, shifted by a constant (a max-plus linear system that
-//! has reached its period; Baccelli 1992, theorem 3.109). Two lengths that differ by whole periods therefore tell all longer
-//! ones.
+//! has reached its period; Baccelli 1992, theorem 3.109). Two lengths that differ by whole periods therefore determine all
+//! longer ones.
 
 use super::Sizes;
 

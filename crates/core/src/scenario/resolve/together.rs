@@ -1,4 +1,4 @@
-//! Consistency checks between values that are valid by themselves.
+//! Consistency checks between values that are each valid.
 
 use super::machines;
 use crate::fault::{Fault, KeyPath};
@@ -97,7 +97,7 @@ impl Scenario {
         }
     }
 
-    /// Methods without a plan train everything, on samples that documents fill.
+    /// Checks that a scenario without a plan trains all parameters, on samples filled by documents.
     fn check_whole(&self) -> Result<(), Fault> {
         let tuned = self.source.transformer().is_some_and(|shape| shape.tuning != Tuning::default());
         let documents = self.data.is_some_and(|data| data.lengths.is_some());
