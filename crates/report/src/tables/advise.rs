@@ -1,4 +1,4 @@
-//! What to measure before an offer is taken.
+//! What to measure before taking an offer.
 
 use crate::format::{duration, money, percent};
 use crate::table::Table;

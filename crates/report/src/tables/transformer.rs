@@ -1,4 +1,4 @@
-//! Transformers: their parts with their parameters, and how a plan splits them.
+//! Transformers: their parts with parameters, and their split by a plan.
 
 use crate::format::{as_sure, count, percent, percent_with_decimal};
 use crate::sentences;
@@ -45,7 +45,7 @@ pub fn parts(shape: &Transformer) -> Table {
     table
 }
 
-/// What splits a part over ranks.
+/// Kind of parallelism that divides a part.
 fn divided(parameters: &Parameters) -> &'static str {
     match parameters {
         Parameters { expert: 1.., .. } => "experts",
