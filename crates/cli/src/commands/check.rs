@@ -20,7 +20,7 @@ use stepcast_trace::write_text;
 /// Bytes of a log that are read.
 const LONGEST_LOG: u64 = 64 << 20;
 
-/// Time between two looks at a log that is followed.
+/// Time between two reads of a followed log.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Flags of `check`.

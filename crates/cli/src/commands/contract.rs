@@ -1,4 +1,4 @@
-//! `stepcast contract`: an acceptance test for what a forecast promises.
+//! `stepcast contract`: an acceptance test from a forecast.
 
 use crate::answer::{Answer, Output};
 use crate::render::answers;

@@ -17,7 +17,7 @@ use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, plan};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::launch::{Framework, emit};
 
-/// Said if Ctrl-C comes before there is anything to report.
+/// Message if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
 /// Flags of `plan`.
@@ -131,7 +131,7 @@ impl PlanFlags {
         Ok(Some((scenario, report.map_err(|fault| request.refused(fault))?)))
     }
 
-    /// What the flags say about the search.
+    /// The edits that the flags make for the search.
     fn restriction(&self, emit: Option<Framework>) -> Result<Vec<Edit>, Fault> {
         let restriction = Restriction {
             offers: self.offers.clone(),

@@ -48,7 +48,7 @@ fn cast(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     Ok(Inferred { shapes: vec![call.shape(0)?.to_vec()], content, ..Inferred::default() })
 }
 
-/// The same elements under other dimensions.
+/// The elements of the input under other dimensions.
 fn seen_as(call: &OperatorCall<'_>, shape: Vec<Size>) -> Result<Inferred, InferenceError> {
     let content = call.tensor(0)?.content.clone();
     Ok(Inferred { shapes: vec![shape], content, ..Inferred::default() })

@@ -1,4 +1,4 @@
-//! The best way to split a transformer, which machines to take for it, and what to measure before.
+//! The best way to split a transformer, the machines to take for it, and what to measure before.
 
 use super::map::several;
 use crate::edit::{Change, edits};
