@@ -77,7 +77,7 @@ impl Contention {
         }
     }
 
-    /// The same losses where the steps of workers vary by themselves, which makes stragglers.
+    /// The losses without stragglers, for workers whose steps vary explicitly and so produce them.
     #[must_use]
     pub fn of_varying_steps(self) -> Self {
         Self { stragglers: 0.0, ..self }

@@ -202,7 +202,7 @@ impl ScenarioFlags {
     }
 }
 
-/// What is trained on.
+/// Flags of the data set.
 #[derive(Debug, Args)]
 pub(crate) struct DataFlags {
     /// Tokens to train on, such as 50M: how long it takes, and what it costs

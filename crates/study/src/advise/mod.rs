@@ -93,7 +93,7 @@ pub struct ChoiceReport {
 /// Value of an experiment.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ExperimentReport {
-    /// What is measured.
+    /// Kind of experiment.
     pub kind: ExperimentKind,
     /// Number and kind of machines in words.
     pub machines: String,

@@ -71,7 +71,7 @@ pub struct Shard<'a> {
     pub loss: Option<Loss>,
     /// Whether dropout keeps masks.
     pub dropout: bool,
-    /// What is computed in the backward pass.
+    /// Gradients computed in the backward pass.
     pub backward: Backward,
     /// Whether keys and values are repeated for all heads: PyTorch's kernel for documents of several lengths needs it, and its ring.
     pub repeats: bool,

@@ -30,7 +30,7 @@ pub(super) struct Pipeline<'a> {
     pub(super) weights: &'a [f64],
     pub(super) send: f64,
     pub(super) sends: Sends,
-    /// What the host takes after every operation.
+    /// Host time after every operation.
     pub(super) issue: f64,
 }
 
