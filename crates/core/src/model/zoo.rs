@@ -3,7 +3,7 @@
 //! Layouts follow the papers as implemented by the named library, with its layer names, so that gradients can be
 //! identified by name. Numbers of classes and input sizes are the usual ones (ImageNet: 1000 classes, 224×224) unless
 //! the description says otherwise. Models called `zeng2023/…` are the layouts that Zeng 2023 counted, including their
-//! quirks, and serve to reproduce that paper. Transformers without a file, known only by their shape, come last.
+//! quirks, and serve to reproduce that paper. Transformers known only by their shape come last.
 
 use super::file::{BlockFile, LayerFile, Value, expand};
 use super::transformer::{BaseFormat, Transformer, TransformerSection};

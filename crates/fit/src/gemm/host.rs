@@ -18,7 +18,7 @@ const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
 const ROUNDS: usize = 3;
 /// Probability that the next product finds the host as this one did.
 const STAYS: f64 = 0.9;
-/// Spread of ln(time) within one state, and the least probability of a state given one product.
+/// Spread of ln(time) within one state, and the least likelihood of any time within a state.
 const SPREAD: f64 = 0.08;
 const DOUBT: f64 = 1e-3;
 /// Products whose kernel is less than this share of the time show the speed of the host.

@@ -274,7 +274,7 @@ pub fn endless(report: &PlanReport) -> Option<Table> {
         row("spares", several(spares.into(), "machine"), &now);
     }
     if let Some(machines) = endless.machines {
-        row("machines", count(machines), "largest cluster with goodput of at least 50 %");
+        row("machines", count(machines), "would have a goodput of at least 50 %");
     }
     table.note = "Fewer machines, more spares, or shorter restarts would end it.".to_owned();
     Some(table)
