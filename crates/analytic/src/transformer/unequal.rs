@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
         self.kinds.filter(|_| self.shares_batch())?.replicas(choice).ok()
     }
 
-    /// [`Self::shared_replicas`] of the run's own plan.
+    /// `shared_replicas` of the run's own plan.
     pub fn shared(&self) -> Option<[u64; 2]> {
         self.shared_replicas(&self.plan.choice(&self.division))
     }
