@@ -40,12 +40,12 @@ class PlanEntry:
     machine: str | None = None
     """The offer whose machines these are, if there are any."""
     precision: str | None = None
-    """The number format that it was found for, if not the scenario's: that of a framework."""
+    """The number format for which it was found, if not the scenario's: a framework's."""
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What the event engine says of a step that the closed form predicts."""
+    """The event engine's check of a step predicted by a closed form."""
 
     confirmed: bool
     """Whether both agree within 3 %."""
@@ -53,7 +53,7 @@ class Confirmation:
     difference: float | None = None
     """By how much the engine's step is longer, as a share."""
     ranked: int | None = None
-    """Plans that the engine ran because it did not confirm the shortest of the closed form; this is its shortest."""
+    """Plans that the engine ran because it did not confirm the closed form's best; this plan is the fastest of them."""
     refused: str | None = None
     """Why the engine does not run the plan."""
 
@@ -64,7 +64,7 @@ class PlanStages:
 
     entry: PlanEntry
     gain: float
-    """What it saves of the time or cost of the best plan with equal stages, as a share."""
+    """Its saving of time or cost over the best plan with equal stages, as a share."""
     least_s: float
     """No other division of the layers over these stages has a shorter step than this."""
     confirmation: Confirmation
@@ -83,7 +83,7 @@ class PlanFamily:
     fitting: int
     chosen: bool
     more: float | None
-    """What the best plan with it costs more than the best of all, as a share; none if there is no admissible one."""
+    """Additional time or cost of its best plan over the best of all, as a share; none if no plan with it is admissible."""
     plan: str
     memory: float
 
@@ -122,7 +122,7 @@ class Experiment:
     time_s: float
     price: float
     value: float
-    """What is lost less on average by choosing after it."""
+    """Mean reduction of the loss by choosing after it."""
     error: float
     command: str
     choices: tuple[Mapping[str, Any], ...]
@@ -136,10 +136,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to measure before one of several offers is taken: `stepcast advise`."""
+    """Advice on what to measure before taking one of several offers: `stepcast advise`."""
 
     candidates: tuple[Mapping[str, Any], ...]
-    """The offers, that with the least expected cost first."""
+    """The offers, cheapest expected cost first."""
     regret: float
     """What is lost on average by taking the first of them instead of the one that turns out the cheapest."""
     experiments: tuple[Experiment, ...]

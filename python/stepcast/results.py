@@ -159,7 +159,7 @@ class Suspect:
 
     name: str
     share: float
-    """How likely it is the cause: its share of the variance of the forecast."""
+    """Probability that it is the cause: its share of the variance of the forecast."""
     remedy: str
     remedies: list[dict[str, Any]]
     """What to do about it as data: alternatives, the best first."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .keywords import ScenarioKeywords
 
 MOST_POINTS = 10_000_000
-"""More points than this need a limit, as on the command line."""
+"""Most points without a limit, as on the command line."""
 
 CHUNK = 512
 """Points that travel together."""

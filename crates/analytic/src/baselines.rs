@@ -210,7 +210,7 @@ pub struct Phases {
     pub compute: Seconds,
     /// Pushing the gradients.
     pub up: Seconds,
-    /// Applying them at the server.
+    /// Applying the gradients at the server.
     pub update: Seconds,
     /// Time of the server's software, which serves one worker at a time.
     pub software: Seconds,

@@ -1,4 +1,4 @@
-//! What answers have beyond the formulas of papers: each is nothing in a scenario as published.
+//! Effects that answers model beyond the formulas of papers. A scenario as published has none of them.
 
 use crate::contention::Contention;
 use crate::servers::Service;
@@ -7,7 +7,7 @@ use stepcast_core::machine::Transport;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
-/// Speeds of devices other than a share of their peak rate.
+/// Speeds of devices that are not a share of the peak rate.
 pub(crate) fn speed(scenario: &Scenario) -> Option<&'static str> {
     let counted = |group| matches!(SpeedSource::new(scenario, group), SpeedSource::Share(_));
     let published = scenario.profile().is_some() || scenario.as_published;
@@ -19,7 +19,7 @@ pub(crate) fn speed(scenario: &Scenario) -> Option<&'static str> {
     }
 }
 
-/// What framing and latency take of a network.
+/// Losses of a network to framing and latency.
 pub(crate) fn framing(scenario: &Scenario) -> Option<&'static str> {
     let network = &scenario.cluster.network;
     (network.efficiency < 1.0 || network.latency > Seconds::ZERO)
@@ -33,7 +33,7 @@ pub(crate) fn reached(scenario: &Scenario) -> Option<&'static str> {
         .then_some("rates that the network reaches")
 }
 
-/// What workers lose beside each other.
+/// Losses of workers that run beside each other.
 pub(crate) fn losses(scenario: &Scenario) -> Option<&'static str> {
     (Contention::from_scenario(scenario) != Contention::NONE).then_some("losses of several workers")
 }

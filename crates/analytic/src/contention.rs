@@ -1,8 +1,8 @@
-//! What several workers lose beyond the time of their all-reduces: communication is never hidden completely, and
+//! Losses of several workers beyond the time of their all-reduces: communication is never hidden completely, and
 //! computing is slower beside it.
 //!
 //! Published runs show (docs/priors.md, section 1): a part of the backward pass hides nothing; a share of the
-//! communication shows even where there is time for all of it; each doubling of devices in a machine and of machines
+//! communication stays exposed even where there is time for all of it; each doubling of devices in a machine and of machines
 //! costs some computing speed; every gradient tensor costs host time; Horovod waits for its cycles. Networks that are
 //! ideal and all-reduces that were measured have none of these unless the scenario asks for them.
 
@@ -29,7 +29,7 @@ pub struct Contention {
     tensor: Seconds,
     /// Share of the backward pass that can hide communication.
     hideable_backward: f64,
-    /// Share of the communication that shows although there is time to hide it.
+    /// Share of the communication that stays exposed although there is time to hide it.
     always_exposed: f64,
     /// Wait for the cycles of Horovod, where that sends gradients.
     cycle: Seconds,
@@ -77,7 +77,7 @@ impl Contention {
         }
     }
 
-    /// The same losses where the steps of workers vary by themselves, which makes stragglers.
+    /// The losses without stragglers, for workers whose steps vary explicitly and so produce them.
     #[must_use]
     pub fn of_varying_steps(self) -> Self {
         Self { stragglers: 0.0, ..self }
@@ -107,8 +107,8 @@ impl Contention {
         mean
     }
 
-    /// The time that a step takes beyond `mean`, the times of the rule `fusion` without contention: communication that
-    /// shows, and host time. `pass` is that of a worker that computes alone. A rule that exposes more, because its
+    /// The time that a step takes beyond `mean`, the times of the rule `fusion` without contention: exposed
+    /// communication, and host time. `pass` is that of a worker that computes alone. A rule that exposes more, because its
     /// messages are ready late, stays as it is.
     pub fn beyond(&self, pass: &Pass, fusion: &Fusion, mean: &Mean) -> Seconds {
         let tensors = pass.layers.iter().filter(|layer| layer.gradients.get() > 0.0).count();
@@ -125,8 +125,8 @@ impl Contention {
         host + (exposed - mean.outcome.exposed()).max(Seconds::ZERO)
     }
 
-    /// What shows of all-reduces of the time c = `communication`, of which the share s always shows, and the share h
-    /// of the backward pass b can hide them:
+    /// Exposed time of all-reduces that take c = `communication`. The share s is always exposed; the share h of the
+    /// backward pass b can hide the rest:
     ///
     /// ```text
     /// exposed = s c + σ ln(1 + exp((c - h b - s c) / σ))       σ = 0.4 h b, a soft max(s c, c - h b)

@@ -30,7 +30,7 @@ pub fn greedy_sizes(sizes: &[u64], servers: u32) -> Vec<u32> {
     assignment
 }
 
-/// What a worker exchanges with the busiest server, where `sent` is what it exchanges of a layer. All servers have the
+/// The bytes that a worker exchanges with the busiest server; `sent` gives its bytes for a layer. All servers have the
 /// same link and serve the same workers, so the busiest one finishes last.
 pub fn largest_share(workload: &Workload, servers: &Servers, sent: impl Fn(&LayerWork) -> Bytes) -> Bytes {
     let whole = || workload.layers.iter().map(&sent).sum::<Bytes>();
@@ -50,13 +50,13 @@ pub fn largest_share(workload: &Workload, servers: &Servers, sent: impl Fn(&Laye
     }
 }
 
-/// The part of what a worker of the group at `index` exchanges that goes to the busiest server.
+/// The share of its traffic that a worker of the group at `index` exchanges with the busiest server.
 pub fn busiest(scenario: &Scenario, index: usize) -> f64 {
     let sent = |layer: &LayerWork| scenario.sent(index, layer);
     largest_share(&scenario.workload, &scenario.cluster.servers, sent) / scenario.sent_in_all(index)
 }
 
-/// What a machine with workers of one group carries.
+/// Traffic of a machine with workers of one group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
     pub workers: u32,

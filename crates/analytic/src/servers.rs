@@ -1,4 +1,4 @@
-//! What the software of parameter servers costs, and how much of it shows (docs/priors.md, section 4).
+//! Cost of the software of parameter servers, and its exposed part (docs/priors.md, section 4).
 //!
 //! A server reads and writes every byte several times to serialise and copy it. Each connection has a thread, and
 //! threads work side by side up to the cores of the machine and the rate of its memory. Tensors are dispatched one
@@ -38,7 +38,7 @@ const USUAL_HOST: &str = "xeon-e5-2690-v3";
 static HOST: LazyLock<Option<Host>> =
     LazyLock::new(|| catalog::device(USUAL_HOST).ok().map(|device| Host::new(&device)));
 
-/// What the machine of a server can do.
+/// Speed and memory of a server's machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Host {
     cores: f64,
@@ -56,7 +56,7 @@ impl Host {
         }
     }
 
-    /// The machine of the scenario's servers: the one that it names, that of the workers if these are CPUs, or a usual one.
+    /// The machine of the scenario's servers: the one that it names, the workers' machine if these are CPUs, or a usual one.
     pub fn from_scenario(scenario: &Scenario) -> Option<Self> {
         let own = scenario.cluster.servers.device.as_ref();
         let workers = || {
@@ -163,7 +163,7 @@ pub fn hidden(priors: &prior::Servers, backward: Seconds) -> Seconds {
     backward * priors.hideable_backward.min(1.0)
 }
 
-/// Communication that shows although there is time to hide it.
+/// Communication that stays exposed although there is time to hide it.
 pub fn least_exposed(priors: &prior::Servers, communication: Seconds) -> Seconds {
     communication * priors.exposed.min(1.0)
 }

@@ -31,12 +31,12 @@ impl TransferCost {
         self.wire + self.host + self.server
     }
 
-    /// The one that takes longer.
+    /// The cost that takes longer.
     pub(crate) fn larger(self, other: Self) -> Self {
         if other.total() > self.total() { other } else { self }
     }
 
-    /// The time with a server's software that works beside these transfers: in quadrature, each with its share.
+    /// The cost with a server's software working beside these transfers: times add up in quadrature, split in proportion.
     pub(crate) fn beside(self, software: Seconds) -> Self {
         let (transfers, software) = (self.total().get(), software.get());
         let total = transfers.hypot(software);
@@ -75,7 +75,7 @@ pub(crate) struct Round {
     pub(crate) host_to_device: Seconds,
     /// The push that finishes last.
     pub(crate) push: TransferCost,
-    /// Pushes of other workers for which it waits.
+    /// Pushes of other workers ahead of it in the queue.
     pub(crate) queueing: TransferCost,
     pub(crate) pull: TransferCost,
     /// Whether the workers' own links are the limit rather than those of the servers.

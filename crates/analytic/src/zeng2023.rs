@@ -77,7 +77,7 @@ struct Worker {
     until_push: Seconds,
     /// The time for which one push to the fullest server occupies that server's port (eq. 30).
     to_server: TransferCost,
-    /// The same of a pull (eq. 31).
+    /// The time for which one pull from the fullest server occupies that server's port (eq. 31).
     from_server: TransferCost,
     /// The time of a push and of a pull on the worker's own port, for all servers; none where it cannot be the limit.
     own: Option<[TransferCost; 2]>,
@@ -246,12 +246,12 @@ fn premature_end(scenario: &Scenario, workers: &[Worker], round: &Round) -> Opti
     Some(Warning { code: "premature-end", message })
 }
 
-/// What a worker does in a round of Algorithms 1 and 2, as Figures 4 and 5 draw it.
+/// A worker's round of Algorithms 1 and 2, as Figures 4 and 5 draw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerRound {
     /// Index of its group.
     pub group: usize,
-    /// What it does, from when to when; on a GPU the rest of the backward pass goes on beside the push.
+    /// Its activities, each with start and end; on a GPU the rest of the backward pass goes on beside the push.
     pub parts: Vec<(PartKind, Seconds, Seconds)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a command hands back, and how it is written: as JSON, as text for a screen, as an SVG file.
+//! Answers of commands, and their output: as JSON, as text for a screen, as an SVG file.
 
 use crate::render::Screen;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use stepcast_report::format::name;
 use stepcast_trace::write_text;
 
 pub(crate) struct Answer {
-    /// For standard output, its last line ended.
+    /// Text for standard output; its last line is ended.
     pub(crate) text: String,
     pub(crate) end: End,
 }
@@ -59,7 +59,7 @@ impl Output {
     }
 }
 
-/// The fault of what no input can cause.
+/// The fault of an internal error, which no input can cause.
 pub(crate) fn unexpected(error: impl Display) -> Fault {
     Fault::new(error.to_string(), "")
 }

@@ -44,7 +44,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// What a command prints, and its exit code.
+/// Output of a command, and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
     pub stdout: String,

@@ -81,11 +81,11 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
     dtype: Option<String>,
 
-    /// Methods of papers compute what these print: nominal rates, counted operations, and nothing else
+    /// Run each paper's method exactly as printed: nominal rates and counted operations only
     #[arg(long, help_heading = "Scenario from flags")]
     as_published: bool,
 
-    /// Read a launch file although what is not understood of it changes the answer
+    /// Accept a launch file even if it has unknown settings that change the answer
     #[arg(long, help_heading = "Scenario from flags")]
     ignore_unknown: bool,
 
@@ -95,7 +95,7 @@ pub(crate) struct ScenarioFlags {
 }
 
 impl ScenarioFlags {
-    /// Where the scenario comes from: a file, the flag of a model, or the quick start.
+    /// Source of the scenario: a file, the flag of a model, or the quick start.
     pub(crate) fn place(&self) -> String {
         match (&self.scenario, &self.model) {
             (Some(path), _) => path.clone(),
@@ -193,7 +193,7 @@ impl ScenarioFlags {
         }
     }
 
-    /// Whether there is a model alone, or a launch file, whose workers nothing else counts.
+    /// Whether there is only a model or a launch file, without any number of workers.
     fn is_model(&self) -> bool {
         match &self.scenario {
             Some(path) => is_onnx(path) || is_launch(path),
@@ -202,7 +202,7 @@ impl ScenarioFlags {
     }
 }
 
-/// What is trained on.
+/// Flags of the data set.
 #[derive(Debug, Args)]
 pub(crate) struct DataFlags {
     /// Tokens to train on, such as 50M: how long it takes, and what it costs
@@ -283,7 +283,7 @@ pub(crate) struct Request {
     edits: Vec<WrittenEdit>,
 }
 
-/// An edit as it stands in faults, and the flag that made it.
+/// An edit as shown in faults, and the flag that made it.
 struct WrittenEdit {
     text: String,
     flag: String,
@@ -319,13 +319,13 @@ impl Request {
     }
 
     pub(crate) fn prepare(&self, method: &str) -> Result<(Arc<Scenario>, &'static dyn Method), Fault> {
-        // A fault of the scenario goes before that of the flag.
+        // A fault of the scenario precedes the flag's.
         let scenario = self.scenario()?;
         let method = self.inner.method(method_choice(method)?).map_err(|fault| self.placed(fault))?;
         Ok((scenario, method))
     }
 
-    /// Corrects what is assumed by the measured runs in the file at `path`, and says how.
+    /// Corrects assumptions by the measured runs in the file at `path`, and reports the corrections.
     pub(crate) fn calibrate(&mut self, path: &Path, method: &str) -> Result<Calibration, Fault> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {

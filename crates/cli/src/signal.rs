@@ -13,13 +13,13 @@ use std::time::Duration;
 /// Time for a command to end cleanly; what it computes then is abandoned.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// What a shell expects of a program that Ctrl-C has ended.
+/// Exit code that shells expect of a program that Ctrl-C has ended.
 const INTERRUPTED_CODE: i32 = 130;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Handles Ctrl-C from now on; `farewell` is said if the command does not end by itself in time. Where no handler can be
+/// Handles Ctrl-C from now on; `farewell` is printed if the command does not end in time. Where no handler can be
 /// set, Ctrl-C ends the program as usual.
 pub(crate) fn listen(farewell: &'static str) {
     let _ = ctrlc::set_handler(move || {
@@ -50,13 +50,13 @@ pub(crate) fn stopped(farewell: &str) -> Answer {
     Answer { text: String::new(), end: End::Interrupted }
 }
 
-/// Writes something that Ctrl-C does not leave half written.
+/// Runs a write that Ctrl-C must not interrupt.
 pub(crate) fn whole<T>(write: impl FnOnce() -> T) -> T {
     let _held = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     write()
 }
 
-/// Result of `work`, with a spinner on the terminal until it is there.
+/// Result of `work`, with a spinner on the terminal until it is done.
 pub(crate) fn busy<T>(message: &'static str, work: impl FnOnce() -> T) -> T {
     let line = ProgressBar::new_spinner().with_message(message);
     line.enable_steady_tick(Duration::from_millis(100));

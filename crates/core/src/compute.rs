@@ -1,7 +1,7 @@
 //! Computing times of a workload on a device: how long the layers of one step take.
 //!
 //! [`SpeedSource`] says where the speed of a group of workers comes from. For a GPU and a model with layers,
-//! [`prior`](crate::prior) gives the time of each layer. A CPU is assumed to reach what published runs tell of its
+//! [`prior`](crate::prior) gives the time of each layer. A CPU is assumed to reach the rate of published runs on its
 //! generation, everything else a fixed share of its peak rate. A measured step scales all of them.
 
 use crate::fitted::artefact::Artefact;
@@ -32,7 +32,7 @@ pub const EXTRAPOLATED: &str = "extrapolated";
 /// RTX 4000, with fast convolutions counted in full).
 pub const ASSUMED_EFFICIENCY_FACTOR: f64 = 2.5;
 
-/// Operations per cycle of a core with fused multiply-add, for which libraries have kernels of their own: AVX2 has 32.
+/// Operations per cycle of a core with fused multiply-add, for which libraries have separate kernels: AVX2 has 32.
 const FUSED_WIDTH: f64 = 32.0;
 
 /// Share of the memory rate that is assumed without a measurement.
@@ -44,7 +44,7 @@ pub enum SpeedSource<'a> {
     /// Fitted steps give the time of each layer: those of the scenario, or those that come with the catalog, where the
     /// scenario says nothing else and its settings are those of the measured steps.
     FittedSteps(&'a StepModel),
-    /// A measured step of one worker scales what is assumed.
+    /// A measured step of one worker scales the assumed times.
     Measured,
     /// A given or fitted share of the peak rate.
     Share(f64),
@@ -93,7 +93,7 @@ static SHIPPED_STEPS: LazyLock<Vec<(Device, StepModel)>> = LazyLock::new(|| {
     stepcast_catalog::FITTED.into_iter().filter_map(read).collect()
 });
 
-/// The fitted steps of a device, if it is one of the catalog and as the catalog has it.
+/// The fitted steps of a device, if the catalog has exactly this device.
 fn shipped_steps(device: &Device) -> Option<&'static StepModel> {
     let found = SHIPPED_STEPS.iter().find(|(known, _)| known.name == device.name && known == device);
     found.map(|(_, model)| model)
@@ -161,7 +161,7 @@ pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
 }
 
 /// Operations and bytes of memory per second that a worker of the group reaches: given or fitted shares of the peak
-/// rates; for a CPU what software reaches on one of its cores, times a power of their number; else fixed shares.
+/// rates; for a CPU the achieved rate of one core times a power of their number; else fixed shares.
 fn reached(scenario: &Scenario, group: &WorkerGroup, precision: Precision) -> [f64; 2] {
     let (device, priors) = (&group.device, &scenario.priors.one_gpu);
     let peak = device.peak(precision).unwrap_or_else(|| device.fp32_peak()).get();
@@ -186,7 +186,7 @@ fn rates(scenario: &Scenario, group: &WorkerGroup, at: Point) -> [Seconds; 2] {
     [Seconds::new(f64::from(at.batch) / rate), Seconds::new(BYTES_PER_WEIGHT / memory)]
 }
 
-/// The model and its work, if published runs tell what its layers take on the device of a group.
+/// The model and its work, if priors from published runs give the times of its layers on the device of a group.
 fn prior<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<(&'a Model, &'a StepWork)> {
     let assumed = !scenario.as_published && share(group, scenario.strategy.precision).is_none();
     let model = scenario.workload.graph.as_deref()?;
@@ -194,8 +194,8 @@ fn prior<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<(&'a Model, 
     (assumed && group.device.kind == DeviceKind::Gpu).then_some((model, work))
 }
 
-/// How many times longer than assumed the measured step of a worker takes; none without a measurement. Assumed is what
-/// priors say of the work of `prior`, or what fixed shares of the rates give.
+/// How many times longer than assumed the measured step of a worker takes; none without a measurement. The assumption
+/// comes from priors for the work of `prior`, or from fixed shares of the rates.
 fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> Option<f64> {
     let group = &scenario.cluster.groups[index];
     let at = Point {
@@ -292,8 +292,8 @@ pub fn is_fitted(scenario: &Scenario) -> bool {
     })
 }
 
-/// Whether the parts of a transformer on the workers of a group are assumed to take what its data sheet and published
-/// runs tell: on GPUs of which nothing else is known.
+/// Whether the times of a transformer's parts on the workers of a group are assumed from the data sheet and published
+/// runs: on GPUs of which nothing else is known.
 pub fn is_by_parts(scenario: &Scenario, group: &WorkerGroup) -> bool {
     let is_assumed = || SpeedSource::new(scenario, group) == SpeedSource::Assumed;
     group.device.kind == DeviceKind::Gpu && is_assumed()
@@ -307,7 +307,7 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
         let has_plan = scenario.strategy.plan.is_some();
         match SpeedSource::new(scenario, group) {
             SpeedSource::FittedSteps(fit) => stretched.extend(outside_batches(scenario, index, fit)),
-            // A measured machine tells what the parts of a split transformer reach.
+            // A measured machine gives the achieved rates of a split transformer's parts.
             SpeedSource::Assumed if !(has_plan && group.device.measured().is_some()) => {
                 let is_gpu = group.device.kind == DeviceKind::Gpu;
                 let by_layer = if has_plan { is_gpu } else { prior(scenario, group).is_some() };

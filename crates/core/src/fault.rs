@@ -108,7 +108,7 @@ impl Excerpt {
     }
 }
 
-/// Bytes of an origin that is shown as a whole: paths may be long, settings may hold anything.
+/// Longest origin, in bytes, that is shown in full: paths may be long, settings may hold anything.
 const LONGEST_ORIGIN: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct Place {
     pub excerpt: Option<Excerpt>,
 }
 
-/// Bytes of a text in a fault that are kept: whoever quotes a value need not ask how long it is.
+/// Longest text of a fault, in bytes; longer ones are cut here, so callers may quote any value.
 const LONGEST_TEXT: usize = 2000;
 
 fn shortened(mut text: String) -> String {
@@ -185,7 +185,7 @@ impl Fault {
     }
 }
 
-/// What a user should know about input that is not bad: an assumption, or a part that was ignored.
+/// Information about valid input: an assumption, or a part that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The note; with a remedy, without its full stop.

@@ -5,8 +5,8 @@
 //!
 //! 1. plain values and how files write them: `quantity` to `precision`;
 //! 2. words of the field: `fitted` (models fitted to measurements), `machine`, `strategy`, `prediction`;
-//! 3. what devices reach before anything is measured: `prior`, and the work of a model in a step;
-//! 4. the file and what follows from it: `scenario`, `compute` (what the workers of a scenario reach), `method`.
+//! 3. rates of devices that nobody has measured: `prior`, and the work of a model in a step;
+//! 4. the file and its consequences: `scenario`, `compute` (computing times of a scenario's workers), `method`.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
@@ -33,7 +33,7 @@ pub mod text;
 pub mod uncertain;
 pub mod workload;
 
-/// Names of an enumeration's variants, in order: the list of variants, the name of each, the one with a name, and `Display`.
+/// Names of an enumeration's variants, in order: the list of variants, the name of each, the variant of a name, and `Display`.
 #[macro_export]
 macro_rules! variant_names {
     ($type:ident { $($variant:ident = $name:literal,)* }) => {
@@ -47,7 +47,7 @@ macro_rules! variant_names {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The one with this name.
+            /// The variant with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|own| own.name() == name)
             }

@@ -6,7 +6,7 @@ use crate::quantity::Seconds;
 use crate::scenario::Scenario;
 use std::ops::ControlFlow;
 
-/// What happens during a prediction that takes long.
+/// Progress of a long prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
     /// Heartbeat, at least every 50 ms.
@@ -56,7 +56,7 @@ pub fn without_plan(who: &str, scenario: &Scenario) -> Result<(), Fault> {
     })
 }
 
-/// Refuses a scenario with a property, that of `key`, which a method called `who` does not model.
+/// Refuses a scenario with a property, set by `key`, that a method called `who` does not model.
 pub fn refuse_if<R: Into<Remedies>>(
     refused: bool,
     who: &str,
@@ -93,7 +93,7 @@ pub trait Method: Sync {
         false
     }
 
-    /// What the answer for a scenario has beyond the formula of the method's paper; nothing for a method without one.
+    /// Effects in the answer for a scenario beyond the formula of the method's paper; none for a method without a paper.
     fn beyond_paper(&self, _scenario: &Scenario) -> Vec<&'static str> {
         Vec::new()
     }
@@ -104,7 +104,7 @@ pub trait Method: Sync {
     /// The prediction; it is deterministic for a given scenario.
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault>;
 
-    /// The time of a step of the prediction, where that is sooner found alone.
+    /// The step time of the prediction alone, for methods that find it faster than the whole prediction.
     fn step(&self, scenario: &Scenario) -> Result<Seconds, Fault> {
         Ok(self.predict(scenario)?.iteration)
     }

@@ -1,5 +1,5 @@
-//! Computation of one worker in a step, gradient by gradient: the input of the all-reduce models; and the passes of
-//! the steps of a profile.
+//! Computation of one worker in a step, gradient by gradient, which is the input of the all-reduce models; and the passes
+//! of the steps of a profile.
 //!
 //! All passes of a profile have the gradients in the order of the mean step. Frameworks use one fixed order as well, because
 //! all workers must send the same messages: PyTorch's `DistributedDataParallel` starts no bucket before the preceding
@@ -95,7 +95,7 @@ impl Pass {
         self
     }
 
-    /// The same pass with each byte of gradients sent as `share` bytes.
+    /// The pass with each byte of gradients sent as `share` bytes.
     #[must_use]
     pub fn compressed(mut self, share: f64) -> Self {
         for layer in &mut self.layers {
@@ -104,7 +104,7 @@ impl Pass {
         self
     }
 
-    /// The same pass scaled in time by `factor`, after a `delay`.
+    /// The pass scaled in time by `factor`, after a `delay`.
     #[must_use]
     pub fn scaled(&self, factor: f64, delay: Seconds) -> Self {
         let layer = |layer: &Layer| Layer { backward: layer.backward * factor, ..*layer };

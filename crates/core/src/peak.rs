@@ -1,8 +1,8 @@
 //! Peak memory of a training step, counted from the layers; nothing is fitted (docs/priors.md, peak memory; slow twin:
 //! research/priors/memory.py).
 //!
-//! Weights, states of the optimiser and what the forward pass keeps fill the memory; the backward pass frees what was
-//! kept, layer by layer, while gradients fill it again. The rules are those of PyTorch's derivatives with operations in
+//! Weights, states of the optimiser and kept activations fill the memory; the backward pass frees activations layer by
+//! layer, while gradients fill it again. The rules are those of PyTorch's derivatives with operations in
 //! place where its library networks have them.
 
 use crate::fitted::steps::{Class, StepOp};
@@ -19,7 +19,7 @@ const PLACE: f64 = 8.0;
 const MASK: f64 = 1.0;
 /// Bytes that a GELU of separate operations keeps for each element, in 16 and in 32 bits.
 const UNFUSED_GELU: [f64; 2] = [16.0, 24.0];
-/// Numbers in the tiles of Winograd's F(4×4, 3×3) for one of the image: 36 for 16.
+/// Numbers in the tiles of Winograd's F(4×4, 3×3) for each number of the image: 36 for 16.
 const WINOGRAD: f64 = 2.25;
 /// Numbers of a transformed 3×3 filter for each of its weights in convolutions by tiled FFT: 32 × 17 complex ones for 9.
 const FFT: f64 = 121.0;
@@ -42,7 +42,7 @@ impl Model {
         self.least_memory(batch, precision, optimiser) + Bytes::new(workspace)
     }
 
-    /// The same with algorithms that need no workspace, which libraries fall back on where memory is short.
+    /// Memory in use at the peak with algorithms that need no workspace, on which libraries fall back where memory is short.
     pub fn least_memory(&self, batch: u32, precision: Precision, optimiser: Optimiser) -> Bytes {
         let mixed = precision.is_mixed();
         let element = f64::from(precision.width());
@@ -99,7 +99,7 @@ impl Model {
 fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
     let layers = model.layers();
     let mut kept = vec![0.0; layers.len()];
-    // Outputs that their own layer does not keep, and that a product has kept.
+    // Outputs that a later product keeps, not their own layer.
     let mut shared = vec![false; layers.len()];
     let origins = origins(layers);
     let normalised = normalised(layers);
@@ -149,7 +149,7 @@ fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
     kept
 }
 
-/// By layer: the one that computes its output, past those that only reshape; none for a reshape of nothing.
+/// By layer: the layer that computes its output, looking through reshapes; none for a reshape of nothing.
 fn origins(layers: &[Layer]) -> Vec<Option<LayerId>> {
     let mut origins: Vec<Option<LayerId>> = Vec::with_capacity(layers.len());
     for (id, layer) in layers.iter().enumerate() {
@@ -163,7 +163,7 @@ fn origins(layers: &[Layer]) -> Vec<Option<LayerId>> {
     origins
 }
 
-/// The layer that computes the first input of `layer`, past those that only reshape.
+/// The layer that computes the first input of `layer`, looking through reshapes.
 fn source<'a>(layers: &'a [Layer], origins: &[Option<LayerId>], layer: &Layer) -> Option<(LayerId, &'a Op)> {
     let id = origins[*layer.inputs.first()? as usize]?;
     Some((id, &layers[id as usize].op))

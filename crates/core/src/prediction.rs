@@ -12,7 +12,7 @@ use serde_with::{DisplayFromStr, serde_as, skip_serializing_none};
 use std::fmt;
 
 names! {
-    /// What a part of an iteration is spent on.
+    /// Cause of a part of an iteration.
     PartKind {
         Compute = "compute",
         HostToDevice = "host-to-device",
@@ -62,7 +62,7 @@ impl PartKind {
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Part {
-    /// What the time is spent on.
+    /// Cause of the time.
     #[serde(rename = "name")]
     pub kind: PartKind,
     /// Time on the critical path of the iteration.
@@ -159,7 +159,7 @@ pub struct Communication {
     pub exposed: Seconds,
 }
 
-/// What a simulation finds busy.
+/// Resource whose utilisation a simulation reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     Workers,
@@ -287,8 +287,8 @@ pub struct Prediction {
     pub speedup: f64,
     /// Throughput relative to the sum of all workers' throughputs alone.
     pub scaling_factor: f64,
-    /// Mean number of updates by other workers between a worker's pull and its own update, where workers do not wait for
-    /// each other and no simulation tells more.
+    /// Mean number of updates by other workers between a worker's pull and its own update, if workers do not wait for each
+    /// other; a simulation reports it in more detail.
     pub staleness: Option<f64>,
     /// Breakdown of the iteration time; the parts add up to it.
     pub breakdown: Vec<Part>,
@@ -360,7 +360,7 @@ impl Prediction {
 }
 
 impl Prediction {
-    /// The same step with all its times multiplied by `factor`; shares of it stay as they are. No device computes more
+    /// The prediction with all its times multiplied by `factor`; shares of the step do not change. No device computes more
     /// than its peak rate: a transformer's step is not shortened below that.
     #[must_use]
     pub fn stretched(mut self, factor: f64) -> Self {

@@ -134,9 +134,9 @@ impl Profile {
         self.operations.iter().filter(|op| op.resource == resource).map(Operation::size).sum()
     }
 
-    /// `transfers` of one direction in the order in which their sending began in a recorded step: that of their arrivals,
-    /// except that a transfer of more than `window` bytes sends as many of them first and the rest at the end. Where all were
-    /// requested at one moment, gaps between arrivals tell before which of the others such a first part was sent.
+    /// `transfers` of one direction in the order in which their sending began in a recorded step. This is the order of their
+    /// arrivals, except that a transfer of more than `window` bytes sends its first `window` bytes early and the rest at the
+    /// end. If all were requested at once, gaps between arrivals show before which transfer such a first part was sent.
     pub fn sending_order(&self, step: &Step, mut transfers: Vec<usize>, window: f64) -> Vec<usize> {
         transfers.sort_by(|&a, &b| step.end[a].total_cmp(&step.end[b]));
         let size = |op: usize| self.operations[op].bytes as f64;

@@ -19,7 +19,7 @@ pub const FLOPS_PER_FORWARD: f64 = 1.0 + BACKWARD_PER_FORWARD;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Speed {
-    /// What a unit of work costs it.
+    /// Time of each unit of work.
     Rates {
         /// An operation on every sample of the batch.
         per_flop: Seconds,
@@ -28,7 +28,7 @@ pub enum Speed {
         /// Samples whose rows of sparse tables it reads and updates.
         samples: f64,
     },
-    /// What every layer with parameters takes it, in the order of the workload.
+    /// Time of every layer with parameters, in the order of the workload.
     Layers(Vec<LayerTimes>),
 }
 

@@ -1,8 +1,8 @@
-//! "Did you mean": the known name most similar to a mistyped one, or those of which it is a part.
+//! "Did you mean": the known name most similar to a mistyped one, or the known names that contain it.
 
 use crate::fault::{Remedies, Remedy};
 
-/// Letters beyond which nothing is suggested: the comparison takes time and memory with the product of both lengths.
+/// Longest name for which similar names are suggested: time and memory grow with the product of both lengths.
 const LONGEST: usize = 100;
 
 const LISTED: usize = 12;
@@ -47,8 +47,8 @@ fn meant(name: Option<&str>, otherwise: impl Into<Remedies>) -> Remedies {
     meant.map(Remedies::from).unwrap_or_default().or(otherwise)
 }
 
-/// The candidates that contain `name`, as "a100-sxm4-80gb" does "a100", or whose family it names, as "vit-large"; if there is
-/// none, as [`remedy`].
+/// The candidates that contain `name`, as "a100-sxm4-80gb" contains "a100", or whose family it names, as "vit-large";
+/// without any, as [`remedy`].
 pub fn variants<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -4,8 +4,8 @@
 //! below a key of 80 parts, are 6,400 levels, and everything that walks such a tree recurses as often. Documents are
 //! therefore measured, and taken apart without recursion, before anything else sees them.
 //!
-//! The parser's own deserialisers turn values into types too, but each type of a scenario is compiled with three of them, for
-//! dates and places that no scenario has: they were a third of this crate's code.
+//! The parser also has deserialisers, but they compile each type of a scenario three times, for dates and positions that no
+//! scenario has: a third of this crate's code.
 
 use crate::fault::{Fault, shown};
 use serde::de::value::StrDeserializer;
@@ -86,7 +86,7 @@ pub fn key_parts(key: &str) -> Result<Vec<&str>, Fault> {
     Ok(parts)
 }
 
-/// What is wrong with a document, and where.
+/// Error in a document, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextError {
     message: String,
@@ -200,7 +200,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor.visit_enum(Variant { name, content }).map_err(|error| error.within(&span))
     }
 
-    /// Only tables become structs: what a visitor does with other values is not even compiled.
+    /// Only tables become structs, so the code for other values is not compiled.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -298,7 +298,7 @@ impl<'a, 'de> EnumAccess<'de> for Variant<'a> {
     }
 }
 
-/// What stands beside the name of a variant.
+/// Content of a variant, next to its name.
 struct Content<'a>(Option<Reader<'a>>);
 
 impl<'a> Content<'a> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
-    /// "conv1.weight"; of a profile, the name of the operation that sends it.
+    /// "conv1.weight"; in a profile, the name of the operation that sends it.
     pub name: String,
     pub size: Bytes,
 }
@@ -46,7 +46,7 @@ impl Tensor {
         Bytes::new(self.elements as f64 * ELEMENT)
     }
 
-    /// What one worker sends of it after a step with this many samples, `share` bytes for each byte of an element.
+    /// Bytes of it that one worker sends after a step with this many samples, `share` bytes for each byte of an element.
     pub fn sent(&self, samples: f64, share: f64) -> Bytes {
         self.rows.map_or(self.bytes() * share, |rows| rows.bytes(samples, ELEMENT * share))
     }
@@ -58,7 +58,7 @@ impl LayerWork {
         Bytes::new(self.parameters as f64 * ELEMENT)
     }
 
-    /// What one worker sends of its gradients after a step with this many samples.
+    /// Bytes of its gradients that one worker sends after a step with this many samples.
     pub fn sent(&self, samples: f64) -> Bytes {
         self.tensors.iter().map(|tensor| tensor.sent(samples, 1.0)).sum()
     }
@@ -89,7 +89,7 @@ pub struct Workload {
     pub layers: Vec<LayerWork>,
     /// All layers with their shapes; none for a profile.
     pub graph: Option<Arc<Model>>,
-    /// What a step does for each sample, counted once from the graph; none for a profile.
+    /// Work of a step for each sample, counted once from the graph; none for a profile.
     pub step: Option<StepWork>,
 }
 
@@ -102,7 +102,7 @@ impl Workload {
             forward += Flops::new(layer.cost.forward(counting) as f64);
             let parameters = layer.cost.weights + layer.cost.biases;
             if parameters > 0 {
-                // Gradients are in backward order, so those of this layer are the last.
+                // Gradients are in backward order, so the gradients of this layer are the last.
                 let own = gradients
                     .iter()
                     .rposition(|gradient| gradient.layer as usize != id)
@@ -130,7 +130,7 @@ impl Workload {
         }
     }
 
-    /// What is shipped against the parameters of the layout: more where a paper states it, such as moving averages.
+    /// Shipped parameters relative to the layout's: more if a paper states it, such as for moving averages.
     pub fn shipped(&self) -> f64 {
         let stated = self.graph.as_ref().and_then(|model| model.published().shipped);
         stated.map_or(1.0, |stated| stated as f64 / self.parameters as f64)
@@ -161,7 +161,7 @@ impl Workload {
         }
     }
 
-    /// The gradients of a model in the order in which they are ready: that of the backward pass.
+    /// The gradients of a model in the order in which the backward pass makes them ready.
     pub fn gradients(&self) -> Vec<Gradient> {
         let tensors = self.layers.iter().rev().flat_map(|layer| &layer.tensors);
         tensors.map(|tensor| Gradient { name: tensor.name.clone(), size: tensor.bytes() }).collect()

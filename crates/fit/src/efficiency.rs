@@ -3,7 +3,7 @@
 //!
 //! Two figures: time = fixed + compute/share + memory/share, with the times that operations and weights take at the full
 //! rates. One figure: time = operations/(share·rate). Both by least squares on relative errors. No weight moves faster
-//! than memory does, so that the share of the memory rate is at most 1; fast convolutions lift that of the peak rate above.
+//! than memory, so the share of the memory rate is at most 1; fast convolutions lift the share of the peak rate above 1.
 
 use crate::measurements::{MeasurementFile, Split};
 use crate::report::{FitErrorRow, FitErrors, FitReport, artefact, stopped};
@@ -30,7 +30,7 @@ const COEFFICIENTS: [&str; 2] = ["compute", "memory"];
 /// Least share of a measured step that is computing, where the work on weights seems to take all of it.
 const LEAST_COMPUTING: f64 = 0.05;
 
-/// A measured step, and what its parts would take at the full rates.
+/// A measured step, and the times of its parts at the full rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepWork {
     /// Time that does not depend on the shares: copies.
@@ -45,15 +45,15 @@ pub struct StepWork {
 /// Shares of the peak rate and of the memory rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoShares {
-    /// Of the peak rate.
+    /// Share of the peak rate.
     pub compute: f64,
-    /// Of the memory rate.
+    /// Share of the memory rate.
     pub memory: f64,
 }
 
 impl TwoShares {
-    /// Fits both, as long as that is wanted. Steps that do not tell them apart, such as a single one, give the share of the
-    /// peak rate; that of the memory rate is then assumed.
+    /// Fits both, until cancelled. Steps that do not distinguish them, such as a single one, give the share of the peak rate;
+    /// the share of the memory rate is then assumed.
     pub fn fit(steps: &[StepWork], wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         match Self::fit_both(steps, wanted) {
             Err(FitError::TooFew { .. } | FitError::Collinear { .. }) if !steps.is_empty() => {
@@ -75,7 +75,7 @@ impl TwoShares {
     fn fit_both(steps: &[StepWork], wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         let row = |step: &StepWork| vec![step.compute / step.measured, step.memory / step.measured];
         let rows: Vec<Vec<f64>> = steps.iter().map(row).collect();
-        // What weights take beyond the full rate is never negative.
+        // The time of weights beyond the full rate is never negative.
         let target = |step: &StepWork| (step.measured - step.fixed - step.memory) / step.measured;
         let fit = nnls_while(&rows, &steps.iter().map(target).collect::<Vec<f64>>(), wanted)?;
         if fit.coefficients[0] <= 0.0 {
@@ -117,8 +117,8 @@ struct Work {
     zeng2023: Seconds,
 }
 
-/// Fits the steps of `data` measured on the device called `name`; those of `test`, if given, are tested with instead of
-/// its held rows.
+/// Fits the steps of `data` measured on the device called `name`; `test`, if given, replaces
+/// the held-out rows of `data`.
 pub fn run(
     data: &Path,
     test: Option<&Path>,

@@ -22,7 +22,7 @@ pub struct KernelRun {
     pub time: Seconds,
 }
 
-/// Fits the coefficients to relative errors, as long as that is wanted.
+/// Fits the coefficients to relative errors, with cancellation.
 pub fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, FitError> {
     let rows: Vec<_> = runs.iter().map(|run| (vec![run.elements, 1.0], run.time.get())).collect();
     linear_kernel(&rows, &vec![1.0; runs.len()], wanted)
@@ -51,7 +51,7 @@ fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<BTreeMap<String, Split<
     Ok(kernels)
 }
 
-/// Fits the kernels of `data`; the runs of `test`, if given, are tested with instead of its held rows.
+/// Fits the kernels of `data`; `test`, if given, replaces its held-out rows.
 pub fn run(
     data: &Path,
     test: Option<&Path>,

@@ -1,8 +1,8 @@
 //! Fitting: from files with measurements to fitted artefacts.
 //!
 //! Solvers ([`least_squares`], [`nnls`], [`golden_section`], [`Problem`]); one module for each kind of measurement, which
-//! reads it, fits it and says how well ([`efficiency`], [`gemm`], [`kernels`], [`machine`], [`sprint`], [`steps`], [`transfer`]); and
-//! what is kept of a fit ([`FitReport`]); [`streams`] reads a recording.
+//! reads it, fits it and reports the errors ([`efficiency`], [`gemm`], [`kernels`], [`machine`], [`sprint`], [`steps`], [`transfer`]);
+//! and the result of a fit ([`FitReport`]); [`streams`] reads a recording.
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
 

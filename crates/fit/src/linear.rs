@@ -29,7 +29,7 @@ pub struct Fit {
     pub condition: f64,
 }
 
-/// What is left of the measurements.
+/// The measurements after reduction.
 struct Reduced {
     triangular: Triangular,
     /// Lengths of the columns before scaling.
@@ -126,7 +126,7 @@ pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
     nnls_while(rows, target, &never_cancelled)
 }
 
-/// As [`nnls`], as long as it is wanted.
+/// As [`nnls`], with cancellation.
 pub fn nnls_while(rows: &[Vec<f64>], target: &[f64], wanted: &CancelCheck<'_>) -> Result<Fit, FitError> {
     let reduced = Reduced::new(rows, target, wanted)?;
     let scaled = active_set(reduced.triangular.columns(), reduced.triangular.target());

@@ -11,7 +11,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
-/// Rows between two looks at whether a file is still wanted: some milliseconds of work.
+/// Rows between two checks for cancellation: some milliseconds of work.
 pub(crate) const OFTEN: usize = 4096;
 
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
@@ -32,7 +32,7 @@ const PRECISIONS: [(&str, Precision); 9] = [
 
 const MOST_ROWS: usize = 1_000_000;
 
-/// The text of a file of JSON objects, plain or compressed, read as long as that is wanted.
+/// The text of a file of JSON objects, plain or compressed, read with cancellation.
 pub(crate) fn read_text(path: &Path, remedy: &str, wanted: &CancelCheck<'_>) -> Result<String, Stopped> {
     let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?);
     Ok(text.map_err(|_| Fault::in_file(path.display().to_string(), "it is not UTF-8 text", remedy))?)
@@ -51,7 +51,7 @@ pub(crate) struct MeasurementRow<'a> {
     cells: &'a csv::StringRecord,
 }
 
-/// Measurements to fit, and measurements to test with.
+/// Measurements to fit, and held-out measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split<T> {
     pub fit: Vec<T>,
@@ -66,7 +66,7 @@ impl<T> Default for Split<T> {
 }
 
 impl<T> Split<T> {
-    /// The measurements to fit, and those of `other`, if given, to test with instead of the own ones.
+    /// Replaces the held-out measurements by those of `other`, if given.
     pub(crate) fn tested_with(mut self, other: Option<Self>) -> Self {
         if let Some(other) = other {
             self.held = other.fit.into_iter().chain(other.held).collect();

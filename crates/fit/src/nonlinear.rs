@@ -1,14 +1,14 @@
-//! Minima of nonlinear functions: golden section in one variable; least squares that outliers do not rule in several, with
-//! soft L1 loss and Levenberg and Marquardt's steps.
+//! Minima of nonlinear functions: golden section in one variable; robust least squares in several, with soft L1 loss and
+//! Levenberg-Marquardt steps.
 
 use crate::{FitError, least_squares};
 
 /// Step of the central differences.
 const STEP: f64 = 0.02;
 const ROUNDS: usize = 60;
-/// Rounds in which residuals that are left out of a linear problem get their weights.
+/// Rounds of reweighting in a linear problem with held-out residuals.
 const LINEAR_ROUNDS: usize = 10;
-/// A round that moves every variable by less than this is the last.
+/// The search ends after a round that moves every variable by less than this.
 const STILL: f64 = 1e-4;
 const MOST_DAMPING: f64 = 1e6;
 
@@ -16,17 +16,17 @@ const MOST_DAMPING: f64 = 1e6;
 pub struct Problem<'a> {
     pub residuals: &'a dyn Fn(&[f64]) -> Vec<f64>,
     pub weights: &'a [f64],
-    /// Where the search starts, which is also what is expected before anything is measured.
+    /// Start of the search, and mean of the prior.
     pub start: &'a [f64],
-    /// By how much the expected place may be off, in units of a residual for a unit of the variable: the higher, the more
-    /// the variable is held.
+    /// Weight of the prior, in units of a residual for a unit of the variable: the higher, the more the variable stays at its
+    /// start.
     pub hold: &'a [f64],
     /// Residuals beyond this count as their absolute value, not as their square.
     pub scale: f64,
 }
 
 impl Problem<'_> {
-    /// Half of the squares of small residuals, scale times the absolute values of large ones, and what is held.
+    /// Half of the squares of small residuals, scale times the absolute values of large ones, and the prior.
     fn cost(&self, at: &[f64], residuals: &[f64]) -> f64 {
         let soft =
             |residual: f64| self.scale.powi(2) * ((1.0 + (residual / self.scale).powi(2)).sqrt() - 1.0);
@@ -52,7 +52,7 @@ impl Problem<'_> {
         columns.collect()
     }
 
-    /// The place of the least cost near the start.
+    /// The point of least cost near the start.
     pub fn solve(&self) -> Result<Vec<f64>, FitError> {
         let mut at = self.start.to_vec();
         let mut residuals = (self.residuals)(&at);
@@ -82,8 +82,8 @@ impl Problem<'_> {
         Ok(at)
     }
 
-    /// Every residual without itself, near the solution `at`: `folds` say which residuals are left out together. The
-    /// solution without a fold is found by Gauss-Newton steps from `at`, with the slopes there.
+    /// Held-out residuals near the solution `at`: each of `folds` lists residuals that are held out together. The solution
+    /// without a fold is found by Gauss-Newton steps from `at`, with the slopes there.
     pub fn left_out(&self, at: &[f64], folds: &[Vec<usize>]) -> Result<Vec<Vec<f64>>, FitError> {
         let (residuals, slopes) = ((self.residuals)(at), self.slopes(at));
         let moved = |index: usize, step: &[f64]| -> f64 {
@@ -102,7 +102,7 @@ impl Problem<'_> {
         folds.iter().map(predict).collect()
     }
 
-    /// The least squares of the problem made linear at a place, large residuals weighted down, some left out.
+    /// Least squares of the linearised problem, with robust weights and held-out rows.
     fn step(
         &self,
         at: &[f64],

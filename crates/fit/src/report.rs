@@ -1,6 +1,6 @@
 //! The result of a fit: errors, notes, and the artefact, a TOML text with formula, coefficients with units and meaning,
-//! source, date and errors. [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back. [`Quality`] says how far
-//! predictions are from measurements, [`FitError`] why measurements cannot be fitted.
+//! source, date and errors. [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back. [`Quality`] has the errors
+//! of predictions, [`FitError`] the reason why measurements cannot be fitted.
 
 use crate::steps::LeftOutErrors;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ use stepcast_core::fitted::machine::{CONSTANTS, ConstantRow};
 use stepcast_core::method::Stopped;
 use stepcast_stats::quantile_of_sorted;
 
-/// A fit: its errors for people to read, and the artefact to keep.
+/// A fit: its errors for readers, and the artefact to keep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitReport {
-    /// How far predictions are from measurements.
+    /// Errors of predictions against measurements.
     pub rows: Vec<FitErrorRow>,
-    /// How far predictions of models are that were left out of the fit.
+    /// Errors of predictions for models that were held out of the fit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutErrors>,
-    /// What was found, what was assumed and what the data leave open.
+    /// Findings, assumptions, and open questions.
     pub notes: Vec<String>,
     /// The artefact: the text of a TOML file.
     #[serde(skip)]
@@ -43,7 +43,7 @@ impl FitReport {
         stepcast_trace::write_text(path, &self.artefact)
     }
 
-    /// The fit as JSON, with the file that it was written to.
+    /// The fit as JSON, with the path of its file.
     pub fn summary<'a>(&'a self, written: Option<&'a str>) -> FitSummary<'a> {
         FitSummary { written, errors: &self.rows, left_out: &self.left_out, notes: &self.notes }
     }
@@ -72,7 +72,7 @@ impl FitErrorRow {
 #[serde(rename_all = "kebab-case")]
 pub struct FitErrors {
     pub fit: Quality,
-    /// On measurements that took no part in it.
+    /// Errors on measurements that took no part in the fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<Quality>,
 }
@@ -134,7 +134,7 @@ pub(crate) fn artefact<E: Serialize, M: Serialize>(
         .map_err(|error| unwritten(error.to_string()))
 }
 
-/// A fit that is no longer wanted, or measurements that do not determine the coefficients called `names`.
+/// The fault of a cancelled fit, or of measurements that do not determine the coefficients called `names`.
 pub(crate) fn stopped(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Stopped {
     let (reason, remedy) = match error {
         FitError::Cancelled => return Stopped::Cancelled,
@@ -192,7 +192,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Of pairs (predicted, measured) of one quantity; none where there are no pairs.
+    /// The quality of pairs (predicted, measured) of one quantity; none without pairs.
     pub fn from_pairs<Q: Into<f64>>(pairs: impl IntoIterator<Item = (Q, Q)>) -> Option<Self> {
         let error = |(predicted, measured): (Q, Q)| (predicted.into() / measured.into() - 1.0).abs();
         let mut errors: Vec<f64> = pairs.into_iter().map(error).collect();

@@ -1,4 +1,4 @@
-//! SPRINT's threads (Oyama 2016, Tables 3 and 4) from timings of their components: columns component, a time, and what it
+//! SPRINT's threads (Oyama 2016, Tables 3 and 4) from timings of their components: columns component, a time, and the quantities that it
 //! depends on. The components of a whole run also have its iteration times, columns gpu and update.
 
 use crate::linear::linear_kernel;
@@ -18,7 +18,7 @@ use stepcast_core::suggest;
 /// Names of the coefficients, in the order of the columns of a fit.
 const COEFFICIENTS: [&str; 2] = ["per-element", "start"];
 
-/// What the time of a component grows with.
+/// Quantity with which the time of a component grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Growth {
     Samples,
@@ -68,7 +68,7 @@ impl ComponentTiming {
         self.iterations.map_or([1.0; 2], |[gpu, update]| [(gpu / update).min(1.0), (update / gpu).min(1.0)])
     }
 
-    /// What the coefficients multiply.
+    /// Amounts that the coefficients multiply.
     fn amounts(&self) -> Vec<f64> {
         let [new_weights, new_gradients] = self.new_shares();
         let (parameters, nodes) = (self.parameters, f64::from(self.nodes));
@@ -193,7 +193,7 @@ fn threads(lines: &BTreeMap<&str, LinearKernel>, run: &ComponentTiming) -> Threa
     }
 }
 
-/// Fits the components of `data`; the timings of `test`, if given, are tested with instead of its held rows.
+/// Fits the components of `data`; `test`, if given, replaces its held-out rows.
 pub fn run(
     data: &Path,
     test: Option<&Path>,

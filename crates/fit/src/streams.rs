@@ -1,5 +1,5 @@
-//! Parameters that come down in a recording (Li 2020, section 3.2): the rate of the link, the cost of parsing (α and β), and how
-//! far the ends that the model of streams predicts are from those recorded (the paper's Table 1).
+//! Pulled parameters in a recording (Li 2020, section 3.2): the rate of the link, the cost of parsing (α and β), and the errors
+//! of the ends that the model of streams predicts (the paper's Table 1).
 //!
 //! Streams of a connection are sent one after the other, and parsing holds up none of them. A stream of s bytes with which the
 //! connection has sent S bytes therefore ends S/rate + α·s + β after the first request: three coefficients by least squares.
@@ -16,25 +16,25 @@ const WINDOWS: [f64; 2] = [f64::INFINITY, 28e6];
 
 const MOST_STEPS: usize = 200;
 
-/// What the streams of a recording tell.
+/// Results from the streams of a recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamFigures {
     pub rate: BytesPerSec,
     /// 1/α: rate of parsing; none if it takes no time.
     pub parse_rate: Option<BytesPerSec>,
-    /// β: time of a stream beside its bytes, the latency of its request included.
+    /// β: fixed time of a stream, including the latency of its request.
     pub parse_fixed: Seconds,
-    /// Bytes after which a stream lets others go first; none if none does.
+    /// Bytes after which a stream is preempted; none if none is.
     pub window: Option<Bytes>,
     /// Whether streams were sent in the order of their arrivals rather than of their requests.
     pub by_arrival: bool,
-    /// Errors of predicted ends against the time since the first request: mean, median, 95 % and largest.
+    /// Errors of predicted ends relative to the time since the first request: mean, median, 95 % and largest.
     pub errors: [f64; 4],
 }
 
 /// Streams of one step from one server, in the order in which they were requested, or sent.
 struct Requests {
-    /// Since the first of them.
+    /// Times since the first request.
     start: Vec<f64>,
     end: Vec<f64>,
     size: Vec<f64>,
@@ -83,7 +83,7 @@ impl Requests {
     }
 }
 
-/// The streams of a profile; none if there are too few to tell a rate.
+/// The streams of a profile; none if there are too few to determine a rate.
 pub fn streams(profile: &Profile) -> Option<StreamFigures> {
     let servers: BTreeSet<u32> = profile.operations.iter().map(|operation| operation.server).collect();
     let tried = WINDOWS.into_iter().flat_map(|window| [(window, false), (window, true)]);

@@ -17,14 +17,14 @@ const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 /// Size and time of a transfer.
 pub type Transfer = (Bytes, Seconds);
 
-/// Work of a fit, in transfers that are looked at: so many bends are tried that all together take no more.
+/// Work budget of a fit, in transfers read: it limits how many bends are tried.
 const MOST_WORK: usize = 50_000_000;
 
-/// Bends that are tried however many transfers there are.
+/// Fewest bends that are tried for any number of transfers.
 const FEWEST_BENDS: usize = 16;
 
 /// The curve with the smaller median error; the line where no bend can be determined. Bends are tried at every measured
-/// size, or at as many of them as time allows; a given threshold is the only bend. The fit goes on as long as it is wanted.
+/// size, or at as many of them as time allows; a given threshold is the only bend. The fit can be cancelled.
 pub fn fit(
     measured: &[Transfer],
     threshold: Option<Bytes>,
@@ -88,7 +88,8 @@ fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<Transfer>, Stoppe
     })
 }
 
-/// Fits the transfers of `data`, with a bend at `threshold` if that is given; those of `test`, if given, are tested with instead of its held rows.
+/// Fits the transfers of `data`, with a bend at `threshold` if that is given; `test`, if given, replaces its held-out
+/// rows.
 pub fn run(
     data: &Path,
     test: Option<&Path>,

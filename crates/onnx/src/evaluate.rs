@@ -123,7 +123,7 @@ impl Inference<'_> {
         let mut origins = node.inputs.iter().flatten().filter_map(read);
         match node.op.as_str() {
             "Shape" | "Size" | "RandomNormalLike" | "RandomUniformLike" | "EyeLike" => Origin::Static,
-            // The second input only says which type is meant.
+            // The second input only determines the type.
             "CastLike" => origins.next().cloned().unwrap_or(Origin::Static),
             _ => origins.fold(Origin::Static, Origin::with),
         }
@@ -160,7 +160,7 @@ impl Inference<'_> {
         Some(Fault::in_file(at, cause, remedy))
     }
 
-    /// An operator without a rule: counted, and its outputs taken as the file declares them.
+    /// Handles an operator without a rule: counts it, and takes its outputs as the file declares them.
     fn unfamiliar(&mut self, node: &Node, origin: &Origin) -> Inferred {
         if *origin != Origin::Static || node.inputs.is_empty() {
             let name =

@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub(crate) op: String,
     /// Empty for the standard operators.
     pub(crate) domain: String,
-    /// Optional ones that are left out are none.
+    /// Omitted optional inputs are `None`.
     pub(crate) inputs: Vec<Option<TensorId>>,
     pub(crate) outputs: Vec<Option<TensorId>>,
     attributes: Vec<AttributeProto>,
@@ -33,7 +33,7 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)
     }
 
-    /// Whether other graphs are part of it, as of a loop or a branch.
+    /// Whether it contains other graphs, like a loop or a branch.
     pub(crate) fn has_bodies(&self) -> bool {
         self.attributes.iter().any(|attribute| attribute.graph.is_some())
     }
@@ -50,9 +50,9 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) names: Vec<String>,
-    /// In an order in which they can compute: that of the file as far as possible.
+    /// Nodes in an executable order: the order of the file as far as possible.
     pub(crate) nodes: Vec<Node>,
-    /// What is given from outside, with its declared type.
+    /// Inputs from outside, with their declared types.
     pub(crate) inputs: Vec<(TensorId, ValueInfo)>,
     pub(crate) outputs: Vec<TensorId>,
     pub(crate) initialisers: Vec<(TensorId, TensorProto)>,
@@ -142,7 +142,7 @@ impl Names {
     }
 }
 
-/// The nodes; what the body of a loop or a branch reads from outside is an input of its node.
+/// The nodes; tensors that the body of a loop or a branch reads from outside become inputs of its node.
 fn with_captured(mut nodes: Vec<NodeProto>, names: &Names) -> Vec<NodeProto> {
     let made: HashSet<String> = nodes.iter().flat_map(|node| &node.outputs).cloned().collect();
     for node in &mut nodes {
@@ -158,7 +158,7 @@ fn with_captured(mut nodes: Vec<NodeProto>, names: &Names) -> Vec<NodeProto> {
     nodes
 }
 
-/// Names that a body reads or hands on; in ONNX, those made inside are not those of tensors outside.
+/// Names that a body reads or passes on; in ONNX, names made inside never equal names of tensors outside.
 fn reads<'a>(body: &'a GraphProto, read: &mut Vec<&'a str>) {
     read.extend(body.outputs.iter().map(|info| info.name.as_str()));
     for node in &body.nodes {
@@ -170,7 +170,7 @@ fn reads<'a>(body: &'a GraphProto, read: &mut Vec<&'a str>) {
 
 type Misplaced = (String, String, &'static str);
 
-/// Sorts nodes such that each comes after those it reads; of several that could come next the first in the file.
+/// Sorts nodes such that each follows its inputs; among candidates, the first in the file comes next.
 fn in_order(nodes: Vec<Node>, given: HashSet<TensorId>, names: &[String]) -> Result<Vec<Node>, Misplaced> {
     let mut maker: HashMap<TensorId, NodeId> = HashMap::new();
     for (id, node) in nodes.iter().enumerate() {
@@ -220,13 +220,13 @@ fn in_order(nodes: Vec<Node>, given: HashSet<TensorId>, names: &[String]) -> Res
     Ok(sorted.into_iter().map(|(_, node)| node).collect())
 }
 
-/// How deep functions may call each other.
+/// Deepest nesting of function calls.
 const DEEPEST: u32 = 16;
 const MOST_NODES: usize = 500_000;
 
 type Functions<'a> = HashMap<(&'a str, &'a str), &'a FunctionProto>;
 
-/// What calls may unfold to.
+/// Limits on unfolded calls.
 struct UnfoldBudget {
     /// Nodes and calls: functions without nodes could call each other for ever.
     nodes: usize,

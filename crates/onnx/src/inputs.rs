@@ -18,7 +18,7 @@ pub(crate) enum BatchSize {
 pub(crate) struct InputShapes {
     pub(crate) samples: BatchSize,
     pub(crate) shapes: Vec<(TensorId, Vec<Size>)>,
-    /// What the file calls the batch; empty if it has no name there.
+    /// Name of the batch in the file; empty if it has none.
     batch: Option<String>,
     sizes: BTreeMap<String, u64>,
 }
@@ -47,8 +47,8 @@ fn dims(info: &ValueInfo) -> Option<&[Dimension]> {
 
 /// Finds the batch dimension, and takes the sizes of the others from the file or from `options`.
 ///
-/// The batch is the dimension whose name says so, for some networks read sequences first; otherwise the first one of
-/// the first input.
+/// The batch is the dimension with such a name, since some networks have the sequence first; otherwise the first dimension
+/// of the first input.
 pub(crate) fn bind(
     graph: &Graph,
     options: &Options,

@@ -4,8 +4,8 @@
 //! shapes through the rules in `operator`, with the batch left open (`tensor`); `raise` recognises the layers that
 //! exporters split into primitive operators and builds the model. `docs/import/onnx.md` describes what is counted.
 //!
-//! Memory is bounded by the graph, not by the weights. Nothing in a file can make this crate panic: what cannot be
-//! used is a [`Fault`].
+//! Memory is bounded by the graph, not by the weights. Nothing in a file can make this crate panic: unusable
+//! content is a [`Fault`].
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 

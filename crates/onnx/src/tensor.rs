@@ -35,7 +35,7 @@ pub(crate) enum Origin {
     Data,
     /// These initialisers, and no sample.
     Parameters(BTreeSet<usize>),
-    /// Shapes and constants alone.
+    /// Only shapes and constants.
     Static,
 }
 
@@ -82,7 +82,7 @@ impl Tensor {
         }
     }
 
-    /// The initialisers it is made of; none for what depends on samples.
+    /// The initialisers that it is made of; none if it depends on samples.
     pub(crate) fn parameters(&self) -> Option<&BTreeSet<usize>> {
         match &self.origin {
             Origin::Parameters(parameters) => Some(parameters),

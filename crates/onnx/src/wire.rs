@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 /// Longest content of a tensor or text of an attribute that is kept: shapes and indices are shorter.
 const SHORT: u64 = 8 << 10;
-/// What a message, a field and a byte of it may take at most: a packed number of one byte becomes eight, and a dimension
+/// Most bytes of memory for a message, a field and a byte of it: a packed number of one byte becomes eight, and a dimension
 /// without a size, two bytes within a declared shape, becomes 48.
 const MESSAGE: u64 = 256;
 const FIELD: u64 = 24;

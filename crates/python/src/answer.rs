@@ -211,7 +211,7 @@ impl Answer {
                 }
                 request.changed(own.into_iter().chain(changes))
             }
-            _ => return Err(Problem::internal("only what was imported or planned is a scenario").into()),
+            _ => return Err(Problem::internal("only an import or a plan converts to a scenario").into()),
         };
         Scenario::from_request(py, request)
     }

@@ -25,8 +25,8 @@ pub(crate) fn released<T: Send>(
     Ok(done.unwrap_or_else(|panic| Err(Problem::panicked(&*panic)))?)
 }
 
-/// As [`released`], on a thread of its own while this one checks for signals. When a signal raises an exception, that
-/// is returned at once; `stop` is set for `work`, which ends as soon as it looks, and its result is dropped.
+/// As [`released`], on a separate thread while this one checks for signals. When a signal raises an exception, that
+/// is returned at once; `stop` is set for `work`, which ends at its next check, and its result is dropped.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T, Problem> + Send + 'static,

@@ -44,7 +44,7 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     released(py, || Ok(stepcast_cli::main(arguments)))
 }
 
-/// What a command prints on standard output and standard error, and its exit code.
+/// Output of a command on standard output and standard error, and its exit code.
 #[pyfunction]
 fn printed(py: Python<'_>, arguments: Vec<String>) -> PyResult<(String, String, u8)> {
     released(py, || {

@@ -59,7 +59,7 @@ impl Problem {
     }
 }
 
-/// A remedy as a keyword of the package's functions; none where that has other words than every front end.
+/// A remedy as a keyword of the package's functions; `None` to use the common wording.
 pub(crate) fn keyword(remedy: &Remedy) -> Option<String> {
     match remedy {
         Remedy::SetKey { key, value } => Some(format!("use `set={{\"{key}\": \"{value}\"}}`")),

@@ -149,7 +149,7 @@ impl Scenario {
         format!("<Scenario {} on {} workers>", self.resolved.name(), self.resolved.cluster.workers())
     }
 
-    /// The same scenario with overrides.
+    /// The scenario with overrides.
     #[pyo3(signature = (*, set=None, **keywords))]
     fn changed(
         &self,
@@ -160,7 +160,7 @@ impl Scenario {
         Self::from_request(py, self.asked_with(value::changes(set, keywords)?))
     }
 
-    /// The same scenario with this number of workers.
+    /// The scenario with this number of workers.
     fn resized(&self, py: Python<'_>, workers: u32) -> PyResult<Self> {
         Self::from_request(py, self.request.resized(workers).map_err(Problem::from)?)
     }

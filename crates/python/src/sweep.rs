@@ -235,7 +235,7 @@ impl PlanSearch {
         Ok(self.request.packed().map_err(Problem::from)?)
     }
 
-    /// What is found in the part at `place`, as one line of JSON.
+    /// The result of the part at `place`, as one line of JSON.
     #[pyo3(signature = (place, threads=None))]
     fn part(slf: Py<Self>, py: Python<'_>, place: usize, threads: Option<u16>) -> PyResult<String> {
         interruptible(py, move |stop| {

@@ -4,7 +4,7 @@ use stepcast_core::prediction::Bottleneck;
 pub use stepcast_core::quantity::count;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 
-/// A name that a user chose, without control characters and not too long.
+/// A user's name, without control characters and shortened if long.
 pub fn name(text: &str) -> String {
     const LONGEST: usize = 60;
     let shown = plain(&text.chars().take(LONGEST).collect::<String>());
@@ -54,8 +54,8 @@ pub fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A share and the ends of its interval, with as many decimals as tell the ends apart; none for ends that three decimals do
-/// not.
+/// A share and the ends of its interval, with enough decimals to distinguish the ends; no interval if three decimals are not
+/// enough.
 pub fn percent_between(share: f64, [low, high]: [f64; 2]) -> (String, Option<String>) {
     let written = |share: f64, decimals: usize| format!("{:.decimals$} %", 100.0 * share);
     let apart = (1..=3).find(|&decimals| written(low, decimals) != written(high, decimals));
@@ -154,7 +154,7 @@ pub fn rough_money(amount: f64) -> String {
     }
 }
 
-/// Times that nobody waits for.
+/// Very long times, in years.
 fn in_years(years: f64) -> String {
     match years {
         ..10.0 => format!("{years:.1} years"),
@@ -239,8 +239,8 @@ fn without_unit(rate: String) -> String {
     rate.strip_suffix(" samples/s").map(str::to_owned).unwrap_or(rate)
 }
 
-/// A figure with the digits that an interval of this width, a share of the figure, leaves: three, as its ends have, unless
-/// it is narrower than that.
+/// A figure rounded to the precision of an interval of this width, a share of the figure: to three digits, as its ends, unless
+/// the interval is narrower.
 pub fn as_sure(value: f64, width: f64) -> f64 {
     if width > CLOSE { three_digits(value) } else { value }
 }
@@ -252,7 +252,7 @@ fn three_digits(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
-/// Both ends; a unit that they share stands once, after the second.
+/// Both ends; a common unit is written once, after the second.
 fn interval([low, high]: [String; 2]) -> String {
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),

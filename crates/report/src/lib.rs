@@ -1,11 +1,11 @@
 //! Answers for people: tables, sentences, plots as SVG, and whole reports as HTML.
 //!
 //! The tables of an answer are built once, in [`tables`]; the command line prints them as text, [`table::section`] as HTML. A plot
-//! stands by itself: it carries its styles for light and dark pages and for print, and needs no script and no font. The
+//! is self-contained: it carries its styles for light and dark pages and for print, and needs no script and no font. The
 //! same figures give the same bytes. No input or output: the caller writes the text.
 //!
 //! [`plots`] take plain figures, or make them from the answers of studies. `draw` has the parts that plots are composed
-//! of. [`page`] sets a forecast in HTML, as a document of its own or as a part of one. [`format`](mod@format) writes
+//! of. [`page`] sets a forecast in HTML, as a complete document or as a part of one. [`format`](mod@format) writes
 //! single numbers and names, [`sentences`] whole sentences.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.

@@ -1,4 +1,4 @@
-//! A forecast in HTML: as a document that needs nothing else, or as the part of a page that holds the answer.
+//! A forecast in HTML: as a self-contained document, or as the answer part of a page.
 //!
 //! Every text is escaped; only drawings and tables, whose texts are escaped already, are inserted as they are.
 
@@ -15,7 +15,7 @@ use stepcast_core::prediction::{Prediction, Verdict, Warning};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::Forecast;
 
-/// A drawing, and what to call its file.
+/// A drawing, and the name of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plot {
     /// "scaling".
@@ -23,7 +23,7 @@ pub struct Plot {
     pub svg: String,
 }
 
-/// Clusters beyond this are not predicted again for a drawing.
+/// Largest cluster that is predicted again for a drawing.
 const LARGE: u32 = 10_000;
 
 /// Width of plots that stand side by side, or on a small screen.
@@ -33,7 +33,7 @@ pub fn plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> V
     plots_of(scenario, method, forecast, WIDTH)
 }
 
-/// The same, narrow enough to stand side by side.
+/// The plots of a forecast, narrow enough to stand side by side.
 pub fn narrow_plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
     plots_of(scenario, method, forecast, NARROW)
 }
@@ -60,8 +60,8 @@ fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec
     if all.is_empty() { vec![forecast.prediction.clone()] } else { all }
 }
 
-/// The answer: figures, plots, tables and warnings; with all tables open and below the plots, or for an interactive page: open ones
-/// first, the others closed, and room for the risks.
+/// The answer: figures, plots, tables and warnings. In a document, all tables are open and below the plots; on an interactive
+/// page, open ones come first, the others are closed, and there is room for the risks.
 fn answer(
     scenario: &Scenario,
     method: &dyn Method,
@@ -132,7 +132,7 @@ fn drawings(plots: &[Plot]) -> String {
     format!("<section class=\"why\">\n<div class=\"plots\">\n{figures}</div>\n</section>\n")
 }
 
-/// Whether the model fits into the devices: of a plan always, otherwise where it does not.
+/// Whether the model fits into the devices: always stated for a plan, otherwise only if it does not fit.
 fn verdict(forecast: &Forecast) -> Option<(&'static str, String)> {
     if let (Some(report), Some(words)) = (&forecast.prediction.transformer, sentences::memory(forecast)) {
         let class = match report.memory.verdict {
@@ -154,8 +154,8 @@ pub fn part(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, plots
     answer(scenario, method, forecast, plots, true)
 }
 
-/// The question and the answer as a document; `inputs` is the scenario with every default, `command` what makes the
-/// document again.
+/// The question and the answer as a document; `inputs` is the scenario with every default, `command` reproduces the
+/// document.
 pub fn document(
     scenario: &Scenario,
     method: &dyn Method,
@@ -207,7 +207,7 @@ mod tests {
         ] {
             assert!(html.contains(part), "{part}");
         }
-        // Nothing is fetched and nothing runs.
+        // The document fetches nothing and runs nothing.
         for outside in ["<script", "<link", " src=", "@import", "url(http", " onload"] {
             assert!(!html.contains(outside), "{outside}");
         }

@@ -68,8 +68,8 @@ fn transport(transport: Transport) -> &'static str {
     }
 }
 
-/// What decides the answer beside model and machines: how gradients are combined, the batch, the number format and the
-/// network, each marked if it is assumed.
+/// Settings that decide the answer beside model and machines: exchange of gradients, batch, number format and network,
+/// each marked if assumed.
 pub fn setting(scenario: &Scenario, assumed: &Assumed) -> String {
     let (strategy, cluster) = (&scenario.strategy, &scenario.cluster);
     let architecture = match strategy.architecture {
@@ -145,7 +145,7 @@ fn sequences(scenario: &Scenario, plan: &Plan, assumed: &Assumed) -> Option<Stri
     Some(marked(text, assumed.batch))
 }
 
-/// Whether a plan fits, in words, and what it would fit on.
+/// Whether a plan fits, in words, and the workers on which it would.
 pub fn memory(forecast: &Forecast) -> Option<String> {
     let memory = &forecast.prediction.transformer.as_ref()?.memory;
     let (least, most, capacity) = (memory.least.human(), memory.most.human(), memory.capacity.human());
@@ -228,7 +228,7 @@ fn micro_batch(plan: &Plan) -> String {
     format!("micro-batch {}{outer}", count(plan.micro_batch))
 }
 
-/// The method that predicted, what it models, and what is added to its paper's formula.
+/// The method of the prediction, what it models, and additions to its paper's formula.
 pub fn method(method: &dyn Method, scenario: &Scenario) -> String {
     let beyond = match method.beyond_paper(scenario).as_slice() {
         [] if scenario.as_published => "; as published".to_owned(),
@@ -250,12 +250,12 @@ pub(crate) fn trained_for(training: &Training) -> String {
     }
 }
 
-/// What it costs, likewise.
+/// The cost of training, with the digits that its interval leaves.
 pub(crate) fn cost_of(training: &Training, cost: f64) -> String {
     if training.cost_interval.is_some() { rough_money(cost) } else { money(cost) }
 }
 
-/// The answer in a few sentences: how long, how uncertain, what limits it.
+/// The answer in a few sentences: step time, uncertainty, bottleneck.
 pub fn answer(forecast: &Forecast) -> String {
     let prediction = &forecast.prediction;
     let interval = forecast.interval.as_ref().map_or(String::new(), |interval| {
@@ -292,14 +292,14 @@ pub fn answer(forecast: &Forecast) -> String {
     format!("A step takes {iteration}{interval}: {reached}.{kernels}{training} {limit}")
 }
 
-/// The width of the interval of a step, as a share of the step; without one, that of simulated runs.
+/// The width of the interval of a step, as a share of the step; without one, the width from simulated runs.
 pub(crate) fn width(forecast: &Forecast) -> f64 {
     let ends = forecast.interval.as_ref().map(|interval| interval.iteration_s);
     let ends = ends.or_else(|| simulated(&forecast.prediction));
     ends.map_or(0.0, |[low, high]| (high - low) / forecast.prediction.iteration)
 }
 
-/// Ends of the time of a step as far as simulated runs show it.
+/// Interval of the time of a step from simulated runs.
 pub(crate) fn simulated(prediction: &Prediction) -> Option<[Seconds; 2]> {
     let [low, high] = prediction.simulation.as_ref()?.throughput_interval;
     let step = |rate: f64| prediction.iteration * (prediction.throughput.get() / rate);
@@ -308,7 +308,7 @@ pub(crate) fn simulated(prediction: &Prediction) -> Option<[Seconds; 2]> {
 
 const NAMED_PARTS: usize = 5;
 
-/// Where the time of a step goes, and how many workers are worth it, in brief.
+/// Breakdown of a step, and the useful number of workers, in brief.
 pub fn parts(forecast: &Forecast) -> String {
     let prediction = &forecast.prediction;
     let mut parts: Vec<(String, f64)> = prediction
@@ -324,7 +324,7 @@ pub fn parts(forecast: &Forecast) -> String {
     format!("Where the time goes: {}.{knee}", text.join(", "))
 }
 
-/// What to do next: what to measure, what to be warned of, and where the rest is.
+/// Next steps: what to measure, warnings, and further commands.
 pub fn next(forecast: &Forecast, words: Wording) -> Vec<String> {
     let assumption = forecast.interval.as_ref().and_then(|interval| interval.by_assumption.first());
     let measure = assumption.map(|most| words.hint(&Hint::NarrowInterval(most.remedy.clone())));
@@ -340,7 +340,7 @@ pub fn next(forecast: &Forecast, words: Wording) -> Vec<String> {
     Some(advice.join(" ")).filter(|advice| !advice.is_empty()).into_iter().chain(rest).collect()
 }
 
-/// That points were predicted by several methods, where they were.
+/// Note that points were predicted by several methods, if so.
 pub fn mixed(methods: &[&str]) -> Option<String> {
     let (last, others) = methods.split_last().filter(|(_, others)| !others.is_empty())?;
     Some(format!(
@@ -349,7 +349,7 @@ pub fn mixed(methods: &[&str]) -> Option<String> {
     ))
 }
 
-/// At which bandwidth the bottleneck changes.
+/// Bandwidth at which the bottleneck changes.
 pub fn balance(prediction: &Prediction, advice: &Advice) -> Option<String> {
     let rate = advice.balanced_bandwidth?.human();
     Some(match prediction.bottleneck {
@@ -358,14 +358,14 @@ pub fn balance(prediction: &Prediction, advice: &Advice) -> Option<String> {
     })
 }
 
-/// Beyond how many workers the throughput hardly grows.
+/// Number of workers beyond which the throughput hardly grows.
 pub fn saturation(forecast: &Forecast) -> Option<String> {
     let workers = several(forecast.saturates_at?.into(), "worker");
     let worth = (1e4 * forecast.worth).round() / 100.0;
     Some(format!("More than {workers} add less than {worth} % to the throughput."))
 }
 
-/// What the speed-up compares with.
+/// Baseline of the speed-up.
 pub fn baseline(advice: &Advice) -> String {
     advice.alone.as_ref().map_or("over the fastest worker alone".to_owned(), |alone| {
         format!(
@@ -376,7 +376,7 @@ pub fn baseline(advice: &Advice) -> String {
     })
 }
 
-/// How long workers compute, where transfers hide a part of it from the breakdown.
+/// Computing time of workers, if transfers hide a part of it from the breakdown.
 pub fn overlapped(prediction: &Prediction) -> Option<String> {
     let counted = prediction.computing();
     let times = || prediction.groups.iter().map(|group| group.compute);
@@ -391,7 +391,7 @@ pub fn overlapped(prediction: &Prediction) -> Option<String> {
     Some(format!("The parts add up to the step. Workers compute for {range}, mostly during transfers."))
 }
 
-/// Other methods that compare changes.
+/// Note about other methods used to compare changes.
 pub fn compared_elsewhere(method: &str, changes: &[WhatIf]) -> Option<String> {
     let mut others: Vec<&WhatIf> = changes.iter().filter(|change| change.method != method).collect();
     others.sort_by(|a, b| a.method.cmp(b.method));
@@ -404,7 +404,7 @@ pub fn compared_elsewhere(method: &str, changes: &[WhatIf]) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// What a change adds to the throughput: "+75 %", "none".
+/// Gain in throughput by a change: "+75 %", "none".
 pub fn gain(share: f64) -> String {
     let gain = percent(share);
     // "+0.0 %" and "-0.0 %" both mean that there is no gain.

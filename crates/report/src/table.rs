@@ -1,7 +1,7 @@
 //! A table of an answer: built once, then printed as text or as HTML.
 //!
 //! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them. HTML
-//! escapes every text. Where readers find more is a hint, which each front end words in its own way.
+//! escapes every text. Hints point readers to more; each front end has its own wording of them.
 
 use crate::draw::svg::escaped;
 use stepcast_core::fault::{Remedies, Remedy};
@@ -80,9 +80,9 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// A paragraph below the table; may be empty.
     pub note: String,
-    /// Where readers find more, after the note in the words of their front end.
+    /// Pointers to more, printed after the note in the wording of a front end.
     pub hints: Vec<Hint>,
-    /// Whether an interactive page shows it only when asked: a plot shows the same, or it is a detail.
+    /// Whether an interactive page shows it only on request: a plot shows the same, or it is a detail.
     pub folded: bool,
 }
 
@@ -141,7 +141,7 @@ pub fn section(table: &Table) -> String {
     html(table, false)
 }
 
-/// The same for an interactive page, closed where the table is [folded](Table::folded).
+/// The table for an interactive page, closed if it is [folded](Table::folded).
 pub fn folding_section(table: &Table) -> String {
     html(table, table.folded)
 }
@@ -190,7 +190,7 @@ fn head_cell(column: &Column) -> String {
     }
 }
 
-/// Where a reader finds more than a table shows, or how to get a better answer.
+/// Pointer to more than a table shows, or to a better answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
     RowsInJson,
@@ -208,7 +208,7 @@ pub enum Hint {
     NarrowInterval(Remedies),
 }
 
-/// The words of a front end; none for what it calls as everyone does.
+/// The wording of a front end; `None` to use the common wording.
 #[derive(Clone, Copy)]
 pub struct Wording {
     /// An imperative without a full stop.

@@ -14,7 +14,7 @@ pub struct OpSpec {
     pub name: String,
     pub lane: LocalLane,
     pub after: Vec<OpId>,
-    /// The lock that is given back when it ends.
+    /// The lock that it releases at its end.
     pub releases: Option<LocalLane>,
 }
 
@@ -98,7 +98,7 @@ impl StepGraph {
         Ok(graph)
     }
 
-    /// The same graph with versions: an operation of `publishing` makes a new version of its lane when it ends, and an
+    /// The graph with versions: an operation of `publishing` makes a new version of its lane when it ends, and an
     /// operation of `subscribing` takes no time unless its lane has a version that is new to the worker. Pairs whose
     /// operation or lane does not exist are left out.
     #[must_use]

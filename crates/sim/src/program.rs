@@ -1,4 +1,4 @@
-//! What the engine executes: a step graph, the lanes and stations that serve it, and how much work every operation is.
+//! Program of the engine: a step graph, the lanes and stations that serve it, and the work of every operation.
 
 use crate::engine::lane::{Discipline, LaneSpec, Station};
 use crate::engine::rendezvous::RendezvousSpec;
@@ -30,16 +30,16 @@ impl PoolSpec {
 pub struct Coupling {
     /// Pools on which workers compute, in order.
     pub computing: Vec<u32>,
-    /// Pools that carry what they exchange, in order; slowed while any worker computes, because all wait for the slowest.
+    /// Pools that carry their exchange, in order; slowed while any worker computes, because all wait for the slowest.
     pub exchange: Vec<u32>,
     /// Additional time while both are busy, as a share of the time alone.
     pub slowdown: f64,
 }
 
-/// Lanes that are slower in some steps than in others, each by a factor of its own that holds for the whole step.
+/// Lanes that are slower in some steps than in others, each by a separate factor that holds for the whole step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaneSpread {
-    /// Standard deviation of the time of one device against its mean.
+    /// Relative standard deviation of the time of one device.
     pub jitter: f64,
     /// Devices that work on a lane's operations together; the slowest sets the pace.
     pub devices: u32,
@@ -76,7 +76,7 @@ pub struct Program {
     pub tcp: Option<TcpSpec>,
     /// Steps to draw from, one list for each kind of worker.
     pub steps: Vec<Vec<StepWork>>,
-    /// By how much lanes differ from step to step, beside the steps that are drawn.
+    /// Variation of lanes from step to step, in addition to the drawn steps.
     pub spread: Option<LaneSpread>,
     pub kind: Vec<usize>,
     pub coordination: Synchronisation,

@@ -38,7 +38,7 @@ pub fn quantile(values: &mut [f64], share: f64) -> f64 {
     values[low] + (values[high] - values[low]) * rest
 }
 
-/// The same of values that are sorted already, as a weighted mean of the two next to it.
+/// The quantile of values that are sorted already, as a weighted mean of the two values next to it.
 ///
 /// Rounds differently from [`quantile`] in the last digit. Fitted artefacts have been made with this one; to use the other
 /// would change them.
@@ -68,7 +68,7 @@ pub fn normal_share(value: f64) -> f64 {
 struct Ranks {
     low: usize,
     high: usize,
-    /// How far it is from the lower to the higher rank.
+    /// Distance of the quantile from the lower rank, as a share of the distance to the higher one.
     rest: f64,
 }
 

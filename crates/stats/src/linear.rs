@@ -43,7 +43,7 @@ impl Triangular {
         self
     }
 
-    /// Makes all zero that a column has below its diagonal.
+    /// Zeroes a column below the diagonal.
     fn reflect(&mut self, place: usize) {
         let mut normal = self.columns[place][place..].to_vec();
         let length = product(&normal, &normal).sqrt();
@@ -81,7 +81,7 @@ impl Triangular {
 /// The singular values of a matrix, each with its right singular vector.
 pub fn singular_values(columns: &[Vec<f64>]) -> Vec<(f64, Vec<f64>)> {
     let size = columns.len();
-    // Every column, and the combination of the matrix's columns that it is.
+    // Every column, with its coefficients as a combination of the matrix's columns.
     let unit = |place: usize| (0..size).map(|other| if other == place { 1.0 } else { 0.0 }).collect();
     let mut rotated: Vec<[Vec<f64>; 2]> =
         columns.iter().enumerate().map(|(place, column)| [column.clone(), unit(place)]).collect();
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(reduced.solve(), None);
     }
 
-    /// Squares of singular values have the sum of squares of the matrix, and its determinant as their product's root.
+    /// The squares of singular values add up to the sum of squares of the matrix; their product is the square of its determinant.
     #[test]
     fn singular_values_are_lengths_of_images() {
         let columns = columns(4);

@@ -1,10 +1,10 @@
-//! An acceptance test of a cluster: what a forecast promises, and a sequential test whether measured steps keep it.
+//! An acceptance test of a cluster: the terms from a forecast, and a sequential test whether measured steps keep them.
 //!
-//! Steps are taken ten at a time, because neighbours are alike; logarithms of these means are taken as normal around that of
-//! the cluster. The test weighs "the step is the agreed one" against "it is longer by the tolerance" by the ratio of their
-//! likelihoods (Wald 1945), and ends as soon as it is above 2/false-alarm or below miss/2: the chance to get there wrongly
-//! is at most the inverse of the one and the other (Ville's inequality), however long the test goes on. After as many steps as a test of a
-//! fixed number needs for the other half of both rates, their mean decides.
+//! Steps are taken ten at a time, because neighbours are alike; logarithms of these means are taken as normal around the cluster's
+//! mean. The test weighs "the step is the agreed one" against "it is longer by the tolerance" by the ratio of their
+//! likelihoods (Wald 1945), and ends as soon as it is above 2/false-alarm or below miss/2: the probability of a wrong
+//! verdict is at most the inverse of these bounds (Ville's inequality), however long the test goes on. The other half of both error rates
+//! is left for a test of fixed length: after its number of steps, their mean decides.
 
 use crate::explore::plan::{Energy, energy, goodput};
 use crate::predict::Forecast;
@@ -22,7 +22,7 @@ const BLOCK: usize = 10;
 
 const ENERGY_STEPS: f64 = 1000.0;
 
-/// What two parties agree on.
+/// Terms of two parties.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -31,20 +31,20 @@ pub struct Terms {
     #[serde_as(as = "DisplayFromStr")]
     #[schemars(with = "String")]
     pub agreed_step: Seconds,
-    /// By which share a step has to be longer to be found out.
+    /// Slowdown that the test must detect, as a share.
     pub tolerance: f64,
-    /// How often a cluster that keeps the contract fails at most.
+    /// Highest rate of false alarms.
     pub false_alarm: f64,
-    /// How often a cluster that is slower by the tolerance passes at most.
+    /// Highest rate of missed slowdowns.
     pub miss: f64,
-    /// By how much means of ten steps differ: standard deviation of the logarithm.
+    /// Spread of the mean of ten steps: standard deviation of the logarithm.
     pub spread: f64,
 }
 
-/// A figure that is expected, and its 90 % interval.
+/// An expected figure and its 90 % interval.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Expected {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
@@ -59,9 +59,9 @@ pub struct Expected {
 pub struct Contract {
     /// The scenario's model.
     pub model: String,
-    /// What is agreed on.
+    /// The terms.
     pub terms: Terms,
-    /// What the forecast expects.
+    /// Figures that the forecast expects.
     pub expected: Vec<Expected>,
     /// Steps after which the test is decided at the latest.
     pub most_steps: u64,
@@ -69,7 +69,7 @@ pub struct Contract {
     pub usual_steps: [u64; 2],
 }
 
-/// What a test has found.
+/// Outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -86,7 +86,7 @@ pub enum Outcome {
 pub struct Acceptance {
     /// The verdict.
     pub outcome: Outcome,
-    /// Steps that it took, or that were not enough.
+    /// Steps that the verdict took, or that were not enough.
     pub steps: u64,
     /// Steps after which it is decided at the latest.
     pub most_steps: u64,
@@ -99,7 +99,7 @@ pub struct Acceptance {
 }
 
 impl Contract {
-    /// The contract for what a forecast promises. The agreed step is the longest of the interval, unless one is given.
+    /// The contract for a forecast. The agreed step is the longest of the interval, unless one is given.
     pub fn new(
         scenario: &Scenario,
         forecast: &Forecast,

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies
-//! it; [`advise`] says what to measure before a choice; [`check`] holds a running job against its forecast, and
-//! [`contract`] against what was agreed; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
+//! it; [`advise`] says what to measure before a choice; [`check`] compares a running job with its forecast, and
+//! [`contract`] with agreed terms; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself.
 
 #![warn(missing_docs)]
 

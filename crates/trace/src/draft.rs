@@ -1,5 +1,5 @@
-//! A profile in the making: operations in the order in which they start, with their times in every step, and the order of what waits for
-//! each other.
+//! A profile under construction: operations in the order in which they start, with their times in every step; and topological
+//! orders.
 
 use crate::import::profile_fault;
 use std::cmp::Reverse;
@@ -104,7 +104,7 @@ impl Draft {
     }
 }
 
-/// What waits for each of `count` things, by what each waits for; waits for what does not exist are left out.
+/// The successors of each of `count` things, given the prerequisites of each; missing prerequisites are left out.
 pub(crate) fn followers<B: IntoIterator<Item = usize>>(
     count: usize,
     before: impl Fn(usize) -> B,
@@ -120,7 +120,7 @@ pub(crate) fn followers<B: IntoIterator<Item = usize>>(
     followers
 }
 
-/// Things after those that they wait for, otherwise in order. What waits in a circle, or for what does not exist, is left out.
+/// Things after their prerequisites, otherwise in order. Cycles, and things with missing prerequisites, are left out.
 pub(crate) fn topological_order<B: IntoIterator<Item = usize>>(
     count: usize,
     before: impl Fn(usize) -> B,

@@ -1,4 +1,4 @@
-//! Profiles as JSON and models as scenarios, in files that are there whole or not at all.
+//! Profiles as JSON and models as scenarios, in files that are written completely or not at all.
 
 use crate::import::{profile_fault, system_fault};
 use crate::source::unpacked;
@@ -49,7 +49,7 @@ impl Content {
         }
     }
 
-    /// Writes a profile as JSON, a model as a scenario; the file name must have the ending of that.
+    /// Writes a profile as JSON, a model as a scenario; the file name must have the matching ending.
     pub fn write(&self, output: &Path) -> Result<(), Fault> {
         let wrong =
             |reason: &str, remedy: &str| Err(Fault::in_file(output.display().to_string(), reason, remedy));
@@ -68,7 +68,7 @@ impl Content {
     }
 }
 
-/// The default name of a recording: that of its folder or file. Files called step… or by a number are named after their
+/// The default name of a recording: the name of its folder or file. Files called step… or by a number are named after their
 /// folder.
 pub fn usual_name(trace: &Path) -> Option<String> {
     let full = trace.canonicalize().ok()?;
@@ -88,13 +88,13 @@ pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
     parse_profile(&unpacked(path)?, &path.display().to_string())
 }
 
-/// Why a text is not the JSON that it should be, without the place.
+/// Why a text is not valid JSON, without the position.
 pub fn json_reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
 }
 
-/// What every trace of PyTorch's profiler has among its first bytes.
+/// Text among the first bytes of every trace of PyTorch's profiler.
 const TRACE_KEY: &[u8] = b"\"schemaVersion\"";
 const TRACE_HEAD: usize = 256;
 
@@ -188,7 +188,7 @@ pub(crate) fn write_whole(
     let written =
         write_to(&beside, print, name.ends_with(".gz")).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
-        // The reason is what counts; that the rest could not be removed would hide it.
+        // A failure to remove the rest would hide the reason.
         let _ = std::fs::remove_file(&beside);
         system_fault(path, &error, "check that the folder exists and can be written to")
     })

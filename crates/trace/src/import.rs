@@ -1,4 +1,4 @@
-//! Imports of recordings and models in any format, which the content of a file tells.
+//! Imports of recordings and models; the format is detected from the content.
 //!
 //! To add a format: a variant of [`Format`], its name and its importer, and a module with `recognises` and `import`.
 
@@ -124,13 +124,13 @@ impl Format {
     }
 }
 
-/// What a recording contains, and what had to be done to it.
+/// Content of a recording, and notes on its import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported<T = Content> {
     pub content: T,
     /// Figures of the recording that the profile or model does not hold.
     pub summary: Summary,
-    /// What was repaired, left out or looks odd: one sentence each, for people to read.
+    /// Notes on repaired, omitted or odd parts, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -140,7 +140,7 @@ impl<T> Imported<T> {
     }
 }
 
-/// Notes what became of `count` things, if there are any: "1,006 kernels ignored: part of no complete step".
+/// Notes the handling of `count` things, if there are any: "1,006 kernels ignored: part of no complete step".
 pub(crate) fn tally<N: Display + From<u8> + PartialEq>(
     notes: &mut Vec<String>,
     count: N,
@@ -169,7 +169,7 @@ pub(crate) fn counted<N: Display + From<u8> + PartialEq>(count: N, noun: &str) -
 /// The reason of a fault that a batch would remedy.
 pub const UNKNOWN_BATCH: &str = "it does not record how many samples a step has";
 
-/// What a recording may leave open, and who follows its progress.
+/// Missing data of a recording, and the observer of its progress.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// Samples of one step, for recordings that do not have it.
@@ -209,12 +209,12 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The system refused to read or write `path`.
+/// The fault that the system refused to read or write `path`.
 pub(crate) fn system_fault(path: &Path, error: &std::io::Error, remedy: &str) -> Fault {
     Fault::in_file(path.display().to_string(), error.to_string(), remedy)
 }
 
-/// A profile that came out of `place` cannot be used.
+/// The fault of an unusable profile from `place`.
 pub(crate) fn profile_fault(place: &str, fault: Fault) -> Fault {
     let inner = format!("{place}, {}", fault.origin());
     fault.at(inner)
@@ -226,7 +226,7 @@ pub(crate) mod testing {
     use std::io::Write;
     use stepcast_core::profile::Profile;
 
-    /// What comes of a file with this content, in batches of 32.
+    /// The import of a file with this content, in batches of 32.
     pub(crate) fn imported(name: &str, bytes: &(impl AsRef<[u8]> + ?Sized)) -> Result<Imported, Fault> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);

@@ -1,7 +1,7 @@
 //! Reads recorded training steps into profiles and ONNX files into models, and both from and to files.
 //!
-//! [`import`] detects the format of a file from its content. What a recording lacks is reconstructed where the data
-//! allow it, with a sentence in [`Imported::notes`]; anything else is a [`Fault`](stepcast_core::fault::Fault). Nothing
+//! [`import`] detects the format of a file from its content. Missing data of a recording are reconstructed where
+//! possible, with a sentence in [`Imported::notes`]; anything else is a [`Fault`](stepcast_core::fault::Fault). Nothing
 //! read from a file can make this crate panic, and what it holds in memory is bounded.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.

@@ -20,8 +20,8 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     Ok(Imported { content: Content::Model(Box::new(model)), summary: Summary::default(), notes })
 }
 
-/// Reads the ONNX model at `path`, which may be compressed with gzip or xz; `sizes` are those of dimensions that the file
-/// leaves open. Files with external weights are not opened. The model is named after the file.
+/// Reads the ONNX model at `path`, which may be compressed with gzip or xz; `sizes` gives the sizes of dimensions that the
+/// file leaves open. Files with external weights are not opened. The model is named after the file.
 pub fn read_onnx(path: &Path, sizes: &BTreeMap<String, u64>) -> Result<ImportedModel, Fault> {
     read_within(path, sizes, &Options::default().reading(&[path.to_owned()]))
 }

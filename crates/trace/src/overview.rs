@@ -11,21 +11,21 @@ use stepcast_core::model::Model;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
 
-/// What a recording holds.
+/// Overview of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Overview {
     /// The file that was written, if any.
     pub written: Option<String>,
-    /// What was recorded.
+    /// Name of the model.
     pub name: String,
-    /// What there is of it.
+    /// Figures of its content.
     #[serde(flatten)]
     pub contents: ContentFigures,
-    /// What the format tells beside.
+    /// Further figures of the format.
     #[serde(rename = "found", skip_serializing_if = "is_empty", serialize_with = "as_map")]
     #[schemars(with = "Option<Map<String, Json>>")]
     pub summary: Summary,
-    /// What was repaired, left out or looks odd.
+    /// Notes on repaired, omitted or odd parts.
     pub notes: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ pub enum ContentFigures {
     Profile(StepFigures),
     /// A network.
     Model {
-        /// How many layers it has.
+        /// Number of layers.
         layers: usize,
-        /// How many parameters they have.
+        /// Number of parameters.
         parameters: u64,
     },
 }
@@ -50,11 +50,11 @@ pub enum ContentFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Steps")]
 pub struct StepFigures {
-    /// Where it comes from.
+    /// Source of the profile.
     pub source: String,
     /// Samples of one step.
     pub batch: u32,
-    /// How many there are.
+    /// Number of steps.
     pub steps: usize,
     /// Mean length.
     #[serde(rename = "mean_step_s")]
@@ -72,7 +72,7 @@ pub struct StepFigures {
     #[serde(rename = "longest_step_s")]
     #[serde_as(as = "InBaseUnits")]
     pub longest: Seconds,
-    /// What they use.
+    /// Resources that they use.
     pub resources: Vec<ResourceUsage>,
 }
 
@@ -81,7 +81,7 @@ pub struct StepFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Usage")]
 pub struct ResourceUsage {
-    /// Which one.
+    /// The resource.
     pub resource: Resource,
     /// Operations that use it.
     pub operations: usize,

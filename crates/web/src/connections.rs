@@ -1,12 +1,12 @@
 //! Connections: how many there are, how long they may be silent, and how they end.
 //!
-//! There are never more connections than the process has files for. If all places are taken, a new connection takes
-//! that of the one that has been idle longest, or else of the one that has been sending its request longest; if there is
-//! none of either, it is answered 503 with Retry-After.
+//! There are never more connections than the process has files for. If all places are taken, a new connection
+//! displaces the one that has been idle longest, or else the one that has been sending its request longest; if there is
+//! neither, it is answered 503 with Retry-After.
 //!
-//! A client that closes its side of the connection behind a request is answered. One that has closed both sides looks the
-//! same until something is sent to it: the server sends `100 Continue`, which clients ignore (RFC 9110, section 15.2), and the
-//! machine of one that has gone replies with a reset.
+//! A client that closes its side of the connection behind a request is answered. A client that has closed both sides looks
+//! the same until something is sent to it: the server sends `100 Continue`, which clients ignore (RFC 9110, section 15.2), and
+//! the machine of a departed client replies with a reset.
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -36,7 +36,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Longest time that a client may leave an answer unread.
 const UNREAD: Duration = Duration::from_secs(20);
 
-/// Longest time that a client waits for an answer which has closed its side of the connection.
+/// Longest time that a half-closed client is served.
 const HALF_CLOSED: Duration = Duration::from_secs(60);
 
 /// Time between two looks at a connection.
@@ -47,7 +47,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Most connections, however many files the process may open.
 const MOST: usize = 512;
 
-/// Open files for each connection: two of its own, that of its upload, and as much for everything else.
+/// Open files for each connection: two of its own, its upload, and one for everything else.
 #[cfg(unix)]
 const FILES_EACH: u64 = 4;
 
@@ -63,9 +63,9 @@ struct SlotUse {
     idle_since: Instant,
     /// When the client last stopped reading.
     unread_since: Option<Instant>,
-    /// When the body of a request began that has not come in full.
+    /// When a request body that is still incomplete began.
     receiving_since: Option<Instant>,
-    /// Whether nothing of an answer was sent yet, and the client knows interim responses.
+    /// Set while the response has not started: whether the client knows interim responses.
     waits: Option<bool>,
 }
 
@@ -211,7 +211,7 @@ async fn serve(stream: TcpStream, place: &ConnectionSlot, application: Router, l
     }
 }
 
-/// The client of a connection, beside what is read from it.
+/// The socket of a connection's client, to check whether it has gone.
 struct Client {
     socket: std::net::TcpStream,
     closed_since: Option<Instant>,
@@ -313,7 +313,7 @@ impl Drop for ReceivedBody {
     }
 }
 
-/// A stream that notes since when its client does not read.
+/// A stream that notes when its client stopped reading.
 struct WatchedStream {
     inner: TcpStream,
     place: ConnectionSlot,

@@ -1,5 +1,5 @@
-//! Edits of a scenario's text: those of the form, those that turn it into another scenario ("use this"), and the key at a
-//! place of it.
+//! Edits of a scenario's text: edits of the form, edits that turn it into another scenario ("use this"), and the key at a
+//! position.
 
 use crate::Shared;
 use crate::problem::Problem;
@@ -33,7 +33,7 @@ pub(crate) fn edited(text: &str, changes: &[Change]) -> Result<String, Problem> 
     })
 }
 
-/// The edits that make `body`, which describes `from`, describe `to`; none if edits of its text cannot.
+/// Edits that turn `body` from scenario `from` into `to`; empty if impossible.
 pub(crate) fn edits(
     shared: &Arc<Shared>,
     body: &ScenarioBody,
@@ -76,7 +76,7 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Adds what differs below `path`.
+/// Adds the differences below `path`.
 fn compare(path: &str, before: Option<&Value>, after: &Value, changes: &mut Vec<Change>) {
     if before == Some(after) {
         return;
@@ -112,7 +112,7 @@ fn compare(path: &str, before: Option<&Value>, after: &Value, changes: &mut Vec<
 
 /// The key or value at a line and column, both from 1: "cluster.workers.0.count".
 pub(crate) fn key_at(text: &str, line: usize, column: usize) -> Option<String> {
-    // The editor bounds the levels of a text less than the parser of scenarios does.
+    // The editor allows deeper nesting than the parser of scenarios.
     text::parse::<toml::Table>(text).ok()?;
     let document = toml_edit::Document::parse(text).ok()?;
     let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();

@@ -1,5 +1,5 @@
-//! Access control: pages of other sites must not send requests, whatever name they use for this machine, and on a server that
-//! others can reach every request to the API carries a token.
+//! Access control: pages of other sites must not send requests under any name of this machine, and on a server that others can
+//! reach, every request to the API carries a token.
 //!
 //! A page of another site can make a browser send requests here, and by DNS rebinding even read the responses: its
 //! name is made to resolve to this machine. Browsers then send that name as `Host`, and the page's site as `Origin`,
@@ -78,7 +78,7 @@ pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request, n
     response
 }
 
-/// The answer to a request that is not passed on: the link with the token, or requests without it.
+/// The response to a request that is not passed on: the link with the token, or a request without it.
 fn admit(token: Option<&Token>, request: &Request, host: &Authority, is_api: bool) -> Option<Response> {
     let token = token?;
     if let Some(welcome) = token.exchanged(request.uri(), host) {
@@ -149,7 +149,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A token of somebody's choice: letters, digits, `-`, `.`, `_` and `~`, neither short nor very long.
+    /// A user-chosen token: letters, digits, `-`, `.`, `_` and `~`, neither short nor very long.
     pub fn new(text: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let fits = (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(plain);
@@ -162,7 +162,7 @@ impl Token {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// What follows the address in a link.
+    /// The query of a link with the token.
     pub fn query(&self) -> String {
         format!("?token={}", self.0)
     }

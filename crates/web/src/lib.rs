@@ -1,6 +1,6 @@
 //! `stepcast serve`: the web page, its API, their protection, and the server, which listens until it receives a signal.
 //!
-//! Responses come from the same studies as on the command line, and charts are those of `report`. By default the
+//! Responses come from the same studies as on the command line, and charts come from `report`. By default the
 //! server listens on this machine only (`guard`). It reads no file that a request names (`uploads`), and does heavy
 //! work in bounded queues that cancel the work of disconnected clients (`work`).
 //!
@@ -86,7 +86,7 @@ const GRACE: Duration = Duration::from_millis(1000);
 /// Time for cancelled requests to report this.
 const FAREWELL: Duration = Duration::from_millis(400);
 
-/// The address to listen on, and who may ask.
+/// The address to listen on, and access control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub bind: IpAddr,
@@ -135,9 +135,9 @@ pub fn serve(
         let _ = timeout(FAREWELL, server).await;
         Ok(Ended::Stopped)
     });
-    // Work that goes on would keep what lies on the disk.
+    // Work that continues would keep files on the disk.
     shared.uploads.remove();
-    // Work that does not look at its cancellation ends with the process.
+    // Work that ignores its cancellation ends with the process.
     runtime.shutdown_background();
     ended
 }

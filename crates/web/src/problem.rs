@@ -67,7 +67,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, &kind, detail, "see /api for what it holds").at(part)
     }
 
-    /// The same problem, attributed to this part of the request.
+    /// The problem, attributed to this part of the request.
     #[must_use]
     pub(crate) fn at(self, key: impl Into<String>) -> Self {
         Self { key: Some(shown(&key.into())), ..self }

@@ -1,4 +1,4 @@
-//! What a client sends: JSON within limits, and in it a scenario with edits and the uploads that it names.
+//! Requests of clients: JSON within limits, with a scenario, edits and the uploads that it names.
 
 use crate::Shared;
 use crate::problem::Problem;

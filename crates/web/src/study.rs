@@ -1,4 +1,4 @@
-//! Studies as jobs: what a command computes, as a whole, or as a stream with progress, plots and tables for the page.
+//! Studies as jobs: the result of a command, as one response, or as a stream with progress, plots and tables for the page.
 
 use crate::Shared;
 use crate::api::accepts;
@@ -25,17 +25,17 @@ use tokio_util::sync::CancellationToken;
 /// Shortest interval between progress events.
 const BETWEEN: Duration = Duration::from_millis(150);
 
-/// Bytes of a plot that is drawn again and again while it grows; larger ones are drawn when they are complete.
+/// Largest plot that is redrawn while it grows; larger ones are drawn when they are complete.
 const LARGEST_PART: usize = 256 << 10;
 
-/// How many times longer a study works than it draws.
+/// Least ratio of a study's working time to its drawing time.
 const WORKING: u32 = 9;
 
 /// The request for a study; its fields are the flags of the command.
 pub(crate) trait Study: DeserializeOwned + JsonSchema + Send + 'static {
     type Report: Serialize + JsonSchema + Send + 'static;
 
-    /// Computes the answer, and what the page shows of it.
+    /// Computes the answer, and its presentation on the page.
     fn answer(&self, job: &mut Job<'_>) -> Result<(Self::Report, Shown), Problem>;
 
     /// The answer as the command writes it with `--json`.
@@ -47,7 +47,7 @@ pub(crate) trait Study: DeserializeOwned + JsonSchema + Send + 'static {
 pub(crate) struct Job<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     token: &'a CancellationToken,
-    /// Where progress goes, if the client wants any.
+    /// Receiver of progress, if the client wants any.
     events: Option<&'a Events>,
     told: Instant,
     /// When the next plot may be drawn; never if they are too large.
@@ -55,7 +55,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// What is cancelled when the client goes away.
+    /// The token that is cancelled when the client disconnects.
     pub(crate) fn token(&self) -> &'a CancellationToken {
         self.token
     }
@@ -65,7 +65,7 @@ impl<'a> Job<'a> {
         work::check(self.token)
     }
 
-    /// Says how far the study is, with what can be drawn by now; not more often than anybody can see.
+    /// Reports progress, with a plot so far; limited to a visible rate.
     pub(crate) fn progress(
         &mut self,
         done: u64,
@@ -95,7 +95,7 @@ impl<'a> Job<'a> {
         self.events.is_some()
     }
 
-    /// What the page shows; nothing for other clients.
+    /// The presentation for the page; empty for other clients.
     pub(crate) fn show(&self, make: impl FnOnce() -> Result<Shown, Problem>) -> Result<Shown, Problem> {
         if self.is_shown() { make() } else { Ok(Shown::default()) }
     }
@@ -106,28 +106,28 @@ impl<'a> Job<'a> {
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[schemars(rename = "Event")]
 pub(crate) enum StudyEvent<Report> {
-    /// How far it is.
+    /// Progress of the study.
     Progress {
-        /// What is done.
+        /// Number done.
         done: u64,
-        /// All that there is to do, if that is known.
+        /// Total number, if known.
         of: Option<u64>,
-        /// What is counted.
+        /// Name of the counted things.
         what: &'static str,
         /// The plot so far, if there is one.
         plot: Option<String>,
     },
     /// The end.
     Answer {
-        /// The same as the command writes with `--json`; of a sweep only how many points there are.
+        /// The report, as from the command with `--json`; for a sweep, only the number of points.
         report: Report,
-        /// What the page shows of it.
+        /// Its presentation on the page.
         #[serde(flatten)]
         shown: Shown,
     },
 }
 
-/// An answer as plots, tables and sentences, with what can be applied to the scenario.
+/// An answer as plots, tables and sentences, with changes that can be applied to the scenario.
 #[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct Shown {
     summary: String,
@@ -143,7 +143,7 @@ pub(crate) struct Shown {
 /// A plot.
 #[derive(Serialize, JsonSchema)]
 struct Drawing {
-    /// What to call its file.
+    /// Name of its file.
     name: &'static str,
     /// The plot as SVG.
     svg: String,
@@ -154,14 +154,14 @@ struct Drawing {
 struct Section {
     /// The table as an HTML fragment.
     html: String,
-    /// What using each of its rows is called; none where that makes no sense.
+    /// Number of each row's use; none for rows that cannot be used.
     rows: Vec<Option<u64>>,
 }
 
-/// Something that the scenario can be changed to.
+/// A change that can be applied to the scenario.
 #[derive(Serialize, JsonSchema)]
 struct Use {
-    /// What it is.
+    /// Its description.
     words: String,
     /// The edits.
     edits: Vec<Change>,
@@ -201,7 +201,7 @@ impl Shown {
         self.text = Some(text);
     }
 
-    /// Adds what the scenario can be changed to; nothing without edits.
+    /// Adds a change of the scenario; nothing without edits.
     pub(crate) fn offer(&mut self, number: u64, words: impl Into<String>, edits: Vec<Change>) {
         if !edits.is_empty() {
             self.uses.insert(number, Use { words: words.into(), edits });
@@ -238,7 +238,7 @@ pub(crate) async fn ask<S: Study>(
     shared.work.heavy().run(work).await
 }
 
-/// A value as commands write it with `--json`, to the byte.
+/// A value exactly as commands write it with `--json`.
 pub(crate) fn as_written(value: &impl Serialize) -> Result<Response, Problem> {
     let text = json::pretty(value).map_err(Problem::fault)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())

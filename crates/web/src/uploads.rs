@@ -1,7 +1,7 @@
 //! Uploaded files, the only files that scenarios sent to the server can name.
 //!
-//! Uploads are kept in memory, models without their weights, under unguessable names that begin with those of the
-//! client's files; the oldest are removed when there are too many. During import a file lies in a folder that only this
+//! Uploads are kept in memory, models without their weights, under unguessable names that begin with the
+//! names of the client's files; the oldest are removed when there are too many. During import a file lies in a folder that only this
 //! process uses, under a generated name. No name sent by a client ever becomes part of a path.
 
 use crate::problem::Problem;
@@ -70,14 +70,14 @@ pub(crate) struct UploadAnswer {
     scenario: String,
     /// The contents of the file, as in `stepcast import --json`.
     overview: Option<Overview>,
-    /// Who is slow, if it has traces of several ranks.
+    /// Causes of slowness, if it has traces of several ranks.
     slow: Option<SlowRanks>,
 }
 
-/// Who is slow among the ranks of traces.
+/// Causes of slowness among the ranks of traces.
 #[derive(Serialize, JsonSchema)]
 struct SlowRanks {
-    /// In a sentence.
+    /// Summary in a sentence.
     summary: String,
     /// The table of causes as HTML.
     html: String,

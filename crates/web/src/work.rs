@@ -81,7 +81,7 @@ impl Queue {
         taken.try_recv().map_err(|_| Problem::stopped())
     }
 
-    /// The part of [`Queue::run`] that is the same for all work.
+    /// The non-generic part of [`Queue::run`].
     async fn run_boxed(&self, work: Box<Task>) -> Result<(), Problem> {
         let turn = self.turn().await?;
         let token = self.token();

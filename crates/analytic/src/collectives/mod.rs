@@ -234,7 +234,7 @@ pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
 
 fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &AchievedRates, size: Bytes) -> Cost {
     let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
-    // What is reached includes the time to combine numbers.
+    // Achieved rates include the time to combine numbers.
     let fabric = |rate: BytesPerSec| Fabric {
         step: Seconds::ZERO,
         bandwidth: rate,

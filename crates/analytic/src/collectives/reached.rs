@@ -39,7 +39,7 @@ impl Machines {
     }
 }
 
-/// What a collective over all workers of a cluster reaches.
+/// The rates and start-up times of a collective over all workers of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AchievedRates {
     /// Rate inside a machine; none if every machine has one worker.
@@ -53,7 +53,7 @@ pub(crate) struct AchievedRates {
 }
 
 impl AchievedRates {
-    /// What is reached on `cluster`; none if its network is ideal.
+    /// The achieved rates on `cluster`; none if its network is ideal.
     pub(crate) fn from_cluster(cluster: &Cluster, priors: &AllReduce) -> Option<Self> {
         if cluster.network.transport == Transport::Ideal {
             return None;
@@ -106,7 +106,7 @@ impl AchievedRates {
     }
 }
 
-/// The rate that software reaches over `link`, of which `among` devices of a machine use the path through the host.
+/// Achieved rate over `link` when `among` devices share the host path.
 fn reached(
     link: &Network,
     port: BitsPerSec,

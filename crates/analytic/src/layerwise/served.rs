@@ -1,7 +1,7 @@
 //! Exchanges through servers whose software costs time (docs/priors.md, section 4).
 //!
 //! All that workers and one server exchange in a round passes its software, and the wire beside it: both together are
-//! the communication. A share of the backward pass hides it, and a share of it shows even where there is time.
+//! the communication. A share of the backward pass hides it; a share of it stays exposed in any case.
 //! Workers of unequal speed come to the server one group after the other. Asynchronous workers are customers of a closed
 //! queue: they compute, then wait for their turn at the fullest server, which is busy all the time once they are enough.
 
@@ -110,11 +110,11 @@ fn asynchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Ro
     exchange.share_out(round, turn, waiting, waiting / whole)
 }
 
-/// What the exchange of all parameters costs in one round.
+/// Cost of exchanging all parameters in one round.
 struct Exchange {
     /// The fullest server, for one worker.
     server: TransferCost,
-    /// What it takes at least for a worker that has all servers to itself.
+    /// Least time of the exchange for a worker that has all servers to itself.
     alone: Seconds,
     /// The update of the fullest server, once in a round.
     update: Seconds,

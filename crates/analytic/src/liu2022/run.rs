@@ -16,7 +16,7 @@ const MIDDLE: f64 = 0.5;
 /// Phases of Horovod's cycles over which a mean step is taken.
 const PHASES: u32 = 32;
 
-/// The times of one step, computed without allocation.
+/// The times of one step. Does not allocate.
 pub fn osf(pass: &Pass, update: &Curve, fusion: &Fusion) -> Outcome {
     run(pass, update, fusion, MIDDLE, |_| ())
 }

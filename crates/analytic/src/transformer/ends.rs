@@ -24,7 +24,7 @@ pub(super) struct Ends {
     pub(super) stages: Vec<f64>,
     /// By virtual stage: the start of its last pass that computes gradients of weights.
     pub(super) last: Vec<f64>,
-    /// By stage: what its first forward passes wait for weights.
+    /// By stage: how long its first forward passes wait for weights.
     pub(super) waited: Vec<f64>,
 }
 
@@ -33,9 +33,9 @@ pub(super) struct Ends {
 pub(super) struct Levels {
     /// Whether kinds of traffic share links.
     pub(super) shared: bool,
-    /// Of sends between stages.
+    /// Level of sends between stages.
     pub(super) sends: usize,
-    /// Of gradients and weights once in a step.
+    /// Level of gradients and weights, sent once in a step.
     pub(super) data: usize,
 }
 
@@ -121,7 +121,7 @@ impl Run<'_> {
         self.levels().occupied(busy.map(|time| time * m), sends * m, once)
     }
 
-    /// What loads which level of the network.
+    /// Which kind of traffic loads which level of the network.
     pub(super) fn levels(&self) -> Levels {
         Levels {
             shared: self.plan.shares_links(),

@@ -1,8 +1,8 @@
 //! Operations of a layer and of a step. A multiply-add is two.
 //!
 //! Backward, every matrix costs its forward twice: once for the gradient of its input (dX), once for that of its
-//! weight (dW). Core attention, scores and weighted values, and scans cost twice their forward, all of it in the input part: a
-//! split backward has nothing of it in dW. Flash attention computes the scores again, and kernels of scans their chunks.
+//! weight (dW). Core attention, scores and weighted values, and scans cost twice their forward, all of it for dX:
+//! a split backward has none of it in dW. Flash attention computes the scores again, and kernels of scans their chunks.
 
 use super::kinds;
 use std::ops::Range;
@@ -85,7 +85,7 @@ impl LayerFlops {
         flops
     }
 
-    /// Attention of a layer, and what its keys take.
+    /// Attention of a layer, and the operations of its keys.
     fn attention(shape: &Transformer, window: Option<u64>, work: Work) -> (Self, u128) {
         let tokens = u128::from(work.sequence) * u128::from(work.batch);
         let wide = u128::from;
@@ -125,7 +125,7 @@ impl LayerFlops {
         (flops, keys)
     }
 
-    /// Attention of a target to its input, and what its keys take: every query sees every key.
+    /// Attention of a target to its input, and the operations of its keys: every query sees every key.
     fn cross_attention(shape: &Transformer, work: Work) -> (Self, u128) {
         let wide = u128::from;
         let own = Self::attention(shape, None, Work { mask: Mask::None, ..work }).0;
@@ -179,7 +179,7 @@ impl LayerFlops {
         }
     }
 
-    /// What flash attention and scans compute again.
+    /// Operations that flash attention and scans repeat.
     pub(super) fn again_in_kernel(&self, attention: Attention) -> u128 {
         match attention {
             Attention::Flash | Attention::Cudnn | Attention::Triton => self.scores + self.scan,
@@ -187,7 +187,7 @@ impl LayerFlops {
         }
     }
 
-    /// What is computed again outside of kernels. Recomputation of attention repeats all of it, whether its kernel keeps scores or not.
+    /// Operations recomputed outside of kernels. Recomputing attention repeats all of it, whether its kernel keeps scores or not.
     pub fn recomputed(&self, recompute: Recomputed) -> u128 {
         let part = |part| match part {
             Recompute::Attention => self.scores + self.values,
@@ -213,7 +213,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// The same in a layer of this kind: that of an encoder has tokens of its own, and no mask.
+    /// The work of a layer of this kind: an encoder layer has its own number of tokens, and no mask.
     fn of(self, shape: &Transformer, block: Block) -> Self {
         match block.mixer {
             _ if shape.target == 0 => self,
@@ -238,7 +238,7 @@ fn twice_pairs(sequence: u64, mask: Mask, window: Option<u64>) -> u128 {
     }
 }
 
-/// The same if attention stays within documents, whose squared lengths have this sum.
+/// Twice the pairs if attention stays within documents, whose squared lengths have this sum.
 fn twice_pairs_within(squares: u128, work: Work) -> u128 {
     match work.mask {
         Mask::None => 2 * squares,
@@ -258,7 +258,7 @@ pub fn adapters(shape: &Transformer, block: Block, work: Work) -> u128 {
     2 * u128::from(work.sequence * work.batch) * u128::from(used)
 }
 
-/// Logits of one pass, of all tokens that a position predicts, with the dense layers before them.
+/// Forward operations of the logits of all tokens that a position predicts, with the dense layers before them.
 pub fn logits(shape: &Transformer, work: Work) -> u128 {
     let whole = shape.target == 0 && shape.signal.is_none();
     let sequence = if whole { work.sequence } else { shape.predicted() };
@@ -270,8 +270,8 @@ pub fn logits(shape: &Transformer, work: Work) -> u128 {
     2 * tokens * hidden * u128::from(width) + modulation
 }
 
-/// Forward operations of what turns a signal into tokens and of conditions before the first layer, and the part of it whose inputs have
-/// no gradients.
+/// Forward operations of the matrices that turn a signal into tokens and of conditions before the first layer; then the part of
+/// them whose inputs have no gradients.
 pub fn signal(shape: &Transformer, work: Work) -> [u128; 2] {
     let each = shape.signal_matrices();
     let count = |(rows, input): (u64, u64)| {
@@ -311,10 +311,10 @@ impl LayerFlops {
 /// Operations of a step of `work.batch` sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepFlops {
-    /// What the model needs, whatever is computed twice: three times the forward pass if all is trained. For f = 4h and
+    /// Operations that the model needs, each counted once: three times the forward pass if all is trained. For f = 4h and
     /// g = a this is 72·B·L·s·h²(1 + s/(6h) + V/(12hL)) (Korthikanti 2022, eq. 7). Frozen weights have no gradients.
     pub model: u128,
-    /// What the devices compute: with recomputation, and with what flash attention computes again.
+    /// Operations that the devices compute: with recomputation, also within flash attention.
     pub hardware: u128,
 }
 
@@ -341,7 +341,7 @@ pub fn step(
     StepFlops { model, hardware: model + again }
 }
 
-/// Share of the peak rate of all devices that these operations in this time are.
+/// Rate of these operations over this time, as a share of the peak rate of all devices.
 pub fn utilisation(operations: u128, time: Seconds, devices: u64, peak: FlopsPerSec) -> f64 {
     operations as f64 / (time.get() * devices as f64 * peak.get())
 }
@@ -356,7 +356,7 @@ pub struct Slots {
 }
 
 /// Places for `tokens` that visit `active` of `experts`, with room for `factor` times the mean, or without a limit.
-/// What overflows is dropped.
+/// Tokens that overflow are dropped.
 pub fn slots(tokens: u64, experts: u64, active: u64, factor: Option<f64>) -> Slots {
     let visits = tokens * active;
     match factor {

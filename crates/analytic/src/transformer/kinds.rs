@@ -1,4 +1,4 @@
-//! Kinds of layers: by their block, with a window or without, by what goes backward.
+//! Kinds of layers: by block, window and backward pass.
 
 use std::ops::Range;
 use stepcast_core::model::transformer::{Backward, Block, MOST_BLOCKS, Transformer};
@@ -12,12 +12,12 @@ pub struct LayerKind {
     pub block: Block,
     /// Keys that a query sees.
     pub window: Option<u64>,
-    /// What they compute in the backward pass.
+    /// Gradients that they compute in the backward pass.
     pub backward: Backward,
 }
 
 impl LayerKind {
-    /// The same where `recompute` applies: with adapters, the input of the first layer then has a gradient, too
+    /// The kind of these layers where `recompute` applies: with adapters, the input of the first layer then has a gradient, too
     /// (PEFT's `enable_input_require_grads`).
     #[must_use]
     pub fn recomputing(self, shape: &Transformer, recompute: Recomputed) -> Self {
@@ -29,7 +29,7 @@ impl LayerKind {
         }
     }
 
-    /// What is computed again of such layers: nothing if they do not go backward.
+    /// The recomputation of such layers: none if they do not go backward.
     pub fn recomputes(self, recompute: Recomputed) -> Recomputed {
         if self.backward == Backward::Nothing { Recomputed::NONE } else { recompute }
     }

@@ -27,7 +27,7 @@ pub struct ExpertLoads {
     form: f64,
     /// x.
     ranks: f64,
-    /// No rank has more: all tokens visit it, or places run out.
+    /// Upper limit of a rank's load: all tokens visit it, or places run out.
     most: f64,
 }
 
@@ -41,8 +41,8 @@ pub enum Over {
 }
 
 impl ExpertLoads {
-    /// Those of `ranks` that divide the experts of a model; none if all have the same. With a capacity an expert has places for so
-    /// many times the mean, and drops what overflows.
+    /// Loads of `ranks` that divide the experts of a model; none if all are equal. `capacity` is the number of an expert's places
+    /// relative to its mean load; tokens beyond it are dropped.
     pub fn new(shape: &Transformer, ranks: u64, imbalance: f64, capacity: Option<f64>) -> Option<Self> {
         let experts = shape.experts.filter(|_| ranks > 1 && imbalance > 0.0)?;
         let (ranks, own, active) = (ranks as f64, (experts.count / ranks) as f64, experts.active as f64);
@@ -51,12 +51,12 @@ impl ExpertLoads {
         Some(Self { form: own / imbalance.powi(2), ranks, most })
     }
 
-    /// Those of a plan.
+    /// Loads of the expert ranks of a plan.
     pub(super) fn of_plan(shape: &Transformer, plan: &Plan) -> Option<Self> {
         Self::new(shape, plan.expert, plan.expert_imbalance, plan.expert_capacity)
     }
 
-    /// The load that a normal variate stands for (Wilson and Hilferty 1931: the cube root of a gamma variate is nearly normal).
+    /// The load at a normal variate (Wilson and Hilferty 1931: the cube root of a gamma variate is nearly normal).
     fn load(&self, form: f64, normal: f64) -> f64 {
         (1.0 - 1.0 / (9.0 * form) + normal / (3.0 * form.sqrt())).max(0.0).powi(3).min(self.most)
     }

@@ -166,7 +166,7 @@ pub fn on_machines<'a>(
     }
 }
 
-/// What computing beside traffic is assumed to take longer; nothing where the rate of computing is given.
+/// The assumed slowdown of computing beside traffic; 0 where the rate of computing is given.
 fn interference(plan: &Plan, compute: &Compute, scenario: &Scenario) -> f64 {
     let own = &scenario.priors.transformer;
     let systolic = |group: &WorkerGroup| group.device.generation.is_some_and(Generation::is_systolic);
@@ -291,7 +291,7 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
     }
 }
 
-/// The prediction from the step of every kind of replica; the longest is that of all.
+/// The prediction from the step of every kind of replica, the longest of which is the step of all.
 fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
     let longer = |most: usize, kind: usize| if kinds[kind].1.time > kinds[most].1.time { kind } else { most };
     let (run, step) = &kinds[(0..kinds.len()).fold(0, longer)];
@@ -352,7 +352,7 @@ fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
     }
 }
 
-/// The time of a step of its slowest stage, by what it is spent on; computing comes first.
+/// The time of a step of its slowest stage, by cause; computing comes first.
 fn breakdown(step: &Step, m: f64) -> Vec<Part> {
     let stage = &step.stages[step.slowest];
     let spent = stage.spent();
@@ -370,7 +370,7 @@ fn breakdown(step: &Step, m: f64) -> Vec<Part> {
         part(PartKind::Gradients, stage.tail.gradients),
     ];
     let known: Seconds = parts.iter().map(|part| part.time).sum();
-    // A single stage waits for nothing that is not known, but sums are not exact.
+    // A single stage has no unknown waits, but sums are not exact.
     let bubble = if step.stages.len() > 1 { (step.time - known).max(Seconds::ZERO) } else { Seconds::ZERO };
     parts.push(part(PartKind::PipelineBubble, bubble));
     let mut index = 0;
@@ -381,7 +381,7 @@ fn breakdown(step: &Step, m: f64) -> Vec<Part> {
     parts
 }
 
-/// What a step takes longer for outer gradients.
+/// Additional time of a step for outer gradients.
 pub fn outer_part(time: Seconds) -> Option<Part> {
     (time > Seconds::ZERO).then_some(Part { kind: PartKind::OuterGradients, time })
 }

@@ -1,15 +1,15 @@
-//! Transformers split over many devices: what is computed, sent and kept, and when.
+//! Transformers split over many devices: computing, communication and memory, and their schedule.
 //!
-//! - [`compute`]: what the shard of a layer takes on a device;
+//! - [`compute`]: computing time of the shard of a layer on a device;
 //! - [`flops`]: operations of a layer and of a step, forward and the two halves of backward apart;
 //! - [`traffic`]: collectives by group (tensor, context, pipeline, data, expert), with their bytes;
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
 //! - [`loads`]: how uneven the loads of experts are;
-//! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
-//! - [`units`]: sharded weights, gradients and optimiser states, unit after unit, and what shows of equal ones;
+//! - [`memory`]: memory of a rank, part by part, and how parallelism divides it;
+//! - [`units`]: traffic of sharded weights, gradients and optimiser states, unit by unit, and its exposed part;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`spent`], [`stages`], `vocabulary`, [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
-//! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
+//! - [`plans`]: step and memory of many plans, a few hundred nanoseconds each;
 //! - [`outer`]: replicas that exchange outer gradients after some steps;
 //! - [`unequal`]: workers of two kinds in one plan;
 //! - [`stagewise`]: layers and recomputation of every stage by itself.

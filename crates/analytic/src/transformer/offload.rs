@@ -1,4 +1,4 @@
-//! What leaves the device for its host, and the time of it that shows.
+//! Offloading from the device to its host, and the exposed time of it.
 //!
 //! Optimiser states on the host (Ren 2021, ZeRO-Offload): gradients go there when they are reduced, beside the backward
 //! pass if that is with every micro-batch; then the host updates its shard, and the weights come back. Activations on the
@@ -16,7 +16,7 @@ use stepcast_core::strategy::{Plan, Recomputed, Sharding};
 /// Share of the nominal rate of PCIe that large copies of pinned memory reach: 55.4 of 63 GB/s on an H200.
 const REACHED: f64 = 0.88;
 
-/// Where the device does not say it: most of one direction of PCIe 4.0 with 16 lanes.
+/// Default for devices without a stated link: most of one direction of PCIe 4.0 with 16 lanes.
 const USUAL: BytesPerSec = BytesPerSec::new(25e9);
 
 /// Rate between the slowest device and its host, one direction.
@@ -26,7 +26,7 @@ pub(super) fn host_link(plan: &Plan, cluster: &Cluster) -> BytesPerSec {
     plan.host_link.or(reached).unwrap_or(USUAL)
 }
 
-/// What shows of transfers of activations, each way, and of gradients beside the forward pass and both halves of the
+/// Exposed time of transfers of activations, each way, and of gradients, in the forward pass and both halves of the
 /// backward pass. With a split backward, activations come back before its first half and gradients leave with its second.
 pub(super) fn exposed(
     [activations, gradients]: [Seconds; 2],
@@ -42,7 +42,7 @@ pub(super) fn exposed(
 }
 
 impl Run<'_> {
-    /// Time of the link for what one layer keeps of a micro-batch, one way.
+    /// Time of the link for the activations of one layer and micro-batch, one way.
     pub(super) fn offloaded_activations(&self, kind: LayerKind, recompute: Recomputed) -> Seconds {
         match self.plan.offloaded().activations {
             true => self.held().kept_by(kind, recompute) / self.host_link,
@@ -99,7 +99,7 @@ impl MemoryInputs<'_> {
         dense
     }
 
-    /// The same without what is frozen.
+    /// Trained parameters of the embedding and of the output layer.
     pub(super) fn trained_ends(&self, first: bool, last: bool) -> u64 {
         let tuning = self.shape.tuning;
         self.end_parameters(first && !tuning.frozen_embedding, last && !tuning.frozen_output)

@@ -39,13 +39,13 @@ pub struct Outer {
     pub fragments: u64,
     /// τ: steps until the result of an exchange is needed.
     pub delay: u64,
-    /// What a fragment takes on links.
+    /// Time of a fragment on links.
     pub exchange: Seconds,
-    /// What the device takes for a fragment, beside which it computes nothing.
+    /// Time of the device for a fragment, during which it computes nothing else.
     pub update: Seconds,
-    /// Of the exchange, what passes the link between sites.
+    /// The part of the exchange that passes the link between sites.
     pub between: Seconds,
-    /// What a site sends of a fragment.
+    /// Bytes that a site sends for a fragment.
     pub sent: Bytes,
 }
 
@@ -84,7 +84,7 @@ impl Outer {
     /// The mean step of a round, `inner` being the step of a replica by itself.
     ///
     /// With I steps from one exchange to the next, X and U for its links and its update, the time λ of an interval is the
-    /// largest mean of a cycle of what waits for what: computing, I·T + U; links, X; and an exchange with the steps that its
+    /// largest cycle mean of the dependency graph: computing, I·T + U; links, X; and an exchange with the steps that its
     /// result precedes until another begins, (X + U + (nI − τ)T)/n with n = ⌈τ/I⌉. Without delay it is I·T + X + U.
     pub fn step(&self, inner: Seconds) -> Seconds {
         let (interval, laps) = (self.interval as f64, self.laps());
@@ -99,13 +99,13 @@ impl Outer {
         self.delay.div_ceil(self.interval).max(1) as f64
     }
 
-    /// What training waits for exchanges and outer updates between two exchanges of the same weight.
+    /// Time that training waits for exchanges and outer updates, between two exchanges of the same weight.
     pub fn exposed(&self, inner: Seconds) -> Seconds {
         (self.step(inner) - inner) * (self.interval * self.fragments) as f64
     }
 
     pub fn report(&self, plan: &Plan, inner: Seconds) -> OuterReport {
-        // The longest exchange that nothing waits for.
+        // The longest exchange that is hidden completely.
         let computing = inner * self.interval as f64 + self.update;
         let longest = computing.min(inner * self.delay as f64 + self.update * (self.laps() - 1.0));
         let room = longest - (self.exchange - self.between);
@@ -122,8 +122,8 @@ impl Outer {
 }
 
 impl Run<'_> {
-    /// What a fragment of a stage with these trained parameters, dense ones and those of experts, takes on the links of a site
-    /// and on the host, and what on the device.
+    /// Time of a fragment of a stage with these trained parameters, dense ones and those of experts: on the links of a site
+    /// and the host, and on the device.
     ///
     /// Of ranks with the same weights, each exchanges a part. Ranks that hold all weights then gather the sums; those that
     /// hold a part of the optimiser's states alone gather updated weights.

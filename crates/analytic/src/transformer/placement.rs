@@ -34,7 +34,7 @@ pub struct Seats {
 }
 
 impl Seats {
-    /// The ranks of both on nodes of their own: the kind with fewer on a node has fewer ports there.
+    /// The ranks of both on separate nodes: the kind with fewer ranks on a node has fewer ports there.
     #[must_use]
     pub fn beside(self, other: Self) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Group {
         }
     }
 
-    /// How its ranks sit on nodes of `node` ranks.
+    /// How the ranks of the group sit on nodes of `node` ranks.
     pub fn seats(self, split: &Split, node: u64) -> Seats {
         let (stride, size) = self.stride(split);
         let span = stride * size;
@@ -116,15 +116,15 @@ pub struct Links {
     pub between_start: Seconds,
     /// Links within a node that form a torus.
     pub torus: Option<Torus>,
-    /// How many times as fast as rings all-reduces of many ranks of a node are.
+    /// Speed of all-reduces of many ranks of a node relative to rings.
     pub switch_sums: f64,
     /// Whether sums between nodes may go along trees, as NCCL's.
     pub trees: bool,
-    /// Levels of switches between nodes that carry less than those below them; the others join all nodes.
+    /// Oversubscribed levels of switches between nodes; unused entries join all nodes.
     pub levels: [FabricLevel; MAX_LEVELS],
 }
 
-/// Links with wrap-around along some axes, about as many chips along each.
+/// Links with wrap-around along some axes, with about the same number of chips along each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Torus {
     /// Axes.
@@ -149,7 +149,7 @@ impl Torus {
         self.axes(ranks as f64) / self.dimensions
     }
 
-    /// The same of an all-to-all, whose messages travel a quarter of every ring on average.
+    /// Share of a chip's links that an all-to-all uses: messages travel a quarter of every ring on average.
     fn of_all_to_all(&self, ranks: u64) -> f64 {
         let ranks = ranks as f64;
         let around = ranks.powf(1.0 / self.axes(ranks)).min(self.side());
@@ -167,11 +167,11 @@ pub enum Route {
     Flat,
     /// Within nodes, then between nodes, then within nodes.
     Hierarchical,
-    /// The same with sums that go up and down two trees of nodes.
+    /// Hierarchical, with sums that go up and down two trees of nodes.
     Trees,
 }
 
-/// Most that a rank's share of the adapters carries of tokens on their way to experts: DeepEP reaches 43 to 58 GB/s with adapters of
+/// Highest rate at which a rank's share of the adapters carries tokens to experts: DeepEP reaches 43 to 58 GB/s with adapters of
 /// 400 Gbit/s (its README), and gpt-oss 120B over 64 expert ranks takes as long on B300 with 800 Gbit/s as on B200 with 400
 /// (Megatron-Bridge 26.02).
 const DISPATCHED: BytesPerSec = BytesPerSec::new(45e9);
@@ -187,8 +187,8 @@ impl Links {
         self.torus.map_or(self.within, |torus| self.within * torus.of_rings(ranks))
     }
 
-    /// How much slower nodes of a ring reach each other through switches that carry less than nodes send: of q nodes below
-    /// such a level, one sends upwards, whose share of the way up is q/ratio.
+    /// Slowdown of a ring of nodes by oversubscribed switches: of q nodes below such a level, one sends upwards, with a share of
+    /// q/ratio of the uplink.
     fn around_ring(&self, seats: Seats) -> f64 {
         let below = |level: &FabricLevel| (f64::from(level.machines) / seats.apart as f64).max(1.0);
         let slower = |level: &FabricLevel| match (seats.nodes as f64) > below(level) {
@@ -198,13 +198,13 @@ impl Links {
         self.levels.iter().map(slower).fold(1.0, f64::max)
     }
 
-    /// The same of sends to the next node of a group: all nodes within its distance of a level's end send upwards.
+    /// Slowdown of sends to the next node of a group: all nodes within its distance of a level's end send upwards.
     fn of_sends(&self, seats: Seats) -> f64 {
         let leaving = |level: &FabricLevel| (seats.apart as f64 / f64::from(level.machines)).min(1.0);
         self.levels.iter().map(|level| level.ratio * leaving(level)).fold(1.0, f64::max)
     }
 
-    /// The same for any collective, all-reduces that switches sum among them.
+    /// Rate of the links within a node for any collective, including all-reduces that switches sum.
     fn within(&self, collective: Collective, ranks: u64) -> BytesPerSec {
         let summed = collective == Collective::AllReduce && ranks >= WORKERS_OF_SWITCH_SUMS;
         self.rings_within(ranks) * if summed { self.switch_sums } else { 1.0 }

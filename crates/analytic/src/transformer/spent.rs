@@ -1,8 +1,7 @@
-//! The time of a pass, by what it is spent on.
-
+//! The time of a pass, by cause.
 use stepcast_core::quantity::Seconds;
 
-/// Time by what it is spent on.
+/// Time by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
     pub compute: Seconds,
@@ -17,7 +16,7 @@ pub struct Spent {
     pub sharded: Seconds,
     /// Waiting for transfers to and from the host's memory.
     pub offload: Seconds,
-    /// What the host needs to issue all of it, beside the rest.
+    /// Host time to issue all of it, in parallel with the rest.
     pub host: Seconds,
     /// How long its traffic keeps the links within nodes and those between nodes busy, hidden or not.
     pub busy: [Seconds; 2],
@@ -34,7 +33,7 @@ impl Spent {
         self.on_device().max(self.host)
     }
 
-    /// What the device waits for the host.
+    /// Time that the device waits for the host.
     pub fn starved(&self) -> Seconds {
         (self.host - self.on_device()).max(Seconds::ZERO)
     }
@@ -99,7 +98,7 @@ pub(super) fn lost_beside(traffic: Seconds, computed: Seconds, interference: f64
     beside * interference
 }
 
-/// What of `sent` is left after `beside` has covered it.
+/// The part of `sent` that `beside` does not cover.
 pub(super) fn uncovered(sent: Seconds, beside: Seconds, overlapped: bool) -> Seconds {
     if overlapped { (sent - beside).max(Seconds::ZERO) } else { sent }
 }

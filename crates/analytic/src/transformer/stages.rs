@@ -1,4 +1,4 @@
-//! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
+//! Time of a micro-batch on every virtual stage: computing and the communication that it waits for.
 
 use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
@@ -20,7 +20,7 @@ use stepcast_core::strategy::{
 pub struct Run<'a> {
     pub shape: &'a Transformer,
     pub plan: &'a Plan,
-    /// What the plan leaves open.
+    /// Replicas and micro-batches, which the plan leaves open.
     pub division: Division,
     /// Both levels of the network.
     pub links: Links,
@@ -32,7 +32,7 @@ pub struct Run<'a> {
     pub compute: Compute,
     /// Both kinds of devices, if there are two.
     pub kinds: Option<TwoKinds>,
-    /// Ranks of this kind of replica and of the other, where each has its own.
+    /// Ranks of this kind of replica and of the other, where replicas differ by kind.
     pub apart: Option<[u64; 2]>,
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
@@ -45,16 +45,16 @@ pub struct Run<'a> {
     pub interference: f64,
 }
 
-/// A micro-batch on one layer before anything hides anything.
+/// A micro-batch on one layer, before overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerWork {
     pub computed: Computed,
     /// Computing again, before the backward pass.
     pub again: Seconds,
-    /// What the host needs to issue the forward pass and both halves of the backward pass.
+    /// Host time to issue the forward pass and both halves of the backward pass.
     pub host: [Seconds; 3],
     pub tensor: TensorTraffic,
-    /// Context parallelism: forward, backward and for what is computed again.
+    /// Context parallelism: forward, backward and for recomputation.
     pub context: [Seconds; 3],
     /// Expert parallelism, forward and backward.
     pub expert: [Seconds; 2],
@@ -87,7 +87,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is sent while computing goes on.
+    /// Which traffic overlaps computing.
     pub fn overlaps(&self) -> Overlaps {
         self.plan.overlaps()
     }
@@ -137,7 +137,7 @@ impl Run<'_> {
         Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
     }
 
-    /// One layer of which this is computed again, without what the ranks of a sharding group send for it.
+    /// One layer with this recomputation, excluding sharded traffic.
     pub fn layer(&self, kind: LayerKind, recompute: Recomputed) -> Pass {
         let work = self.layer_work(kind, recompute);
         let LayerWork { computed, host, tensor, .. } = &work;
@@ -179,7 +179,7 @@ impl Run<'_> {
         }
     }
 
-    /// The same where kinds of traffic share links: no pass is shorter than these are busy.
+    /// The pass where kinds of traffic share links: no pass is shorter than its links are busy.
     fn on_shared_links(&self, mut pass: Pass) -> Pass {
         if self.plan.shares_links() {
             for spent in pass.each_mut() {
@@ -270,7 +270,7 @@ impl Run<'_> {
         computed
     }
 
-    /// What is left of the traffic that products wait for if it goes around a ring in as many parts as there are ranks beside them
+    /// Exposed traffic of products if it goes around a ring beside them, in as many parts as there are ranks
     /// (Wang 2023): a rank begins with its own part of what is gathered, and only its last part of a sum follows its product.
     fn beside_products(&self, computed: &mut Computed, tensor: TensorTraffic) -> TensorTraffic {
         if !(self.plan.overlap_products && self.plan.sequence_parallel) {
@@ -411,7 +411,7 @@ impl Run<'_> {
         ExpertLoads::of_plan(self.shape, self.plan).map_or(1.0, |loads| loads.expected())
     }
 
-    /// The hottest rank's time counts.
+    /// Expert-parallel traffic, forward and backward, of the fullest rank.
     fn expert_traffic(&self, kind: LayerKind, recompute: Recomputed) -> [Seconds; 2] {
         let (plan, split) = (self.plan, self.split());
         let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, recompute);
@@ -438,7 +438,7 @@ impl Run<'_> {
         [pair, pair * backward]
     }
 
-    /// What is left of expert traffic beside the backward and the forward pass of another micro-batch, and what these lose.
+    /// Exposed expert traffic beside the backward and the forward pass of another micro-batch, and the loss of these passes.
     fn beside_experts(&self, computed: &mut Computed, expert: [Seconds; 2]) -> [Seconds; 2] {
         if !self.plan.overlap_experts {
             return expert;

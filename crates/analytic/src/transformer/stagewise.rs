@@ -22,11 +22,11 @@ use std::collections::HashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{Plan, Sends, stage_share};
 
-/// Divisions whose steps are computed at most: so many, and so many passes of micro-batches through stages in all of them.
+/// Limits: number of divisions, and total passes of micro-batches through stages over all of them.
 const MOST_STEPS: u64 = 256;
 const MOST_PASSES: u64 = 100_000;
 
-/// Choices of a stage that are looked at.
+/// Largest number of choices tried for a stage.
 const MOST_CHOICES: usize = 50_000;
 
 /// Bounds are computed in another order than steps: allowance for rounding.
@@ -36,10 +36,10 @@ const ROUNDING: f64 = 1e-9;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stagewise {
     pub layers: Vec<u64>,
-    /// Of which are computed again, from the first.
+    /// Recomputed layers of each stage, counted from its first.
     pub again: Vec<u64>,
     pub step: Seconds,
-    /// What the tensors of the fullest rank take.
+    /// Memory of the tensors of the fullest rank.
     pub memory: Bytes,
     /// No other division of the layers over these stages has a shorter step than this.
     pub least: Seconds,
@@ -64,19 +64,20 @@ impl Stagewise {
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     again: u64,
-    /// All micro-batches, and these without the gradients of weights, which may come after the last of them has gone back.
+    /// Time of all micro-batches.
     busy: f64,
+    /// Time of all micro-batches without the gradients of weights, which may come after the last of them has gone back.
     returned: f64,
-    /// A micro-batch there and back.
+    /// Time of a micro-batch there and back.
     path: f64,
-    /// There.
+    /// Time of a micro-batch there.
     forward: f64,
-    /// After the last micro-batch.
+    /// Time after the last micro-batch.
     tail: f64,
     memory: Bytes,
 }
 
-/// The stages of `run`, whose plan says what is computed again, with the shortest step below `limit` that fits.
+/// The stages of `run`, whose plan gives the kind of recomputation, with the shortest step below `limit` that fits.
 pub fn stagewise(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool, limit: Seconds) -> Option<Stagewise> {
     match (run.plan.pipeline, run.plan.virtual_stages) {
         (1, _) => None,
@@ -85,7 +86,7 @@ pub fn stagewise(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool, limit: Seconds) ->
     }
 }
 
-/// The usual layers, and of every stage the fewest that have to be computed again.
+/// The usual layers, and for every stage the fewest recomputed layers with which it fits.
 fn chunked(run: &Run<'_>, fits: &dyn Fn(Bytes) -> bool) -> Option<Stagewise> {
     let Plan { pipeline, virtual_stages, .. } = *run.plan;
     let places = pipeline * virtual_stages;
@@ -125,7 +126,7 @@ struct Search<'a> {
     blocking: bool,
     cells: HashMap<[u64; 3], Option<Cell>>,
     quickest: HashMap<[u64; 3], f64>,
-    /// Layers before the stage, of it and computed again in it, with which its memory is asked for.
+    /// Layers and recomputed layers of every stage, as passed to the memory model; kept to avoid allocation.
     asked: [Vec<u64>; 2],
     /// B, by stage and layer.
     bounds: Vec<Vec<f64>>,
@@ -182,7 +183,7 @@ impl<'a> Search<'a> {
         self.run.plan.pipeline
     }
 
-    /// Layers that `stage` may have from layer `from` on, one being left for each stage behind it.
+    /// Numbers of layers that `stage` may have from layer `from` on, leaving one for each stage behind it.
     fn counts(&self, stage: u64, from: u64) -> std::ops::RangeInclusive<u64> {
         let left = self.run.shape.layers - from;
         let behind = self.stages() - 1 - stage;
@@ -211,7 +212,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Layers that `stage` may have from layer `from` on, what it takes with them, and the bound of the stages behind.
+    /// Numbers of layers that `stage` may have from layer `from` on, its times with them, and the bound of the stages behind.
     fn possible(&mut self, stage: u64, from: u64) -> Vec<(u64, Cell, f64)> {
         let mut found = Vec::new();
         for count in self.counts(stage, from) {
@@ -249,7 +250,7 @@ impl<'a> Search<'a> {
         sum
     }
 
-    /// What a stage takes and holds with these layers; none if it fits in no way.
+    /// Times and recomputation of a stage with these layers; none if it cannot fit.
     fn cell(&mut self, stage: u64, from: u64, count: u64) -> Option<Cell> {
         let key = self.key(stage, from, count);
         if let Some(known) = self.cells.get(&key) {
@@ -264,7 +265,7 @@ impl<'a> Search<'a> {
         let at = stage as usize;
         let [mut layers, mut recomputed] = std::mem::take(&mut self.asked);
         layers.fill(0);
-        // All that is before lies on the first stage.
+        // All earlier layers lie on the first stage.
         layers[0] = from;
         layers[at] = count;
         let held = |recomputed: &[u64]| {
@@ -346,13 +347,13 @@ struct Before {
     /// A micro-batch there and back, and there.
     path: f64,
     forward: f64,
-    /// What the first stage does after the last micro-batch.
+    /// Time of the first stage after the last micro-batch.
     tail: f64,
     bound: f64,
 }
 
 impl Before {
-    /// A time that no step is shorter than in which such a stage follows, and then stages with the bound `behind`.
+    /// A lower bound of a step in which such a stage follows, and then stages with the bound `behind`.
     fn bound(&self, cell: &Cell, first: bool, behind: f64) -> f64 {
         let own = self.with(cell, first, 0);
         own.bound.max(own.path + behind + own.tail)

@@ -1,7 +1,7 @@
 //! The closed form of a whole step: the pipeline of all micro-batches, then gradients, update and weights.
 //!
-//! All ranks of a stage are alike, so that one of each stage is looked at. What a stage does after its last backward
-//! pass does not wait for the other stages, except for the gradient of a tied embedding.
+//! All ranks of a stage are alike, so that one rank stands for each stage. After its last backward pass a stage does not
+//! wait for the other stages, except for the gradient of a tied embedding.
 
 use super::memory::{MemoryInputs, StageLayers};
 use super::placement::Group;
@@ -23,11 +23,11 @@ pub struct StageStep {
     pub pass: Pass,
     /// Blocking sends of a micro-batch.
     pub sends: Seconds,
-    /// What its first forward passes wait for weights that are still under way.
+    /// How long its first forward passes wait for weights that are still under way.
     pub waited: Seconds,
     /// End of its last backward pass.
     pub end: Seconds,
-    /// What it does then.
+    /// Work after the last backward pass.
     pub tail: Tail,
 }
 
@@ -38,13 +38,13 @@ impl StageStep {
         forward.total() + backward.total() + weight.total() + self.sends
     }
 
-    /// What its device waits for the host in one micro-batch.
+    /// Time that its device waits for the host in one micro-batch.
     pub fn starved(&self) -> Seconds {
         let Pass { forward, backward, weight } = self.pass;
         forward.starved() + backward.starved() + weight.starved()
     }
 
-    /// All that it does for one micro-batch, by what it is spent on.
+    /// Its time for one micro-batch, by cause.
     pub fn spent(&self) -> Spent {
         let Pass { forward, backward, weight } = self.pass;
         forward.plus(&backward, 1.0).plus(&weight, 1.0)
@@ -59,29 +59,29 @@ pub struct Step {
     pub stages: Vec<StageStep>,
     /// Share of the time of all stages, until the last backward pass, in which they wait for each other.
     pub bubble: f64,
-    /// What a device that is alone in its pipeline waits for its host, which runs ahead of it.
+    /// Time that a device alone in its pipeline waits for its host, which runs ahead of it.
     pub host: Seconds,
 }
 
-/// A micro-batch on a layer of every kind: where something is computed again, and elsewhere.
+/// A micro-batch on a layer of every kind: with recomputation, and without.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LayerPasses {
     passes: [[Pass; kinds::COUNT]; 2],
-    /// What goes to the host's memory.
+    /// Time of activations to the host's memory.
     offloaded: [[Seconds; kinds::COUNT]; 2],
     /// Parameters on a rank.
     parameters: [LayerShard; kinds::COUNT],
 }
 
-/// A micro-batch on a virtual stage before anything hides anything.
+/// A micro-batch on a virtual stage, before overlap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageWork {
     pub layers: Vec<(LayerWork, u64)>,
-    /// What it sends and does beside them.
+    /// Its traffic and work beside the layers.
     pub traffic: StageTraffic,
 }
 
-/// What a virtual stage sends and does with a micro-batch beside its layers.
+/// Traffic and work of a virtual stage for a micro-batch, beside its layers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTraffic {
     /// Gather of the weights and reduction of the gradients of one layer.
@@ -92,12 +92,12 @@ pub struct StageTraffic {
     pub offload: [Seconds; 2],
     /// The embedding and the output layer, if it has them; nothing of their traffic is hidden.
     pub ends: [Option<Pass>; 2],
-    /// What the host does outside of the layers for one micro-batch, if the device is alone in its pipeline.
+    /// Host time outside of the layers for one micro-batch, if the device is alone in its pipeline.
     pub outside: Seconds,
 }
 
 impl<'a> Run<'a> {
-    /// What a rank holds.
+    /// Memory of a rank.
     pub fn held(&self) -> MemoryInputs<'a> {
         let plan = self.plan;
         MemoryInputs {
@@ -230,10 +230,10 @@ impl<'a> Run<'a> {
         let level = self.sharding_seats().level();
         let units = self.units(&traffic);
         let [forward, backward] = self.lost_to_units(&units, &pass);
-        // What hides costs computing time; the traffic is the reason.
+        // Hidden traffic costs computing time, which counts as waiting for it.
         pass.forward.sharded += forward;
         pass.backward.sharded += backward;
-        // What uses the same link does not hide it.
+        // Traffic on the same link does not hide it.
         let cover = pass.each(|spent| match shared {
             true => spent.on_device() - spent.busy[level],
             false => spent.on_device(),
@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
         pass
     }
 
-    /// A micro-batch on layers, without what their virtual stage sends.
+    /// A micro-batch on layers, without the sends of their virtual stage.
     fn pass_over(&self, layers: &LayerPasses, own: &Range<u64>, again: u64) -> Pass {
         let mut pass = Pass::default();
         for (half, counts) in self.kinds_of(own, again).into_iter().enumerate() {
@@ -269,7 +269,7 @@ impl<'a> Run<'a> {
         Units { sent: traffic.unit, count: traffic.units, ahead: self.overlaps().prefetch, split }
     }
 
-    /// What a forward and a backward pass over layers lose to the traffic of their weights and gradients.
+    /// Loss of a forward and a backward pass over layers to the traffic of their weights and gradients.
     fn lost_to_units(&self, units: &Units, pass: &Pass) -> [Seconds; 2] {
         units.slows(self.interference, [pass.forward, pass.backward].map(|spent| spent.on_device()))
     }
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
         [own.start..first, first..own.end].map(|range| kinds::count(self.shape, &range))
     }
 
-    /// What a virtual stage sends with a micro-batch beside the traffic of its layers, and what it does beside them.
+    /// Traffic and work of a virtual stage for a micro-batch, beside its layers.
     fn stage_traffic(&self, layers: &LayerPasses, place: u64, own: Range<u64>, again: u64) -> StageTraffic {
         let count = self.plan.pipeline * self.plan.virtual_stages;
         let (first, last) = (place == 0, place + 1 == count);
@@ -319,7 +319,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// All virtual stages before anything hides anything.
+    /// All virtual stages, before overlap.
     pub fn stage_works(&self) -> Vec<StageWork> {
         let halves = self.plan.recomputation().halves();
         let works = halves.map(|what| kinds::each(self.shape, |kind| self.layer_work(kind, what)));

@@ -1,4 +1,4 @@
-//! What a stage does once in a step, after its last backward pass: gradients, update and weights.
+//! Work of a stage once in a step, after its last backward pass: gradients, update and weights.
 
 use super::memory::MemoryInputs;
 use super::placement::{Group, Seats};
@@ -10,7 +10,7 @@ use stepcast_core::model::transformer::{Backward, Block, Parameters, Tuning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{OverlapPreset, Overlaps, Sharding};
 
-/// What a stage does after its last backward pass, as far as it is not hidden.
+/// Exposed work of a stage after its last backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tail {
     /// Sum of the gradients.
@@ -33,7 +33,7 @@ impl Tail {
 /// 0.19). ZeRO-3 takes no less: its hooks of each module, which are not counted, take longer still.
 const CHECKED: Seconds = Seconds::new(2e-4);
 
-/// What a stage sends and updates once in a step, before computing hides any of it.
+/// Sends and update of a stage once in a step, before overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TailWork {
     /// Sum of the gradients.
@@ -47,7 +47,7 @@ pub struct TailWork {
     pub offload: Seconds,
     /// Parts in which gradients and weights are sent; as many as there are layers if not given.
     buckets: Option<u64>,
-    /// What computing loses beside traffic, as a share of its time.
+    /// Loss of computing beside traffic, as a share of its time.
     interference: f64,
 }
 
@@ -57,9 +57,9 @@ impl TailWork {
         self.buckets.unwrap_or(layers).max(1) as f64
     }
 
-    /// By when the weights have come that the first forward pass of each of a stage's virtual stages needs, if they travel
-    /// beside the step: all but those of the last bucket before it computes that bucket. Given are the stage's layers and
-    /// the first passes of its virtual stages.
+    /// When the weights for the first forward pass of each of a stage's virtual stages have arrived, if they travel beside the
+    /// step: all but the last bucket before the pass computes that bucket. Takes the stage's layers and the first passes of its
+    /// virtual stages.
     pub(super) fn arrivals(
         &self,
         overlaps: &Overlaps,
@@ -84,8 +84,8 @@ impl TailWork {
         })
     }
 
-    /// When gradients are summed, after the last pass of a stage at `end`. In `last` are the last passes that compute
-    /// gradients, one of each virtual stage, in their order.
+    /// When gradients are summed, after the last pass of a stage at `end`. `last` has the last passes that compute
+    /// gradients, one of each virtual stage, in order.
     pub(super) fn reduced(&self, overlaps: &Overlaps, layers: u64, end: f64, last: &[EndPass]) -> f64 {
         let all = self.gradients.get();
         if !overlaps.gradients || all <= 0.0 {
@@ -96,7 +96,7 @@ impl TailWork {
         let mut lost = 0.0;
         for pass in last {
             let start = pass.start + lost;
-            // The first bucket is there.
+            // The first bucket is complete.
             let begin = sent.map_or_else(|| start + pass.first_bucket(buckets), |sent| sent.max(start));
             let own = (1.0 - 1.0 / buckets) * all * pass.share;
             let beside = pass.lost_to(own);
@@ -106,15 +106,15 @@ impl TailWork {
         sent.map_or(end, |sent| sent.max(end + lost)) + all / buckets
     }
 
-    /// What follows the sum of the gradients: weights as far as they do not travel beside the next step, update by the
-    /// device or the host. Passes of the stage that take `passes` in all are slower beside what hides.
+    /// Work after the sum of the gradients: update by the device or the host, and weights unless they travel beside the next
+    /// step. Passes of the stage, which take `passes` in all, are slower beside hidden traffic.
     pub(super) fn after(&self, overlaps: &Overlaps, layers: u64, passes: f64) -> Tail {
         let left = if overlaps.weights { self.weights / self.buckets(layers) } else { self.weights };
         let update = self.update + self.slows(overlaps, passes);
         Tail { gradients: Seconds::ZERO, weights: left, update, offload: self.offload }
     }
 
-    /// What computing of passes of this length loses beside gradients and weights that hide.
+    /// Loss of passes of this length beside hidden gradients and weights.
     pub fn slows(&self, overlaps: &Overlaps, passes: f64) -> Seconds {
         let lost = |time: Seconds, hides: bool| match hides {
             true => lost_beside(time, Seconds::new(passes), self.interference),
@@ -123,7 +123,7 @@ impl TailWork {
         lost(self.gradients, overlaps.gradients) + lost(self.weights, overlaps.weights)
     }
 
-    /// A time that no stage is finished before, whose last pass may end at `end` and takes `time`.
+    /// A lower bound of the time at which a stage finishes whose last pass ends at `end` at the earliest and takes `time`.
     pub(super) fn finished_after(
         &self,
         overlaps: &Overlaps,
@@ -155,7 +155,7 @@ impl EndPass {
         if self.share > 0.0 { self.time / (self.share * buckets) } else { self.time }
     }
 
-    /// What it takes longer beside traffic that would take `time` alone: both have half of the link while its own is under way.
+    /// Its delay by traffic that would take `time` alone: both have half of the link while its own traffic is under way.
     fn lost_to(&self, time: f64) -> f64 {
         if self.time > 0.0 { time.min(self.time) * self.busy / self.time } else { 0.0 }
     }
@@ -164,7 +164,7 @@ impl EndPass {
 /// Parameters of a layer on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LayerShard {
-    /// All but those of adapters.
+    /// All parameters but those of adapters.
     pub(super) all: u64,
     /// Trained ones: dense ones, and those of experts.
     pub(super) trained: [u64; 2],
@@ -183,7 +183,7 @@ pub(super) fn tie(reduced: &mut [f64], [first, last]: [&TailWork; 2]) {
 }
 
 impl Run<'_> {
-    /// What a stage sends and updates once in a step.
+    /// Sends and update of a stage once in a step.
     pub fn tail_work(&self, held: &MemoryInputs<'_>, index: u64) -> TailWork {
         let plan = self.plan;
         let (dense, expert) = held.stage_trained(index);
@@ -202,7 +202,7 @@ impl Run<'_> {
         for (reduction, seats, parameters, all) in both {
             let count = in_buckets(parameters).unwrap_or(1).max(1);
             for message in traffic::data_step(reduction, parameters, 1, self.widths()) {
-                // What is not updated is gathered only where ranks hold a part of it.
+                // Frozen weights are gathered only where ranks hold a part of them.
                 let bytes = match message.collective {
                     Collective::AllGather if plan.sharding == Sharding::Keep => {
                         self.gathered_bytes(all, parameters)
@@ -288,7 +288,7 @@ impl Run<'_> {
         (weights + gradient + 2 * optimiser + kept) as f64
     }
 
-    /// Of dense parameters and those of experts, the ones that a rank updates.
+    /// Number of parameters that a rank updates, of dense ones and those of experts.
     pub(super) fn owned(&self, dense: u64, expert: u64) -> f64 {
         let split = self.split();
         match self.plan.sharding {

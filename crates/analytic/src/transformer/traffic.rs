@@ -1,4 +1,4 @@
-//! What ranks send: collectives by group, with their counts and bytes.
+//! Traffic of ranks: collectives by group, with their counts and bytes.
 //!
 //! Activations have 16 bits. Tensor-parallel exchange follows Shoeybi 2019 and Korthikanti 2022, sharded data
 //! parallelism Rajbhandari 2020 (ZeRO) and Zhao 2023 (FSDP), pipeline sends Narayanan 2021.
@@ -15,7 +15,7 @@ const ELEMENT: u64 = 2;
 /// Bytes of a 32-bit number.
 const WIDE: u64 = 4;
 
-/// When it happens.
+/// When a collective happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// In the forward pass.
@@ -213,7 +213,7 @@ pub struct Widths {
 /// The ranks that reduce gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reduction {
-    /// What they hold only a part of.
+    /// Which states they divide.
     pub sharding: Sharding,
     /// Ranks that hold parts of one copy.
     pub ranks: u64,

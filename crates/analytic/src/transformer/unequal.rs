@@ -1,8 +1,8 @@
 //! Workers of two kinds in one plan.
 //!
 //! Ranks are numbered tensor fastest, then context, data and pipeline, and worker groups fill them in the order in which
-//! they are listed, so that the stages of a pipeline differ by kind. With proportional shares of the batch replicas do: the ranks of each
-//! kind are numbered by themselves, and a replica has all of its stages on one kind.
+//! they are listed, so that the stages of a pipeline differ by kind. With proportional shares of the batch, the replicas differ instead: the
+//! ranks of each kind are numbered separately, and a replica has all of its stages on one kind.
 //!
 //! n_k replicas of kind k take t_k(m) for m micro-batches each, and a step takes the longer t_k(m_k). Of all micro-batches
 //! Σ n_k·m_k, one kind gains what the other loses, and t_k grows with m: the best division lies where both times cross.
@@ -24,7 +24,7 @@ pub struct TwoKinds {
 }
 
 impl TwoKinds {
-    /// The kind that `count` ranks from `from` on have; none if they have both.
+    /// The kind of the `count` ranks from `from` on; none if they are of both kinds.
     const fn of(&self, from: u64, count: u64) -> Option<usize> {
         match () {
             () if from + count <= self.ranks[0] => Some(0),
@@ -33,8 +33,8 @@ impl TwoKinds {
         }
     }
 
-    /// Replicas of each kind that may have their own numbers of micro-batches, or why there are none: no ranks of both kinds
-    /// exchange anything with every micro-batch, and a pipeline takes any number of them.
+    /// Replicas of each kind that may have their own numbers of micro-batches, or why there are none: ranks of different kinds
+    /// must not exchange anything with every micro-batch, and the schedule must take any number of micro-batches.
     fn replicas(&self, choice: &PlanChoice) -> Result<[u64; 2], &'static str> {
         let own = choice.tensor * choice.context * choice.pipeline;
         let sharded = match (choice.sharding, choice.sharding_group) {
@@ -98,7 +98,7 @@ const fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl<'a> Run<'a> {
-    /// The same on workers of one kind alone.
+    /// The run on workers of one kind alone.
     #[must_use]
     pub(super) fn on_kind(&self, kind: usize) -> Self {
         let own = |kinds: TwoKinds| kinds.compute[kind].updating_with(&kinds.compute[1 - kind]);
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         self.plan.shares == Some(Shares::Proportional)
     }
 
-    /// Where the ranks of a group are if this kind of replica and the other have these ranks, on machines of their own.
+    /// Where the ranks of a group are if this kind of replica and the other have these ranks, on separate machines.
     pub(super) fn seats_by_kind(&self, group: Group, ranks: [u64; 2]) -> Seats {
         let split = self.split();
         let replica = split.tensor * split.context * split.pipeline;
@@ -141,12 +141,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Replicas of each kind with micro-batches of their own, if the plan says so.
+    /// Replicas of each kind with their own number of micro-batches, if the plan says so.
     pub(super) fn shared_replicas(&self, choice: &PlanChoice) -> Option<[u64; 2]> {
         self.kinds.filter(|_| self.shares_batch())?.replicas(choice).ok()
     }
 
-    /// The same for the run's own plan.
+    /// `shared_replicas` of the run's own plan.
     pub fn shared(&self) -> Option<[u64; 2]> {
         self.shared_replicas(&self.plan.choice(&self.division))
     }

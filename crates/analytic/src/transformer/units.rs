@@ -1,5 +1,5 @@
-//! Weights, gradients and optimiser states that replicas hold a part of: what a micro-batch gathers and reduces, where,
-//! and what it waits for.
+//! Sharded weights, gradients and optimiser states: what a micro-batch gathers and reduces, over which ranks, and how long it
+//! waits.
 
 use super::compute::Parts;
 use super::placement::{Group, Seats};
@@ -11,7 +11,7 @@ use stepcast_core::strategy::Sharding;
 
 impl Run<'_> {
     /// Gather of the weights and reduction of the gradients of one layer, for every micro-batch.
-    /// Given are all parameters of the layers, and those that are trained.
+    /// Takes all parameters of the layers, and the trained ones.
     pub(super) fn sharded_layer(&self, layers: u64, parameters: [u64; 2]) -> [Seconds; 2] {
         let plan = self.plan;
         let (gathers, reduces) = match plan.sharding {
@@ -51,8 +51,8 @@ impl Run<'_> {
         [self.compute.copying(gathered, 1.0, 1.0), reduced]
     }
 
-    /// Gather and reduction of what belongs to no layer of a virtual stage, with what is copied for it: FSDP gathers it before the first
-    /// layer and keeps it until it is reduced behind the last gradient.
+    /// Gather and reduction of the root unit of a virtual stage (parameters outside of layers), with its copies: FSDP gathers it before
+    /// the first layer and keeps it until it is reduced behind the last gradient.
     pub(super) fn root(&self, first: bool, last: bool) -> [Seconds; 2] {
         let held = self.held();
         let parameters = [held.end_parameters(first, last), held.trained_ends(first, last)];
@@ -69,7 +69,7 @@ impl Run<'_> {
         }
     }
 
-    /// A device as it computes with the weights of the plan: replicas that hold parts of them gather them in 16 bits.
+    /// A device with the weights of the plan: replicas that hold parts of them gather them in 16 bits.
     pub(super) fn with_weights(&self, parts: &Parts) -> Parts {
         if self.plan.sharding.stage() == 3 { parts.gathering() } else { *parts }
     }
@@ -133,7 +133,7 @@ pub struct Unit {
     pub reduce: Seconds,
 }
 
-/// What is gathered and reduced when.
+/// When weights are gathered and gradients reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
     /// Weights are gathered before the forward pass of a unit.
@@ -161,7 +161,7 @@ impl Clock {
         self.link
     }
 
-    /// Goes through units of which each gathers its weights, computes and perhaps reduces.
+    /// Runs the units in order: gather, compute, reduce.
     fn pass<'a>(
         &mut self,
         units: impl Iterator<Item = &'a Unit>,
@@ -188,7 +188,7 @@ impl Clock {
     }
 }
 
-/// What the passes of equal units send for their weights and gradients: the closed form of [`passes`].
+/// Traffic of equal units for their weights and gradients: the closed form of [`passes`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Units {
     /// Gather of the weights and reduction of the gradients of a unit.
@@ -202,9 +202,9 @@ pub struct Units {
 }
 
 impl Units {
-    /// What the forward pass and both halves of the backward pass wait for, if `cover` of each hides what is sent.
+    /// Exposed traffic of the forward pass and of both halves of the backward pass, `cover` of each hiding traffic.
     ///
-    /// With fetching ahead, exposed are the first gather, the last reduction, and what does not fit. A gather goes before
+    /// With fetching ahead, the first gather, the last reduction, and what does not fit are exposed. A gather goes before
     /// the reduction of the unit that computes meanwhile, so that the first one backward and the last reduction but one have
     /// the link for themselves. The weights with which the backward pass begins were fetched before it.
     pub fn exposed(&self, cover: [Seconds; 3]) -> [Seconds; 3] {
@@ -225,7 +225,7 @@ impl Units {
         [there, back + reduce, Seconds::ZERO]
     }
 
-    /// What the forward and the backward pass, which compute this long, lose to the traffic beside them.
+    /// Loss of the forward and the backward pass, which compute this long, to the traffic beside them.
     pub fn slows(&self, interference: f64, [forward, backward]: [Seconds; 2]) -> [Seconds; 2] {
         if !self.ahead {
             return [Seconds::ZERO; 2];

@@ -70,7 +70,7 @@ impl Run<'_> {
         self.joined(self.waiting_for_tensors(pass))
     }
 
-    /// The same with links that are busy with all tensor-parallel traffic.
+    /// The pass with links that are busy with all tensor-parallel traffic.
     fn waiting_for_tensors(&self, mut pass: Pass) -> Pass {
         for spent in pass.each_mut() {
             spent.busy[self.seats(Group::Tensor).level()] = spent.tensor;

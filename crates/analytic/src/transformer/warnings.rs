@@ -1,4 +1,4 @@
-//! What a forecast of a transformer warns of.
+//! Warnings of a forecast of a transformer.
 
 use super::memory::RankMemory;
 use super::method::memory_report;
@@ -33,7 +33,7 @@ fn padding(useful: f64, report: &SplitReport) -> Option<Warning> {
     })
 }
 
-/// Says that a plan does not fit, and what would.
+/// Warns that a plan does not fit, and names a change that would.
 fn memory_warning(scenario: &Scenario, run: &Run<'_>, memory: &MemoryReport) -> Option<Warning> {
     let verdict = match memory.verdict {
         Verdict::Fits => return None,

@@ -1,4 +1,4 @@
-//! `stepcast devices`, `networks`, `machines` and `methods`: what scenarios can name.
+//! `stepcast devices`, `networks`, `machines` and `methods`: names that scenarios can use.
 
 use crate::answer::{Answer, Output};
 use crate::render::table;

@@ -20,7 +20,7 @@ use stepcast_trace::write_text;
 /// Bytes of a log that are read.
 const LONGEST_LOG: u64 = 64 << 20;
 
-/// Time between two looks at a log that is followed.
+/// Time between two reads of a followed log.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Flags of `check`.
@@ -50,7 +50,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "N")]
     steps_left: Option<u64>,
 
-    /// Terms that `contract` wrote: are they kept?
+    /// Test the steps against the terms that `contract` wrote
     #[arg(long, value_name = "CONTRACT.toml")]
     contract: Option<PathBuf>,
 

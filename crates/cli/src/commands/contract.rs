@@ -1,4 +1,4 @@
-//! `stepcast contract`: an acceptance test for what a forecast promises.
+//! `stepcast contract`: an acceptance test from a forecast.
 
 use crate::answer::{Answer, Output};
 use crate::render::answers;
@@ -24,19 +24,19 @@ pub(crate) struct Contract {
     #[arg(long, value_name = "TIME")]
     agreed: Option<Seconds>,
 
-    /// By how many percent a step has to be longer to be found out
+    /// Slowdown that the test must detect, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     tolerance: f64,
 
-    /// In how many percent of tests a cluster that keeps the contract fails at most
+    /// Highest rate of false alarms, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     false_alarm: f64,
 
-    /// In how many percent of tests a cluster that is slower by the tolerance passes at most
+    /// Highest rate of missed slowdowns, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     miss: f64,
 
-    /// By how many percent means of ten steps differ
+    /// Spread of the mean of ten steps, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0)]
     spread: f64,
 

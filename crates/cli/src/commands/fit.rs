@@ -15,7 +15,7 @@ use stepcast_fit::{efficiency, gemm, kernels, machine, sprint, steps, today, tra
 use stepcast_validation::ValidationError;
 use stepcast_validation::priors::{self, refit};
 
-/// Said if Ctrl-C comes before a fit is done.
+/// Message if Ctrl-C comes before a fit is done.
 const STOPPED: &str = "Stopped before the fit was done; nothing was written.";
 
 pub(super) const EXAMPLES: &str = include_str!("examples/fit.txt");
@@ -34,7 +34,7 @@ pub(crate) enum Fit {
     },
 }
 
-/// What to fit to measurements of one's own.
+/// What to fit to the user's measurements.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FitArtefact {
     /// Times of matrix products

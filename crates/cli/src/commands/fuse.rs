@@ -1,4 +1,4 @@
-//! `stepcast fuse`: which gradients to send together.
+//! `stepcast fuse`: the best fusion of gradients into messages.
 
 use crate::answer::{Answer, Output, check_plot, write_plot};
 use crate::render::answers;

@@ -12,7 +12,7 @@ use stepcast_core::fault::Fault;
 use stepcast_fit::streams;
 use stepcast_trace::{Options, Progress, is_profile, is_scenario, usual_name};
 
-/// Bytes of smaller files are read before one would see a bar.
+/// Least size of files for which a progress bar is useful.
 const LARGE: u64 = 20_000_000;
 
 /// Flags of `import`.
@@ -85,7 +85,7 @@ impl Import {
     }
 }
 
-/// Refuses a name that nothing can be written under, before a large file is read.
+/// Refuses an output name without a known format, before a large file is read.
 fn check_name(output: &Path) -> Result<(), Fault> {
     if is_profile(output) || is_scenario(output) {
         return Ok(());
@@ -94,7 +94,7 @@ fn check_name(output: &Path) -> Result<(), Fault> {
     Err(Fault::new(reason, "use a name such as profile.json").at(format!("-o {}", output.display())))
 }
 
-/// How far an import is, on standard error if that is a terminal.
+/// Progress of an import, on standard error if that is a terminal.
 struct Bar {
     bar: ProgressBar,
     /// Bytes of all files.

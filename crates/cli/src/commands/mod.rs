@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// Fit coefficients to measurements, and show their errors
     #[command(after_help = fit::EXAMPLES)]
     Fit {
-        /// What was measured.
+        /// Kind of measurement.
         #[command(subcommand)]
         what: fit::Fit,
     },

@@ -17,7 +17,7 @@ use stepcast_study::explore::plan::{Aim, PlanReport, Restriction, plan};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::launch::{Framework, emit};
 
-/// Said if Ctrl-C comes before there is anything to report.
+/// Message if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
 /// Flags of `plan`.
@@ -62,7 +62,7 @@ pub(super) struct PlanFlags {
     #[arg(long, value_name = "AMOUNT")]
     budget: Option<Amount>,
 
-    /// Admit plans that fit only if the allocator loses little
+    /// Include plans that fit only with low memory fragmentation
     #[arg(long)]
     may_fit: bool,
 
@@ -131,7 +131,7 @@ impl PlanFlags {
         Ok(Some((scenario, report.map_err(|fault| request.refused(fault))?)))
     }
 
-    /// What the flags say about the search.
+    /// The edits that the flags make for the search.
     fn restriction(&self, emit: Option<Framework>) -> Result<Vec<Edit>, Fault> {
         let restriction = Restriction {
             offers: self.offers.clone(),

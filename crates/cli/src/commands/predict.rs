@@ -22,7 +22,7 @@ use stepcast_study::{ForecastOptions, MethodChoice, Stopped, round_timeline};
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
 
-/// Viewers give up on much larger files.
+/// Most events of a timeline; viewers give up on much larger files.
 const MAX_EVENTS: u64 = 2_000_000;
 
 /// The closed form that has a timeline: of one round.
@@ -94,7 +94,7 @@ impl Predict {
             self.check_timeline(path, method, &scenario)?;
         }
         let given = self.asked.about.workers.as_ref().map(|workers| workers.numbers.clone());
-        // One number is that of the cluster, and leaves the table to the usual numbers.
+        // A single number is the cluster's; the table then has the usual numbers.
         let workers = given.filter(|numbers| numbers.len() > 1);
         let options = ForecastOptions { method: MethodChoice::One(method), workers, worth: self.worth };
         let forecast = request.forecast(&options)?;
@@ -146,7 +146,7 @@ impl Predict {
         })
     }
 
-    /// Whether there is a timeline to write, and not too long a one.
+    /// Checks that the method has a timeline, and that it is not too long.
     fn check_timeline(&self, path: &Path, method: &dyn Method, scenario: &Scenario) -> Result<(), Fault> {
         let steps = self.timeline_steps;
         only_simulated(&format!("--timeline {}", path.display()), method)?;

@@ -49,7 +49,7 @@ impl Replace {
         let substitution = Substitution {
             from: self.from.clone(),
             with,
-            // One number is that of the cluster, and leaves the table to the usual numbers.
+            // A single number is the cluster's; the table then has the usual numbers.
             workers: self
                 .about
                 .workers

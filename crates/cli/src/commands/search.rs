@@ -15,7 +15,7 @@ use stepcast_report::plots::pareto::Pareto;
 use stepcast_study::explore::search::{Constraint, Effort, Goal, Objective, SearchStrategy, search};
 use stepcast_study::explore::sweep::on_threads;
 
-/// Said if Ctrl-C comes before there is anything to report.
+/// Message if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
 /// Flags of `search`.

@@ -74,7 +74,7 @@ impl Serve {
     }
 }
 
-/// Says where the page is: on standard output at once, as the command does not end.
+/// Prints the address of the page at once, as the command does not end.
 fn announce(link: &str, as_json: bool) {
     let mut stdout = io::stdout().lock();
     let text =

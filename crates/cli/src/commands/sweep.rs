@@ -21,13 +21,13 @@ use stepcast_study::explore::sweep::{
     self, Agreement, Axis, Format, SweepRow, Variants, estimate, on_threads, rows,
 };
 
-/// More points than this need a limit.
+/// Most points without `--limit`.
 const MOST_POINTS: u128 = 10_000_000;
 
-/// More rows than this need a file.
+/// Most rows without a file.
 const MOST_PRINTED: u64 = 1_000_000;
 
-/// What would take longer needs a limit.
+/// Longest sweep without `--limit`.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Flags of `sweep`.
@@ -60,7 +60,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "OUT.svg", conflicts_with = "resume")]
     plot: Option<PathBuf>,
 
-    /// What the plot shows; kernels of a gradient have a line each, over one key
+    /// Figure to plot; `kernels` draws one line per kernel and takes one key
     #[arg(long, value_name = "NAME", default_value = "throughput", requires = "plot", value_parser = SweptFigure::NAMES)]
     figure: String,
 

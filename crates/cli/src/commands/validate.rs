@@ -84,11 +84,11 @@ impl Validate {
         Ok(Answer { end: end(overview.holds()), ..answer })
     }
 
-    /// Draws the runs if `--plot` is given; the text that says so.
+    /// Draws the runs if `--plot` is given; returns a note about the file.
     fn draw(&self, drawing: Option<String>, screen: &Screen) -> Result<String, Fault> {
         let Some(path) = &self.plot else { return Ok(String::new()) };
         let svg = drawing.ok_or_else(|| {
-            let reason = "nothing of this set was measured: there is nothing to draw";
+            let reason = "this set has no measurements to plot";
             Fault::new(reason, "draw another set, or leave --plot out")
                 .at(format!("--plot {}", path.display()))
         })?;
@@ -130,7 +130,7 @@ fn with_progress<T>(run: impl FnOnce(&Observer<'_>) -> T) -> T {
     outcome
 }
 
-/// Said if Ctrl-C comes before all points are done.
+/// Message if Ctrl-C comes before all points are done.
 const STOPPED: &str = "Stopped before the validation was done; nothing was written.";
 
 /// A report, its last line ended.

@@ -105,7 +105,7 @@ pub(crate) fn check(scenario: &Scenario, check: &Check, screen: &Screen) -> Stri
         .end()
 }
 
-/// What to measure before an offer is taken.
+/// Advice on what to measure before taking an offer.
 pub(crate) fn advice(advice: &MeasurementAdvice, screen: &Screen) -> String {
     use tables::advise as tables;
     let best = advice.best().map(|best| {
@@ -163,9 +163,9 @@ pub(crate) fn fit(fitted: &FitReport, written: &str, screen: &Screen) -> String 
     text + &screen.paragraph(2, &format!("Written to {written}."))
 }
 
-/// The forecast in a screenful: the answer, whether it fits, the figures, where the time goes, and what would help most.
+/// The forecast in a screenful: the answer, whether it fits, the figures, the breakdown, and the most helpful changes.
 /// With `scaling`, also the table of other numbers of workers.
-/// `method` says what predicted it, where somebody asked for that.
+/// `method` describes the method, if requested.
 pub(crate) fn brief(
     scenario: &Scenario,
     forecast: &Forecast,
@@ -309,7 +309,7 @@ pub(crate) fn model(entry: &ZooModel, model: &Model, layers: bool, screen: &Scre
     title.replacen(&entry.name, &screen.strong(&entry.name), 1) + &source + &sections.join("\n")
 }
 
-/// The best plan: its figures, its training, what else is worth having, and what every property costs.
+/// The best plan: its figures, its training, alternatives, and the cost of every property.
 pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
     use stepcast_report::tables::advise;
     use tables::plan as tables;
@@ -334,7 +334,7 @@ pub(crate) fn plan(report: &PlanReport, screen: &Screen) -> String {
         .end()
 }
 
-/// Layers whose communication is exposed, and others in their place.
+/// Layers with exposed communication, and their substitutes.
 pub(crate) fn replacement(scenario: &Scenario, report: &ReplacementReport, screen: &Screen) -> String {
     Sections::from_scenario(scenario, &tables::replacement::summary(&report.before), screen)
         .tables(&tables::replacement::all(report))

@@ -5,7 +5,7 @@ use crate::words;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use stepcast_core::fault::{Excerpt, Fault};
 
-/// Longer texts, such as a name of a megabyte, are cut.
+/// Longest text; longer ones, such as a name of a megabyte, are cut.
 const LONGEST: usize = 600;
 
 /// Columns before a line of text: those of a margin as wide as line numbers get, and of "= help: ".

@@ -21,7 +21,7 @@ pub(crate) struct Screen {
     pub(crate) width: u16,
     /// Whether escape sequences are understood and wanted.
     pub(crate) colours: bool,
-    /// Whether somebody reads along, and not a program.
+    /// Whether a person reads the output, not a program.
     pub(crate) terminal: bool,
 }
 

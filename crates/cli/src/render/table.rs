@@ -15,7 +15,7 @@ const WORD: usize = 12;
 /// Characters between columns.
 const GAP: usize = 2;
 
-/// What a table shows on a screen: bars, which repeat a number, go first, then columns from the right.
+/// The parts of a table shown on a screen: bars, which repeat a number, are dropped first, then columns from the right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Fit {
     bars: bool,
@@ -29,7 +29,7 @@ impl Fit {
         index < self.columns && (self.bars || column.cells != Cells::Bars)
     }
 
-    /// The first that needs no more than `width`; at the least, two columns.
+    /// The first fit that needs no more than `width`; at least two columns.
     fn choose(table: &Table, width: usize) -> Self {
         let all = table.columns.len();
         let fewer = (2..=all).rev().map(|columns| Self { bars: false, columns, broken: false });

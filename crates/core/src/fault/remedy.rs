@@ -25,7 +25,7 @@ pub enum Remedy {
         /// The list.
         list: NameList,
     },
-    /// Describe a device that the catalog does not have, beginning with one that it has.
+    /// Describe a device that is not in the catalog, starting from one that is.
     DescribeDevice {
         /// Its name.
         name: String,
@@ -101,7 +101,7 @@ names! {
 }
 
 names! {
-    /// An option of a request that is no key of the scenario.
+    /// An option of a request that is not a key of the scenario.
     RequestOption {
         Batch = "batch",
         Batches = "batches",
@@ -237,7 +237,7 @@ impl Remedies {
         self
     }
 
-    /// One sentence without a full stop. `word` words what a front end calls differently; the rest is neutral.
+    /// One sentence without a full stop. `word` gives the wording of a front end where it differs; the rest is neutral.
     pub fn worded(&self, word: impl Fn(&Remedy) -> Option<String>) -> String {
         let mut text = String::new();
         let mut is_choice = false;
@@ -254,7 +254,7 @@ impl Remedies {
         text
     }
 
-    /// The same, each text cut to `longest` bytes.
+    /// The remedies with each text shortened by `shorten`.
     pub(super) fn shortened(mut self, shorten: impl Fn(String) -> String) -> Self {
         for remedy in &mut self.0 {
             if let Remedy::Advice { text }
@@ -325,7 +325,7 @@ impl Serialize for Remedies {
 struct Fields {
     /// What to do about it.
     remedy: String,
-    /// The same as data: alternatives, the best first.
+    /// The remedy as data: alternatives, the best first.
     remedies: Vec<Remedy>,
 }
 

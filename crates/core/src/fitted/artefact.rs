@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// ArtefactKind of fit: the word after `stepcast fit`.
+/// Kind of fit: the word after `stepcast fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArtefactKind {
@@ -119,6 +119,8 @@ pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
 }
 
 pub(crate) fn unwanted(path: &str, found: ArtefactKind, wanted: &[ArtefactKind]) -> Fault {
-    let reason = format!("{path} is a fit of `{found}`, which has no use here");
-    Fault::new(reason, Remedy::NameArtefact { fits: wanted.iter().map(ToString::to_string).collect() })
+    let fits: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    let needed = Remedy::alternatives(&fits, |fit| format!("`{fit}`"));
+    let reason = format!("{path} is a fit of `{found}`; this key needs {needed}");
+    Fault::new(reason, Remedy::NameArtefact { fits })
 }

@@ -1,5 +1,5 @@
-//! A machine of one's own, as `kit/machine.py` measures it: what the parts of transformers reach on its device, whole steps of
-//! other networks, and times of collectives.
+//! A user's machine, as `kit/machine.py` measures it: achieved rates of the parts of transformers on its device, whole steps
+//! of other networks, and times of collectives.
 
 use super::collectives::CollectiveTimes;
 use super::steps::StepModel;
@@ -9,7 +9,7 @@ use crate::quantity::{BytesPerSec, FlopsPerSec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What decides on the value of a measured constant.
+/// What a measured constant depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decides {
     /// The device: one value is fitted.
@@ -21,7 +21,7 @@ pub enum Decides {
 /// One constant that is measured: a row of [`CONSTANTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConstantRow {
-    /// Its name in Rust; that of `[transformer]` in `catalog/priors.toml` without the ending of a generation.
+    /// Its name in Rust, which is its name in `[transformer]` of `catalog/priors.toml` without the ending of a generation.
     pub name: &'static str,
     pub decided_by: Decides,
     pub unit: &'static str,
@@ -38,7 +38,7 @@ macro_rules! measured_constants {
             meaning: $meaning,
         },)*];
 
-        /// What the parts of transformers reach on one device.
+        /// Constants of the parts of transformers on one device.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct MeasuredConstants {
@@ -63,7 +63,7 @@ measured_constants! {
     product: Device, "share", "share of the peak rate that large products reach, at the clock that the power limit allows";
     sustained: Device, "factor", "rate under load against the rate after a rest";
     depth: Device, "elements", "depth of products that takes as long as to fill and empty a tile";
-    tile: Device, "factor", "slowness of a tile with twice the loaded bytes for each operation";
+    tile: Device, "factor", "slowdown of a tile that loads twice the bytes per operation";
     wave: Device, "share", "share of the last wave of tiles that counts as if it were full";
     flash: Attention, "share", "share of the peak rate that attention reaches forward, with heads of 128";
     flash_back: Attention, "share", "the same backward";
@@ -91,7 +91,7 @@ impl MeasuredConstants {
 pub struct Uncertainty {
     /// Whole families of measurements, predicted without them: by the group of priors to which their constants belong.
     pub groups: BTreeMap<String, f64>,
-    /// Of single steps beside that.
+    /// Further deviation of single steps.
     pub residual: f64,
     /// Families of steps.
     pub families: u32,

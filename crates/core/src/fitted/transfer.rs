@@ -157,7 +157,7 @@ impl LogLinear {
         Self { threshold, per_doubling, below, bandwidth, overhead }
     }
 
-    /// The same curve with b₁ given: eq. 18 as printed, possibly with a jump at the threshold.
+    /// This curve with a given b₁: eq. 18 as printed, possibly with a jump at the threshold.
     #[must_use]
     pub fn with_offset_below(self, offset: Seconds) -> Self {
         Self { below: offset, ..self }

@@ -1,5 +1,5 @@
 //! Macros that declare keys, and how sections are written: a section becomes a tree of values in one place, so that no
-//! format needs code of its own for each section.
+//! format needs separate code for each section.
 
 use super::kebab;
 use serde::ser::Error as _;
@@ -14,8 +14,8 @@ use serde_json::{Error, Map, Value};
 /// ```
 ///
 /// The name is followed by the type in the file and the type in the struct; by `required`, `default(as written)` or
-/// `optional("what holds without it")`; by the check of a value; and by the [`Effect`](super::Effect) of larger
-/// values. A section with a required key says by `missing` what is wrong without it. The other blocks may be left out: keys
+/// `optional("value if omitted")`; by the check of a value; and by the [`Effect`](super::Effect) of larger
+/// values. A section with a required key gives in `missing` the error without it. The other blocks may be left out: keys
 /// in `before` and `after` exist only in the section, and fields in `made` only in the struct; the callers of `fill` and
 /// `section` handle these.
 macro_rules! keys {
@@ -50,7 +50,7 @@ macro_rules! keys {
         $crate::keys::write_entries!($section { $($($before)*)? $($field)* $($($after)*)? });
 
         impl $section {
-            /// The values: given ones first, then those of `base`, then the defaults; each is checked by itself.
+            /// The values: given ones first, then those of `base`, then the defaults; each is checked separately.
             #[allow(unused_variables)]
             pub fn fill(
                 self,

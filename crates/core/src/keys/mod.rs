@@ -6,8 +6,8 @@
 //! checks (`fill`), the conversion back to a file (`section`), ranges, axes of sweeps and bounds of searches ([`Key`]), and the
 //! tables of docs/scenario.md ([`KeyDoc`]). [`Check`] is the condition on a value.
 //!
-//! The JSON schema also has names that a parser accepts beside the ones that are written: a derived schema knows only those
-//! that are written; the parser knows all of them, and is asked ([`with_aliases`]).
+//! The JSON schema also lists aliases, which a parser accepts but no writer uses. A derived schema does not know them, so they
+//! are taken from the parser ([`with_aliases`]).
 
 mod declare;
 mod value;
@@ -132,7 +132,7 @@ impl KeyDoc {
     }
 }
 
-/// The names in a schema that permits only names, without other names of the same.
+/// The names in a schema that permits only names, without aliases.
 fn names_of(schema: &serde_json::Value) -> Vec<String> {
     let list = |key: &str| schema.get(key).and_then(|list| list.as_array()).into_iter().flatten();
     let written = list("oneOf").filter(|one| one.get(ALIAS_OF).is_none());
@@ -227,7 +227,7 @@ fn bounded(key: &str, value: f64, example: &str, holds: bool, wanted: &str) -> R
     Err(Fault::in_key(key, reason, format!("use {example}")))
 }
 
-/// Marks another name in a schema, and says of what.
+/// Marks a key of a schema as an alias and names its target.
 const ALIAS_OF: &str = "x-alias-of";
 
 /// Adds the other names of `T` to its schema. For `#[schemars(transform = with_aliases::<T>)]`.
@@ -250,12 +250,12 @@ fn parsed<T: DeserializeOwned>(name: &str) -> Option<T> {
 
 fn accepted<T: DeserializeOwned>() -> Vec<&'static str> {
     let mut names = Vec::new();
-    // The names are known before the parser finds out that there is nothing to parse.
+    // The parser announces the names before it finds that there is nothing to parse.
     let _ = <T as Deserialize<'_>>::deserialize(Names(&mut names));
     names
 }
 
-/// Holds no value, and keeps the names that a parser would accept.
+/// A deserialiser without a value that records the names that a parser would accept.
 struct Names<'a>(&'a mut Vec<&'static str>);
 
 impl<'de> Deserializer<'de> for Names<'_> {

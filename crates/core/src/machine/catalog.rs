@@ -1,8 +1,8 @@
 //! The devices, networks and machines that a scenario can refer to by name.
 //!
 //! The lists are compiled into the program (`catalog/*.toml`) and parsed on first use. They contain data sheets, not
-//! measurements: the scenario states how much of them software reaches. An entry is found by its name however it is
-//! written (`A100-SXM4-80GB`), with the name of its maker (`NVIDIA GeForce RTX 3090`), or by a short name (`a100`).
+//! measurements: the scenario gives the share of them that software reaches. An entry is found by any spelling of its
+//! name (`A100-SXM4-80GB`), with the name of its maker (`NVIDIA GeForce RTX 3090`), or by a short name (`a100`).
 
 use crate::fault::{Fault, NameList, Remedies, Remedy, shown};
 use crate::machine::{Device, Network, Nodes, Transport};
@@ -68,7 +68,7 @@ pub struct Aliases {
     pub machines: IndexMap<String, String>,
 }
 
-/// The device that a description begins with where no name is alike.
+/// The device from which a description starts if no name is similar.
 const TEMPLATE: &str = "h100-sxm5";
 
 /// Words that makers put before the names of their products.
@@ -96,8 +96,8 @@ pub fn device(id: &str) -> Result<Device, Fault> {
     })
 }
 
-/// The entry whose name is most like a device that the catalog does not have, as a beginning of its description: of the
-/// same family where one is named (`tpu-v8`), else the newest GPU with 8-bit units.
+/// The entry with the name most similar to an unknown device, from which to start its description: one of the same family
+/// if it names one (`tpu-v8`), else the newest GPU with 8-bit units.
 pub fn device_like(id: &str) -> Result<(&'static str, &'static Device), Fault> {
     let wanted = without_maker(id);
     let shared = |name: &str| {
@@ -134,9 +134,9 @@ pub fn machine(id: &str) -> Result<Machine, Fault> {
     found.or_else(|fault| device(id).map_err(|_| fault).and_then(|device| Machine::with_one(id, &device)))
 }
 
-/// What one device costs in an hour, alone or as a part of the first machine that has it and a price.
+/// Price of one device for an hour, alone or as a part of the first machine that has it and a price.
 pub fn device_price(device: &Device) -> Option<MachinePrice> {
-    // By exact name: most prices are those of machines, and `device` would look for devices that are called alike.
+    // By exact name: most prices are those of machines, and `device` would also search for similar names.
     let is_same = |name: &str| devices().is_ok_and(|all| all.get(name) == Some(device));
     let alone = prices().ok()?.iter().find(|(name, _)| is_same(name)).map(|(_, price)| price.clone());
     let part = || {
@@ -155,7 +155,7 @@ pub fn machine_with(device: &str) -> Option<&'static Machine> {
     machines().ok()?.values().filter(joins).find(|machine| machine.device().is_ok_and(|own| own == device))
 }
 
-/// The Ethernet of this rate: that of the catalog, or the next slower one at this rate.
+/// The Ethernet of this rate: the catalog's, or the next slower one set to this rate.
 pub fn ethernet(rate: BitsPerSec) -> Result<Network, Fault> {
     let entries = networks()?.iter().filter(|(name, _)| name.ends_with("gbe")).map(|(_, network)| network);
     let slower = entries.clone().filter(|network| network.bandwidth <= rate);
@@ -199,32 +199,32 @@ fn without_maker(name: &str) -> String {
     words.filter(|word| !MAKERS.contains(&word.as_str())).collect()
 }
 
-/// What a machine costs in an hour, for questions that do not say: US dollars.
+/// Default price of a machine for an hour, in US dollars.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MachinePrice {
     /// The price, with all devices.
     pub hour: f64,
-    /// What others pay.
+    /// Range of prices on the market.
     pub range: [f64; 2],
-    /// When it held: a year and a month.
+    /// Date of the price: a year and a month.
     pub date: String,
-    /// Where it is from.
+    /// Source of the price.
     pub source: String,
-    /// The same machine where it may be taken back.
+    /// Price of the machine as a spot instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot: Option<SpotPrice>,
 }
 
-/// What a machine costs that may be taken back.
+/// Price of a spot instance, which the provider may take back.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SpotPrice {
     /// The price, with all devices.
     pub hour: f64,
-    /// What others pay.
+    /// Range of prices on the market.
     pub range: [f64; 2],
-    /// How often one is taken back in an hour.
+    /// Mean number of times that a machine is taken back in an hour.
     pub node_rate: f64,
 }
 
@@ -239,9 +239,9 @@ pub struct Machine {
     pub device: String,
     /// How many devices it has.
     pub gpus: u32,
-    /// What joins its devices.
+    /// Name of the network between its devices.
     pub within: String,
-    /// Devices that this joins, if it reaches beyond one machine.
+    /// Number of devices that this network joins, if it reaches beyond one machine.
     pub domain: Option<u32>,
     /// The network that joins machines.
     pub network: String,
@@ -249,7 +249,7 @@ pub struct Machine {
     pub ports: u32,
     /// Where the figures come from.
     pub source: String,
-    /// What it costs, where a price is known.
+    /// Its price, if known.
     #[serde(skip_deserializing)]
     pub price: Option<MachinePrice>,
 }
@@ -286,13 +286,13 @@ impl Machine {
         network(&self.network)
     }
 
-    /// Whether this many workers with its device are taken to share such machines: they do, but a network that is named for
-    /// no more than one machine holds joins them one by one.
+    /// Whether this many workers with its device are assumed to share such machines. They are, unless the scenario names a network
+    /// for no more workers than one machine holds: that network then joins the workers one by one.
     pub fn holds(&self, workers: u64, network_given: bool) -> bool {
         !network_given || workers > u64::from(self.gpus)
     }
 
-    /// The same with the slower links of both, inside and between machines.
+    /// This machine with the slower links of both, inside and between machines.
     pub fn joined(&self, other: &Self) -> Result<Self, Fault> {
         let inside = |machine: &Self| Ok::<_, Fault>(network(&machine.within)?.bandwidth);
         let between =
@@ -321,7 +321,7 @@ impl Machine {
 pub struct Assumed {
     /// The figure.
     pub value: f64,
-    /// What its source leaves open.
+    /// Range that its source leaves open.
     pub range: [f64; 2],
     /// Its unit.
     pub unit: String,
@@ -334,17 +334,17 @@ pub struct Assumed {
 pub struct Reliability {
     /// Interruptions of one device in an hour.
     pub interruptions: Assumed,
-    /// Seconds until an interruption is noticed and understood.
+    /// Seconds until an interruption is noticed and diagnosed.
     pub detection: Assumed,
     /// Seconds until training goes on.
     pub restart: Assumed,
     /// Bytes of a checkpoint that one machine writes in a second.
     pub storage: Assumed,
-    /// Energy of the building against that of its machines.
+    /// Energy of the building relative to its machines.
     pub pue: Assumed,
     /// Power of a machine beside its devices, in watts.
     pub host_power: Assumed,
-    /// Power from the mains against what devices take: supplies and fans.
+    /// Power from the mains relative to the power of devices, for supplies and fans.
     pub supply: Assumed,
 }
 

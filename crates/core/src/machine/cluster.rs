@@ -32,7 +32,7 @@ pub enum Placement {
 
 plain!(Placement, "`\"greedy\"` or `\"even\"`");
 
-/// What moves parameters and gradients between workers and servers.
+/// Software that moves parameters and gradients between workers and servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerSoftware {
@@ -75,7 +75,7 @@ keys! {
     keys {
         /// How many; 1,000,000 in the whole cluster at most.
         count: u32 => u32, default(DEFAULT_WORKERS), Check::Between(1, u64::MAX, "at least 1, or remove the group"), Load;
-        /// What they compute with: a name from `stepcast devices`, or a table. Transformers have an H100 unless one is given.
+        /// Their device: a name from `stepcast devices`, or a table. Transformers have an H100 unless one is given.
         device: NameOr<DeviceSection> => Device, default(DEFAULT_DEVICE), Check::Any, Choice;
         /// GPUs of one worker of a parameter server: they compute side by side, each on its own batch, and share what the
         /// worker pulls and pushes. With all-reduce every GPU is a worker.
@@ -85,11 +85,11 @@ keys! {
         /// Share of the device's rate that they reach; above 1 is allowed, because fast convolution algorithms do less work
         /// than is counted.
         efficiency: Uncertain<f64> => f64, optional("the device's"), Check::Positive("a share such as 0.5"), Computing;
-        /// Computing speed against what the device, or the profile, says: 0.5 is half as fast.
+        /// Computing speed relative to the device or the profile: 0.5 is half as fast.
         speed: Uncertain<f64> => f64, default(1.0), Check::Positive("a factor such as 0.5"), Computing;
-        /// What one of them reaches alone, measured, in place of an efficiency or a fit of its device.
+        /// Measured throughput of one worker alone, in place of an efficiency or a fit of its device.
         throughput: Uncertain<SamplesPerSec> => SamplesPerSec, optional("assumed of the device"), Check::Positive("a rate such as \"2500 samples/s\""), Computing;
-        /// What a step of one of them takes alone, measured: another way to give `throughput`.
+        /// Measured step of one worker alone: another way to give `throughput`.
         step_time: Uncertain<Seconds> => Seconds, optional("assumed of the device"), Check::Positive("a time such as \"12 ms\""), Resolved;
         /// Samples per step of that measurement.
         measured_batch: u32 => u32, optional("the workers' batch"), Check::Between(1, MAX_BATCH, "the number of samples per step"), Resolved;
@@ -111,11 +111,11 @@ keys! {
     keys {
         /// How many.
         count: u32 => u32, default(1_u32), Check::Between(1, 100_000, "1 to 100000 servers"), Servers;
-        /// What each of them holds. Greedy: layer by layer to the server that holds least; even: every tensor in equal slices.
+        /// How parameters are distributed. Greedy: layer by layer to the server that holds least; even: every tensor in equal slices.
         placement: Placement => Placement, default(Placement::default()), Check::Any, Exchange;
         /// Rate of their network port.
         bandwidth: Uncertain<BitsPerSec> => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"25 Gbit/s\""), Transfer;
-        /// What moves parameters and gradients, and costs server time for every byte and tensor: TensorFlow's `"grpc"`, or of
+        /// Software that moves parameters and gradients and costs server time for every byte and tensor: TensorFlow's `"grpc"`, or of
         /// its generations `"grpc-1.0"` (1.0 to 1.4), `"grpc-1.5"` (1.5 to 1.15) and `"grpc-2"`, `"grpc-mpi"` and
         /// `"grpc-verbs"` (tensors over MPI or InfiniBand verbs), `"ps-lite"` (MXNet), `"torch-rpc"`, `"byteps"`, or
         /// `"none"` for no more than `startup` and `host-rate` of the network.
@@ -145,7 +145,7 @@ keys! {
     keys {
         /// Workers of one machine, such as its GPUs.
         workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
-        /// What joins them: a name from `stepcast networks`, or a table. Between GPUs whose host link is faster, PCI Express of that
+        /// Network between them: a name from `stepcast networks`, or a table. Between GPUs whose host link is faster, PCI Express of that
         /// rate.
         network: NameOr<NetworkSection> => Network, default(DEFAULT_WITHIN), Check::Any, Resolved;
         /// Workers that these links join, where they reach beyond one machine: 72 of an NVL72, the chips of a TPU slice.
@@ -162,12 +162,12 @@ keys! {
     /// `[cluster.beside]`: machines of another kind in the same job.
     section BesideSection, missing |key| Fault::new(format!("the other machines have no `{key}`"), format!("add `{key}`"));
     keys {
-        /// The machine: a name from `stepcast machines`, with as many devices as `cluster.machine`. Of links, the slower of both
-        /// kinds' count.
+        /// The machine: a name from `stepcast machines`, with as many devices as `cluster.machine`. The slower links of
+        /// both kinds count.
         machine: String => String, required, Check::Any, Resolved;
         /// How many of them.
         machines: u32 => u32, default(1_u32), Check::Between(1, 1_000_000, "a number such as 8"), Resolved;
-        /// Rate of all that joins both kinds, each direction, such as a link between zones.
+        /// Rate of the link between both kinds, each direction, such as a link between zones.
         link: BitsPerSec => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"400 Gbit/s\""), Resolved;
     }
 }
@@ -214,8 +214,8 @@ impl Cluster {
         if left == 0 { each } else { left }
     }
 
-    /// Ports of the domain that can use the fewest: workers send through the ports beside them, so that those of empty
-    /// places are idle.
+    /// Ports in use of the domain that can use the fewest: workers send through the ports beside them, so that the ports of
+    /// empty places are idle.
     pub fn ports_in_use(&self) -> u32 {
         let ports = self.nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
         let share = u64::from(ports) * u64::from(self.workers_on_last_domain());

@@ -27,7 +27,7 @@ pub enum DeviceKind {
 
 pub(super) const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 
-/// What transformers are trained on unless a device or a machine is given.
+/// Default device for training transformers.
 pub(crate) const TRANSFORMER_DEVICE: &str = "h100-sxm5";
 
 /// Part of a GPU's memory that PyTorch reports as its total: 0.984 to 0.992 on V100, A100, H100, H200, B200 and RTX 4090.
@@ -42,7 +42,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields)]
     struct Device;
-    /// A device that overrides a catalog entry (`base`) or defines one of its own.
+    /// A device that overrides a catalog entry (`base`) or defines a new one.
     section DeviceSection, missing |key| {
         let remedy =
             format!("add `{key}`, or `base = \"{DEFAULT_DEVICE}\"` to start from a catalog entry");
@@ -86,27 +86,27 @@ keys! {
         /// Rate of the link to the host, one direction: PCIe, NVLink-C2C.
         #[serde(skip_serializing_if = "Option::is_none")]
         host_link: BytesPerSec => BytesPerSec, optional("none"), Check::Positive("a rate such as \"16 GB/s\""), Resolved;
-        /// Power of the board; it tells how far the clock falls under load.
+        /// Power of the board, which determines how far the clock falls under load.
         #[serde(skip_serializing_if = "Option::is_none")]
         power: Watts => Watts, optional("the clock is held"), Check::Positive("a power such as \"300 W\""), Resolved;
-        /// Generation of a GPU, which tells what software reaches on it.
+        /// Generation of a GPU, which determines the rates that software reaches on it.
         #[serde(skip_serializing_if = "Option::is_none")]
         generation: Generation => Generation, optional("one without particulars"), Check::Any, Resolved;
         /// Whether GPUs of a machine copy to each other over PCIe without passing through host memory.
         #[serde(skip_serializing_if = "Option::is_none")]
         peer_to_peer: bool => bool, optional("`true`"), Check::Any, Resolved;
-        /// Share of the peak rate that training reaches, three times the forward operations being the work. Fast
+        /// Share of the peak rate that training reaches, counting three times the forward operations. Fast
         /// convolution algorithms can lift it above 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         efficiency: Uncertain<f64> => f64, optional("not measured"), Check::Positive("a share such as 0.5"), Resolved;
         /// Share of the memory rate that the work of a step on every weight reaches.
         #[serde(skip_serializing_if = "Option::is_none")]
         memory_efficiency: Uncertain<f64> => f64, optional("not measured"), Check::Positive("a share such as 0.5"), Resolved;
-        /// Artefact beside the scenario, in place of efficiencies. That of [`stepcast fit steps`](fit.md) has layer times by
-        /// batch and precision, for models, not profiles, and not for `zeng2023`, which keeps its own formulas; that of
-        /// [`stepcast fit efficiency`](fit.md) has shares of this device's rates, by precision; that of
-        /// [`stepcast fit machine`](fit.md) has what the parts of transformers reach, and names the device itself where there
-        /// is no `base`.
+        /// Artefact beside the scenario, in place of efficiencies. [`stepcast fit steps`](fit.md) gives layer times by
+        /// batch and precision, for models, not profiles, and not for `zeng2023`, which keeps its own formulas;
+        /// [`stepcast fit efficiency`](fit.md) gives shares of this device's rates, by precision;
+        /// [`stepcast fit machine`](fit.md) gives achieved rates of the parts of transformers, and names the device itself where
+        /// there is no `base`.
         #[serde(skip)]
         fitted: String => FittedDevice, optional("none"), Check::Any, Resolved;
         /// Where the figures come from.
@@ -184,7 +184,7 @@ pub struct FittedDevice {
 pub enum FittedModel {
     Steps(Arc<StepModel>),
     Efficiency(Arc<EfficiencyModel>),
-    /// What parts of transformers reach, and step times if they were measured too.
+    /// Achieved rates of the parts of transformers, and step times if they were measured too.
     Machine(Arc<MachineModel>),
 }
 
@@ -220,7 +220,7 @@ impl Device {
         }
     }
 
-    /// The same figures as a section of a scenario for another device of this name, whose source is to be stated.
+    /// These figures as a section of a scenario for another device of this name, whose source the user has to state.
     #[must_use]
     pub fn described(&self, name: &str) -> DeviceSection {
         let source = "TODO: data sheet".to_owned();
@@ -361,13 +361,13 @@ impl Device {
     /// the power is not known.
     pub fn throttle(&self) -> f64 {
         let (Some(power), Some(generation)) = (self.power, self.generation) else { return 1.0 };
-        // The FP32 peak of CDNA is that of its matrix units, twice that of its ordinary ones.
+        // The FP32 peak of CDNA is the peak of its matrix units, twice the peak of its ordinary ones.
         let ordinary = if generation == Generation::Cdna { 0.5 } else { 1.0 } * self.fp32_peak().get();
         (power.get() / (ordinary / 1e12) / generation.full_power()).min(1.0)
     }
 
-    /// The same for tensor units of rate `peak`. Those of Blackwell reach their peak at no board's power: more of it makes
-    /// them faster than on the B200, whose 1000 W are for 2250 TFLOP/s. Hopper's board of full power is the H100 SXM5 with
+    /// The throttle for tensor units of rate `peak`. Blackwell's tensor units reach their peak at no board's power: with more
+    /// power they are faster than on the B200, whose 1000 W are for 2250 TFLOP/s. Hopper's board of full power is the H100 SXM5 with
     /// 700 W for 989 TFLOP/s: the H20, with a sixth of its tensor units, is never slowed. Systolic arrays hold their clock.
     pub fn tensor_throttle(&self, peak: FlopsPerSec) -> f64 {
         match (self.generation, self.power) {

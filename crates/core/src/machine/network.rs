@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) const DEFAULT_NETWORK: &str = "10gbe";
 
-/// Most levels of switches that carry less than those below them.
+/// Largest number of oversubscribed levels of switches.
 pub const MAX_LEVELS: usize = 3;
 
 /// How software moves data over a link; it decides how much of the nominal rate is reached.
@@ -51,7 +51,7 @@ plain!(Vec<FabricLevel>, "list of tables");
 pub struct FabricLevel {
     /// Machines that reach each other without these switches.
     pub machines: u32,
-    /// What these machines can send together against what leads upwards from them.
+    /// Rate at which these machines can send together, relative to their uplinks.
     pub ratio: f64,
 }
 
@@ -60,7 +60,7 @@ keys! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields)]
     struct Network;
-    /// `[cluster.network]`: overrides a catalog entry (`base`) or defines a network of its own.
+    /// `[cluster.network]`: overrides a catalog entry (`base`) or defines a new network.
     section NetworkSection, missing |key| {
         let remedy = format!(
             "add `{key} = \"10 Gbit/s\"`, or `base = \"{DEFAULT_NETWORK}\"` to start from a catalog entry"
@@ -88,22 +88,22 @@ keys! {
         /// How software moves data over it, which decides how much of the rate it reaches: `"tcp"` and `"rdma"`
         /// (NCCL and the like), `"gloo"`, `"host-mpi"` (MPI that sums on the host), `"pcie"`, `"nvlink"`, or `"ideal"` for all of it.
         transport: Transport => Transport, default(Transport::default()), Check::Any, Exchange;
-        /// Whether the machines are rented: virtual machines reach less over TCP than machines of one's own.
+        /// Whether the machines are rented: virtual machines reach less over TCP than owned machines.
         #[serde(skip_serializing_if = "Option::is_none")]
         rented: bool => bool, optional("either"), Check::Any, Exchange;
         /// Dimensions of a torus of links with wrap-around, as TPUs have it: a group of workers uses the links of the axes that
         /// it spans, not all of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         torus: u32 => u32, optional("every worker reaches every other through switches"), Check::Between(1, 3, "2 or 3"), Resolved;
-        /// How many times as fast as rings all-reduces of eight or more workers of a machine are, because the switches make the
-        /// sums (NVLink SHARP).
+        /// Speed of all-reduces of eight or more workers of a machine relative to rings, because the switches make the sums
+        /// (NVLink SHARP).
         #[serde(skip_serializing_if = "Option::is_none")]
         switch_sums: f64 => f64, optional("the workers make all sums"), Check::Positive("a factor such as 1.33"), Resolved;
         /// Levels of switches that carry less than the machines below them can send, such as
         /// `[{ machines = 32, ratio = 2 }]`: above 32 machines, half of their rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         oversubscription: Vec<FabricLevel> => Vec<FabricLevel>, optional("none"), Check::Any, Resolved;
-        /// Rate that was measured, per machine and direction, in place of what the transport usually reaches.
+        /// Measured rate per machine and direction, in place of the transport's usual rate.
         #[serde(skip_serializing_if = "Option::is_none")]
         reached: Uncertain<BytesPerSec> => BytesPerSec, optional("what the transport usually reaches"), Check::Positive("a rate such as \"2.3 GB/s\""), Transfer;
         /// Where the figures come from.
@@ -113,7 +113,7 @@ keys! {
 
 unordered!(Network);
 
-/// Fewer workers gain a tenth (four H100, NCCL 2.27).
+/// Fewest workers that gain from sums in switches; fewer gain a tenth (four H100, NCCL 2.27).
 pub const WORKERS_OF_SWITCH_SUMS: u64 = 8;
 
 impl Network {
@@ -132,7 +132,7 @@ impl Network {
         NetworkSection { name, bandwidth, ..NetworkSection::default() }.fill(Some(self), &NoFiles)
     }
 
-    /// Whether its levels of switches are numbers of machines that grow, and ratios of 1 or more; three at most.
+    /// Checks the levels of switches: at most three, with growing numbers of machines and ratios of 1 or more.
     pub(crate) fn check_levels(&self) -> Result<(), Fault> {
         let levels = self.oversubscription.as_deref().unwrap_or_default();
         let grows = levels.windows(2).all(|pair| pair[0].machines < pair[1].machines);

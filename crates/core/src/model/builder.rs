@@ -111,7 +111,7 @@ impl Builder {
         })
     }
 
-    /// A product with a whole table has a gradient in every row of it.
+    /// Refuses a sparse gradient of a table that a product reads in full: it has a gradient in every row.
     fn check_table(&self, op: &Op) -> Result<(), ShapeError> {
         let Op::Linear { out, tied: true, .. } = *op else { return Ok(()) };
         let sparse = |rows: Rows| rows.count == out;

@@ -125,7 +125,7 @@ pub struct Rows {
     pub count: u64,
     /// Elements of a row.
     pub width: u64,
-    /// Rows that each sample looks up, the same one more than once included.
+    /// Rows that each sample looks up, counting repeated ones.
     pub lookups: u64,
 }
 
@@ -136,7 +136,7 @@ impl Rows {
     /// n (1 − (1 − 1/n)^k)        for k lookups
     /// ```
     ///
-    /// The most that is expected under any distribution: where some rows are more likely than others, fewer are touched.
+    /// This is the largest expectation under any distribution: where some rows are more likely than others, fewer are touched.
     pub fn touched(&self, samples: f64) -> f64 {
         let (rows, lookups) = (self.count as f64, self.lookups as f64 * samples);
         if lookups <= 0.0 {
@@ -160,7 +160,7 @@ impl Rows {
 }
 
 impl Layer {
-    /// The rows of its table, if the gradient of that is sparse.
+    /// The rows of its table, if the gradient of the table is sparse.
     pub fn rows(&self) -> Option<Rows> {
         match self.op {
             Op::Embedding { count, width, sparse: true } => {

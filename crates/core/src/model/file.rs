@@ -20,7 +20,7 @@
 //! ]
 //! ```
 //!
-//! A layer reads the previous one unless `inputs` names others; what a model or a block reads is called "input".
+//! A layer reads the previous one unless `inputs` names others; the input of a model or a block is called "input".
 //! `docs/scenario.md` describes blocks, repetitions and formulas. All operations share one flat table of optional
 //! keys, so that an error can point at the key; keys that do not belong to the operation are rejected here.
 
@@ -65,7 +65,7 @@ pub struct ModelFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BlockFile {
-    /// Values that hold where its user gives no others.
+    /// Default values of the block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<BTreeMap<String, Value>>,
     /// Its layers in the order of computation; the last one is its output.
@@ -108,7 +108,7 @@ macro_rules! layer_file {
             /// Lists of values: it is repeated for each of them.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub each: Option<BTreeMap<String, Value>>,
-            /// Whether it is there at all; true by default.
+            /// Whether the layer exists; true by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub when: Option<Value>,
         }

@@ -4,7 +4,7 @@
 use super::op::Padding;
 use std::fmt;
 
-/// Dimensions that a tensor may have, as in PyTorch: every layer keeps those of its output.
+/// Most dimensions of a tensor, as in PyTorch; every layer stores the dimensions of its output.
 pub(super) const MOST_DIMENSIONS: usize = 64;
 
 /// Dimensions of a tensor for one sample: `[channels, height, width]`, `[tokens, width]` or `[features]`.

@@ -3,7 +3,7 @@
 //! Layouts follow the papers as implemented by the named library, with its layer names, so that gradients can be
 //! identified by name. Numbers of classes and input sizes are the usual ones (ImageNet: 1000 classes, 224×224) unless
 //! the description says otherwise. Models called `zeng2023/…` are the layouts that Zeng 2023 counted, including their
-//! quirks, and serve to reproduce that paper. Transformers that are known by their shape alone come last.
+//! quirks, and serve to reproduce that paper. Transformers known only by their shape come last.
 
 use super::file::{BlockFile, LayerFile, Value, expand};
 use super::transformer::{BaseFormat, Transformer, TransformerSection};
@@ -21,7 +21,7 @@ pub struct ZooModel {
     #[serde(default)]
     pub aliases: Vec<String>,
     pub description: String,
-    /// The paper and, if it differs, the implementation that defines the layout; that of the family by default.
+    /// The paper and, if it differs, the implementation that defines the layout; by default, the family's.
     #[serde(default)]
     pub source: String,
     /// A model of another family whose layers it has.
@@ -70,7 +70,7 @@ struct IndexRow {
     family: usize,
 }
 
-/// All names in the order of the files, found without parsing them: only a model's own keys begin a line.
+/// All names in the order of the files, found without parsing them: only a model's own keys start a line.
 static INDEX: LazyLock<Vec<IndexRow>> = LazyLock::new(|| {
     let mut rows = Vec::new();
     for (family, text) in FILES.iter().enumerate() {
@@ -118,7 +118,7 @@ impl ZooModel {
         Ok(self.built.get_or_init(|| model).clone())
     }
 
-    /// Builds the model for samples of `sequence` tokens; an error if its samples have no tokens, or fewer at most.
+    /// Builds the model for samples of `sequence` tokens; an error if its samples have no tokens, or at most fewer.
     pub fn build_for(&self, sequence: Option<u64>) -> Result<Model, ShapeError> {
         if sequence.is_some() { self.expand(sequence) } else { self.build() }
     }
@@ -173,9 +173,9 @@ impl ZooModel {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownModel {
     pub name: String,
-    /// What to do about it: similar names.
+    /// Similar names to try.
     pub remedy: Remedies,
-    /// Why a listed model does not build: a bug in the zoo, or a sequence that it cannot have.
+    /// Reason why a listed model does not build: a bug in the zoo, or an invalid sequence.
     pub fault: Option<Box<ShapeError>>,
 }
 
@@ -200,7 +200,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     INDEX.iter().filter(|row| row.name == row.model).map(|row| row.name)
 }
 
-/// The model with this name or alias, however it is written, or of this checkpoint at a hub: `ResNet-50` is `resnet50`, and
+/// The model with this name or alias, in any spelling, or of this checkpoint at a hub: `ResNet-50` is `resnet50`, and
 /// `meta-llama/Llama-3.1-8B-Instruct` is `llama3.1-8b`.
 pub fn find(name: &str) -> Option<&'static ZooModel> {
     let written = name.to_lowercase().replace('_', "-");
@@ -214,7 +214,7 @@ fn alike(name: &str) -> Option<&'static IndexRow> {
     INDEX.iter().find(|row| suggest::normal(row.name) == wanted)
 }
 
-/// Words in names of checkpoints that say nothing about their shape.
+/// Words in names of checkpoints that do not affect the shape.
 const TUNED: [&str; 13] = [
     "instruct",
     "it",
@@ -231,7 +231,7 @@ const TUNED: [&str; 13] = [
     "unsloth",
 ];
 
-/// The model of a checkpoint, without its owner and without how and when it was trained and is stored.
+/// The model of a checkpoint, without the owner and without words about training, date and storage.
 fn checkpoint(name: &str) -> Option<&'static IndexRow> {
     let name = name.rsplit('/').next()?;
     let name = name.strip_prefix("meta-").unwrap_or(name);
@@ -240,7 +240,7 @@ fn checkpoint(name: &str) -> Option<&'static IndexRow> {
     alike(name).or_else(|| alike(&name.split('-').filter(is_shape).collect::<Vec<_>>().join("-")))
 }
 
-/// The format of a checkpoint's matrices, where its name says it: `unsloth/llama-3-8b-bnb-4bit`.
+/// The format of a checkpoint's matrices, if its name states it: `unsloth/llama-3-8b-bnb-4bit`.
 pub fn stored_format(name: &str) -> Option<BaseFormat> {
     let name = name.to_lowercase();
     let formats = [("bnb-4bit", BaseFormat::Nf4), ("bnb-8bit", BaseFormat::Int8)];
@@ -268,7 +268,7 @@ pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownMode
     model.build_for(sequence).map_err(|fault| unknown(fault.remedy.as_str().into(), Some(Box::new(fault))))
 }
 
-/// Models whose names are like one that is not in the zoo.
+/// Models whose names are similar to an unknown one.
 pub fn remedy(name: &str) -> Remedies {
     let describe = "describe it by a config.json, an ONNX file or `[model.transformer]`";
     let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(describe)];

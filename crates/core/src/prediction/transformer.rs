@@ -1,4 +1,4 @@
-//! What only a transformer split over many devices has: tokens, utilisation, stages, memory.
+//! Results of a transformer split over many devices: tokens, utilisation, stages, memory.
 
 use super::Part;
 use crate::quantity::{BitsPerSec, Bytes, InBaseUnits, Seconds};
@@ -12,7 +12,7 @@ use serde_with::serde_as;
 pub struct SplitReport {
     /// Tokens that all devices process in a second.
     pub tokens_per_s: f64,
-    /// The same for each device.
+    /// Tokens that each device processes in a second.
     pub tokens_per_s_per_device: f64,
     /// Operations that the model needs, as a share of the peak rate of all devices.
     pub mfu: f64,
@@ -32,14 +32,14 @@ pub struct SplitReport {
     pub exposed: Vec<Part>,
     /// The stages.
     pub stages: Vec<StageReport>,
-    /// What the fullest stage needs.
+    /// Memory of the fullest stage.
     pub memory: MemoryReport,
     /// The exchange of outer gradients, with local SGD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outer: Option<OuterReport>,
 }
 
-/// The exchange of outer gradients every some steps.
+/// The periodic exchange of outer gradients.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct OuterReport {
@@ -47,7 +47,7 @@ pub struct OuterReport {
     pub replicas: u64,
     /// Steps from one exchange of a weight to the next.
     pub steps: u64,
-    /// What a site sends in these steps.
+    /// Bytes that a site sends in these steps.
     #[serde(rename = "sent_bytes")]
     #[serde_as(as = "InBaseUnits")]
     pub sent: Bytes,
@@ -87,11 +87,11 @@ pub struct StageReport {
     pub end: Seconds,
     /// Micro-batches in flight; with several chunks, chunks of them.
     pub in_flight: u64,
-    /// What one of its ranks holds.
+    /// Memory of one of its ranks.
     pub memory: StageMemory,
 }
 
-/// What one rank holds, by kind.
+/// Memory of one rank, by kind.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct StageMemory {
@@ -119,26 +119,26 @@ pub struct StageMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Also with what the allocator may lose.
+    /// Also with fragmentation.
     Fits,
-    /// Only if the allocator loses little, or the software saves what the plan does not say.
+    /// Only with low fragmentation, or if the software saves memory that the plan does not mention.
     MayNotFit,
     /// Not even without losses.
     DoesNotFit,
 }
 
-/// What software can save although the plan does not say it.
+/// Memory that software can save without being told by the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Saving {
     /// Megatron-LM may keep gradients in 16 bits.
     NarrowGradients,
-    /// XLA computes layers again until they fit.
+    /// XLA recomputes layers until they fit.
     RepeatedLayers,
 }
 
 impl Saving {
-    /// The condition in words, behind what is then needed.
+    /// The condition, worded to follow the requirement.
     pub const fn condition(self) -> &'static str {
         match self {
             Self::NarrowGradients => "with gradients in 16 bits",
@@ -147,7 +147,7 @@ impl Saving {
     }
 }
 
-/// What the fullest stage needs.
+/// Memory of the fullest stage.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct MemoryReport {
@@ -156,7 +156,7 @@ pub struct MemoryReport {
     /// Tensors and reserved memory, less a saving.
     #[serde_as(as = "InBaseUnits")]
     pub least: Bytes,
-    /// The same with what the allocator may lose.
+    /// Memory with fragmentation.
     #[serde_as(as = "InBaseUnits")]
     pub most: Bytes,
     /// Memory of the smallest device.
@@ -164,7 +164,7 @@ pub struct MemoryReport {
     pub capacity: Bytes,
     /// Whether it fits.
     pub verdict: Verdict,
-    /// What makes the least fit where it would not otherwise.
+    /// Saving without which the least would not fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saving: Option<Saving>,
     /// Probability that uneven loads of experts need more memory than a device has, where no token is dropped.

@@ -70,7 +70,7 @@ constant_types! {
     GigabytesPerSec: GigabytesPerSec, GigabytesPerSec::get;
 }
 
-/// The name of a constant in the file: that of its field, unless the file has another one.
+/// The name of a constant in the file: the name of its field, unless the file has another one.
 macro_rules! name_in_file {
     ($field:ident) => {
         stringify!($field)
@@ -119,11 +119,11 @@ macro_rules! constants {
 constants! {
     /// Several workers that all-reduce.
     AllReduce {
-        /// What a host of one's own reaches over TCP.
+        /// Rate of an owned host over TCP.
         tcp_flow: GigabytesPerSec,
-        /// What a rented machine reaches over TCP.
+        /// Rate of a rented machine over TCP.
         tcp_vm: GigabytesPerSec,
-        /// Factor of the geometric mean of both, where it is not known which machines they are.
+        /// Factor of the geometric mean of both rates, if the kind of machines is unknown.
         either: f64,
         /// Share of the nominal rate over RDMA.
         rdma: f64,
@@ -139,9 +139,9 @@ constants! {
         mpi: GigabytesPerSec,
         /// Rate of a worker's exchange through gloo, which sums on the host.
         gloo: GigabytesPerSec,
-        /// Share of communication inside a machine that shows although there is time to hide it.
+        /// Share of intra-node communication that stays exposed.
         exposed_intra_node as "shows-in": f64,
-        /// The same between machines.
+        /// Share of inter-node communication that stays exposed.
         exposed_inter_node as "shows-x": f64,
         /// Share of the backward pass that can hide communication.
         hideable_backward as "hides": f64,
@@ -169,15 +169,15 @@ constants! {
     OneGpu {
         /// Share of the FP32 peak that 3x3 convolutions of stride 1 reach on ordinary units; fast algorithms exceed 1.
         square: f64,
-        /// The same for other convolutions.
+        /// Share of the FP32 peak for other convolutions.
         conv: f64,
-        /// The same for matrix products.
+        /// Share of the FP32 peak for matrix products.
         linear: f64,
-        /// The same for convolutions of at most four input channels.
+        /// Share of the FP32 peak for convolutions of at most four input channels.
         stem: f64,
-        /// The same for depth-wise convolutions.
+        /// Share of the FP32 peak for depth-wise convolutions.
         depthwise: f64,
-        /// The same for grouped convolutions.
+        /// Share of the FP32 peak for grouped convolutions.
         grouped: f64,
         /// Factor for devices whose FP32 units double as integer units.
         dual: f64,
@@ -189,11 +189,11 @@ constants! {
         power: f64,
         /// Share of the peak of tensor units.
         tensor: f64,
-        /// Limit by which 3x3 convolutions can feed tensor units, multiples of the lane rate.
+        /// Limit to which 3x3 convolutions can feed tensor units, in multiples of the lane rate.
         feed_square: f64,
-        /// The same for other convolutions.
+        /// Limit to which other convolutions can feed tensor units.
         feed_conv: f64,
-        /// The same for matrix products.
+        /// Limit to which matrix products can feed tensor units.
         feed_linear: f64,
         /// Factor of these limits in TF32.
         feed_tf32: f64,
@@ -219,9 +219,9 @@ constants! {
         cpu_memory: f64,
         /// Exponent of the number of cores on CPUs with fused multiply-add.
         cores: f64,
-        /// The same on older CPUs.
+        /// Exponent of the number of cores on older CPUs.
         cores_avx: f64,
-        /// Factor of the whole step: what this model on this device is off.
+        /// Factor of the whole step: residual of this model on this device.
         deviation: f64,
     }
 }
@@ -231,55 +231,55 @@ constants! {
     Transformers {
         /// Share of the peak rate that large products reach on Ampere, at the clock that the power limit allows.
         product_ampere: f64,
-        /// The same on Hopper.
+        /// Share for large products on Hopper.
         product_hopper: f64,
-        /// The same on Blackwell.
+        /// Share for large products on Blackwell.
         product_blackwell: f64,
-        /// The same on Volta.
+        /// Share for large products on Volta.
         product_volta: f64,
-        /// The same on AMD's CDNA.
+        /// Share for large products on AMD's CDNA.
         product_cdna: f64,
-        /// The same of systolic arrays: TPU and Gaudi.
+        /// Share for large products on systolic arrays: TPU and Gaudi.
         product_systolic: f64,
-        /// The same of GB20x: RTX PRO 6000, RTX 5090.
+        /// Share for large products on GB20x: RTX PRO 6000, RTX 5090.
         product_gb20x: f64,
-        /// The same of Trainium, whose compiler reaches less.
+        /// Share for large products on Trainium, whose compiler reaches less.
         product_trainium: f64,
-        /// The same on other devices.
+        /// Share for large products on other devices.
         product_other: f64,
-        /// Rate of products in 8-bit floating point, as a share of what that peak would give at the share of other products.
+        /// Rate of products in 8-bit floating point, relative to the 8-bit peak times the share of other products.
         float8: f64,
-        /// The same on Blackwell.
+        /// Rate of 8-bit products on Blackwell.
         float8_blackwell: f64,
-        /// The same of 4 bits, against 8 bits on the same device.
+        /// Rate of 4-bit products, relative to 8 bits on the same device.
         float4: f64,
         /// Exponent of the power limit.
         power: f64,
-        /// Rate of a device that does not rest against one that has rested before.
+        /// Sustained clock relative to the clock after idling.
         sustained: f64,
-        /// Depth of products whose time it takes to fill and empty a tile.
+        /// Depth of products that takes as long as to fill and empty a tile.
         depth: f64,
-        /// Slowness of a tile with twice the loaded bytes for each operation.
+        /// Slowdown of a tile that loads twice the bytes per operation.
         tile: f64,
         /// Share of the last wave of tiles that counts as if it were full.
         wave: f64,
         /// Share of the peak rate that flash attention reaches forward, with heads of 128.
         flash: f64,
-        /// The same backward.
+        /// Share of the peak rate that flash attention reaches backward, with heads of 128.
         flash_back: f64,
         /// Share of the peak rate that flash attention reaches forward on Ampere, Ada and GB20x.
         flash_ampere: f64,
-        /// The same backward.
+        /// Share of the peak rate that flash attention reaches backward on Ampere, Ada and GB20x.
         flash_back_ampere: f64,
         /// Share of the peak rate that flash attention in Triton reaches forward on Ampere, and XLA's on systolic arrays.
         triton: f64,
-        /// The same backward.
+        /// Share of the peak rate that flash attention in Triton, or by XLA, reaches backward.
         triton_back: f64,
         /// Share of the peak rate that flash attention reaches forward on Blackwell.
         flash_blackwell: f64,
-        /// The same backward.
+        /// Share of the peak rate that flash attention reaches backward on Blackwell.
         flash_back_blackwell: f64,
-        /// Rate of cuDNN's attention on Hopper and Blackwell against flash attention's.
+        /// Rate of cuDNN's attention on Hopper and Blackwell relative to flash attention.
         cudnn: f64,
         /// Width of a head below which flash attention is slow.
         head: f64,
@@ -291,11 +291,11 @@ constants! {
         memory: f64,
         /// Share of the memory rate of element-wise passes and norms.
         pass: f64,
-        /// The same on Ampere.
+        /// Share of the memory rate of element-wise passes and norms on Ampere.
         pass_ampere: f64,
         /// Passes over every visit of a token to an expert that bring it there and back, forward.
         dispatch: f64,
-        /// The same backward.
+        /// Passes over every visit of a token to an expert, backward.
         dispatch_back: f64,
         /// Share of the memory rate of a fused update.
         update: f64,
@@ -305,11 +305,11 @@ constants! {
         host: Seconds,
         /// Kernels outside of layers.
         outside: f64,
-        /// Host time to compute a layer again, beside its kernels.
+        /// Host time to recompute a layer, beside its kernels.
         checkpoint: Seconds,
         /// Host time of a pass through a layer of Megatron-LM's modules, beside its kernels.
         modules: Seconds,
-        /// Factor of the host's times in servers of the years until the A100.
+        /// Factor of host times in servers up to the A100's generation.
         older_host: f64,
         /// Share of the nominal rate of NVLink that large collectives reach.
         nvlink: f64,
@@ -323,21 +323,21 @@ constants! {
         start_between: Seconds,
         /// Latency of each step of a ring within a machine.
         hop: Seconds,
-        /// The same between machines.
+        /// Latency of each step of a ring between machines.
         hop_between: Seconds,
         /// Additional time of computing while traffic is under way beside it, as a share.
         interference: f64,
-        /// The same where PyTorch gathers sharded weights.
+        /// Additional time of computing beside traffic where PyTorch gathers sharded weights, as a share.
         interference_pytorch: f64,
-        /// Factor of all computing: what this software, of this vintage and as it is tuned, is off.
+        /// Factor of all computing: residual of the software stack, of this vintage and tuning.
         stack: f64,
-        /// The same of a training loop of PyTorch on several devices of Hopper or later.
+        /// Factor of all computing in a training loop of PyTorch on several devices of Hopper or later.
         stack_pytorch: f64,
-        /// The same on CDNA.
+        /// Factor of all computing in such a loop on CDNA.
         loop_cdna: f64,
-        /// The same of layers with experts.
+        /// Factor of computing of layers with experts.
         stack_experts: f64,
-        /// Factor of the scans of delta nets and Mamba against those that were measured on an H200.
+        /// Factor of the scans of delta nets and Mamba relative to measurements on an H200.
         scan: f64,
         /// Share of the rates of large copies and of the host's memory that offloading reaches.
         offload: f64,
@@ -353,21 +353,21 @@ constants! {
     Servers {
         /// Rate of one thread of gRPC in TensorFlow 1.0 to 1.4, in and out together, at 2.5 GHz.
         grpc_10 as "grpc-1.0": GigabytesPerSec,
-        /// The same in TensorFlow 1.5 to 1.15.
+        /// Rate of one thread of gRPC in TensorFlow 1.5 to 1.15.
         grpc_15 as "grpc-1.5": GigabytesPerSec,
-        /// The same in TensorFlow 2.
+        /// Rate of one thread of gRPC in TensorFlow 2.
         grpc_2 as "grpc-2": GigabytesPerSec,
-        /// The same with MPI as the transport.
+        /// Rate of one thread of gRPC with MPI as the transport.
         grpc_mpi: GigabytesPerSec,
-        /// The same with InfiniBand verbs as the transport.
+        /// Rate of one thread of gRPC with InfiniBand verbs as the transport.
         grpc_verbs: GigabytesPerSec,
-        /// The same of ps-lite.
+        /// Rate of one thread of ps-lite.
         ps_lite: GigabytesPerSec,
-        /// The same of `torch.distributed.rpc`.
+        /// Rate of one thread of `torch.distributed.rpc`.
         torch_rpc: GigabytesPerSec,
-        /// Factor of the mean of the three generations of gRPC, where it is not known which it is.
+        /// Factor of the mean of the three generations of gRPC, if the generation is unknown.
         generation: f64,
-        /// Factor of the mean of all software, where it is not known which it is.
+        /// Factor of the mean of all software, if the software is unknown.
         unnamed: f64,
         /// Time of a server to dispatch each tensor that it receives or sends, one after the other.
         tensor: Seconds,
@@ -377,13 +377,13 @@ constants! {
         bps_flow: GigabytesPerSec,
         /// BytePS over RDMA: share of both directions of a port.
         bps_rdma: f64,
-        /// Share of communication that shows although there is time to hide it.
+        /// Share of communication that stays exposed although there is time to hide it.
         exposed as "shows": f64,
         /// Share of the backward pass that can hide communication.
         hideable_backward as "hides": f64,
         /// Share of computing lost with each doubling of workers with GPUs.
         loss_per_doubling as "loss": f64,
-        /// The same for workers on CPU cores.
+        /// Share of computing lost with each doubling of workers on CPU cores.
         loss_per_doubling_cpu as "loss-cpu": f64,
     }
 }

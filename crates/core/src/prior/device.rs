@@ -1,8 +1,8 @@
 //! The step of one GPU from its data sheet and priors (docs/priors.md, one GPU; slow twin: `formula` in
 //! research/priors/onegpu.py).
 //!
-//! Layers take the time of their operations at the rate of their class plus that of their passes over memory; the host
-//! that launches them is a floor, rounded where both are alike.
+//! The time of a layer is the time of its operations at the rate of its class plus the time of its passes over memory. The host
+//! that launches it sets a floor, rounded where both times are alike.
 
 use super::constants::OneGpu;
 use super::work::{StepWork, Work};
@@ -23,7 +23,7 @@ const CAST_BYTES: f64 = 6.0;
 /// Bytes of a 32-bit number.
 const WIDE: f64 = 4.0;
 
-/// How a step is run, beside its batch.
+/// Settings of a step other than its batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     pub precision: Precision,
@@ -42,7 +42,7 @@ impl Settings {
     }
 }
 
-/// What the formula takes from a data sheet.
+/// Inputs of the formula from a data sheet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sheet {
     /// Peak rate in FP32.
@@ -52,7 +52,7 @@ pub struct Sheet {
     /// Rate of 64 multiply-adds per cycle and multiprocessor.
     pub lane: FlopsPerSec,
     pub memory: BytesPerSec,
-    /// Power per FP32 rate against that of the full-power board of its generation.
+    /// Power per FP32 rate, relative to the full-power board of its generation.
     pub throttle: f64,
     pub generation: Option<Generation>,
 }
@@ -76,7 +76,7 @@ impl Sheet {
     }
 }
 
-/// What a GPU reaches with a number format and settings.
+/// Achieved rates of a GPU with a number format and settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     square: FlopsPerSec,
@@ -166,7 +166,7 @@ impl Reach {
         self.operation * work.operations + self.gradient * work.tensors
     }
 
-    /// Time until the device has worked for `device` and the host for `host`, one beside the other.
+    /// Time until the device has worked for `device` and the host for `host`, in parallel.
     fn until(&self, device: Seconds, host: Seconds) -> Seconds {
         let cubes = device.get().powf(ROUNDING) + host.get().powf(ROUNDING);
         Seconds::new(cubes.powf(1.0 / ROUNDING) * self.deviation)
@@ -179,7 +179,7 @@ impl Reach {
     }
 
     /// Times of all layers and of the update. Each lasts from the end of the one before to its own end, so that no end
-    /// comes later on a faster device. The host spends as long on every kernel.
+    /// comes later on a faster device. The host spends the same time on every kernel.
     pub fn layers(&self, work: &StepWork, batch: u32) -> StepLayers {
         let samples = f64::from(batch);
         let per_kernel = self.host(work) / work.total().kernels.max(1.0);

@@ -18,18 +18,18 @@ pub(super) struct PriorsFile {
 #[derive(Debug, Deserialize)]
 pub(super) struct Section {
     pub(super) residual: Residual,
-    /// How a user replaces the assumptions of a group by knowledge.
+    /// How a user replaces the assumptions of a group by measurements or facts.
     pub(super) remedies: IndexMap<String, Replacement>,
     #[serde(flatten)]
     pub(super) constants: IndexMap<String, Constant>,
 }
 
-/// What a user does to replace an assumption by knowledge.
+/// How a user replaces an assumption by a measurement or a fact.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Replacement {
     Advice(String),
-    /// A measurement, and what can be done without it.
+    /// A measurement, and an alternative without it.
     Measure {
         measure: Measurement,
         otherwise: Option<String>,
@@ -56,12 +56,12 @@ pub struct Constant {
     pub fit_error: f64,
     /// Standard deviation of the logarithm between machines.
     pub spread: f64,
-    /// The constants with which it moves together; none if it is the same everywhere.
+    /// The group of constants with which it varies; none if it is the same everywhere.
     pub group: Option<String>,
     /// Standard deviation of the logarithm of the group's factor.
     #[serde(default)]
     pub group_spread: f64,
-    /// Whether it falls when the others of its group rise.
+    /// Whether it falls when the other constants of its group rise.
     #[serde(default)]
     pub reversed: bool,
     /// The figure before the fit.
@@ -88,7 +88,7 @@ pub struct Before {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Residual {
-    /// Between combinations of software, device and network; none where a constant has this spread.
+    /// Between combinations of software, device and network; none if a constant has this spread.
     #[serde(default)]
     pub cell: f64,
     /// Between runs of one combination.
@@ -117,7 +117,7 @@ pub struct Range {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SeveralWorkers {
-    /// What a doubling beyond the range adds: standard deviation of the logarithm.
+    /// Standard deviation of the logarithm added by each doubling beyond the range.
     pub per_doubling: f64,
     /// Fewest and most workers.
     pub gpus: [f64; 2],
@@ -131,7 +131,7 @@ pub struct SeveralWorkers {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct OneWorker {
-    /// What a doubling beyond the range adds: standard deviation of the logarithm.
+    /// Standard deviation of the logarithm added by each doubling beyond the range.
     pub per_doubling: f64,
     /// Least and most samples.
     pub batch: [f64; 2],

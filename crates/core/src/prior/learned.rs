@@ -1,14 +1,14 @@
-//! What measured runs tell about scenarios that share causes with them.
+//! Learning from measured runs for scenarios that share causes with them.
 //!
-//! The logarithm of a step is what the constants say plus a deviation of this machine and its software that no constant
-//! explains. Both have normal priors, so runs and a new scenario have a joint normal distribution, and what the runs
-//! leave open is its conditional variance (Gaussian process regression; Rasmussen and Williams 2006, equations 2.25 and
+//! The logarithm of a step is a function of the constants plus a deviation of this machine and its software that no constant
+//! explains. Both have normal priors, so runs and a new scenario have a joint normal distribution, and the remaining
+//! uncertainty is its conditional variance (Gaussian process regression; Rasmussen and Williams 2006, equations 2.25 and
 //! 2.26).
 
 /// Correlation of two scenarios for each name in which they differ, such as that of their device.
 const OTHER_NAME: f64 = 0.5;
 
-/// What tells scenarios apart.
+/// Properties that distinguish scenarios.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Character {
     /// Sizes and rates, as logarithms to base 2.
@@ -18,13 +18,13 @@ pub struct Character {
 }
 
 impl Character {
-    /// The correlation of what machines with these names have in common.
+    /// The correlation of the deviations of machines with these names.
     pub fn sameness(&self, other: &Self) -> f64 {
         let differing = self.names.iter().zip(&other.names).filter(|(a, b)| a != b).count();
         OTHER_NAME.powi(i32::try_from(differing).unwrap_or(i32::MAX))
     }
 
-    /// The correlation of what scenarios of these sizes have in common: it falls to 1/e with a doubling of one of them.
+    /// The correlation of the deviations of scenarios of these sizes: it falls to 1/e with a doubling of one size.
     fn nearness(&self, other: &Self) -> f64 {
         let pairs = self.sizes.iter().zip(&other.sizes);
         (-pairs.fold(0.0, |sum: f64, (a, b)| sum.hypot(a - b))).exp()
@@ -34,9 +34,9 @@ impl Character {
 /// Variances of the deviation that no constant explains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unexplained {
-    /// Of what all runs of a machine and its software share.
+    /// Variance shared by all runs of a machine and its software.
     pub common: f64,
-    /// Of what only similar runs share.
+    /// Variance shared only by similar runs.
     pub own: f64,
 }
 
@@ -51,7 +51,7 @@ impl Unexplained {
     }
 }
 
-/// A measured run, as far as others share its causes.
+/// A measured run, by its influence on others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearnedRun {
     pub character: Character,
@@ -61,7 +61,7 @@ pub struct LearnedRun {
     pub weight: f64,
 }
 
-/// What measured runs have told.
+/// Results of learning from measured runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
     pub runs: Vec<LearnedRun>,
@@ -80,8 +80,8 @@ impl Learned {
         runs.map(|run| run.weight * self.unexplained.covariance(character, &run.character)).sum()
     }
 
-    /// What the runs leave open of a step: the variance of its logarithm. `unexplained` is the variance of what no
-    /// constant explains where nothing was measured.
+    /// Remaining variance of the logarithm of a step. `unexplained` is the variance of the deviation where nothing was
+    /// measured.
     pub fn variance(&self, slopes: &[f64], character: &Character, unexplained: f64) -> f64 {
         let shared = |slopes: &[f64], others: &[f64]| -> f64 {
             let products = slopes.iter().zip(others).zip(&self.variances);
@@ -104,7 +104,7 @@ impl Learned {
         if before > 0.0 { (1.0 - self.told(&with) / before).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    /// What the runs tell of the variance of a figure with these covariances with them.
+    /// Variance of a figure explained by the runs, given its covariances with them.
     pub fn told(&self, with: &[f64]) -> f64 {
         let rows = self.inverse.chunks_exact(self.runs.len().max(1));
         let row = |row: &[f64]| -> f64 { row.iter().zip(with).map(|(a, b)| a * b).sum() };

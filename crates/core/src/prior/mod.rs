@@ -1,9 +1,9 @@
-//! What machines and software reach where nothing was measured: priors fitted to published runs.
+//! Assumed rates of machines and software without measurements: priors fitted to published runs.
 //!
 //! `catalog/priors.toml` has every figure with its unit, its spread between machines, its source and the runs that it
 //! was fitted to; docs/priors.md explains the formulas. A scenario carries the priors by which it is predicted
 //! (`Scenario::priors`), so that a prediction can be repeated with some of them moved:
-//! that gives the part of an interval that an assumed figure causes, and runs of a user's own correct them.
+//! that gives the part of an interval that an assumed figure causes. A user's own runs correct the priors.
 
 mod constants;
 pub mod device;
@@ -23,9 +23,9 @@ use file::{PriorsFile, Replacement, Section};
 use learned::Learned;
 use std::sync::{Arc, LazyLock};
 
-/// Half of the distance of the two predictions of a central difference: shift of the logarithm of constants.
+/// Shift of the logarithm of constants, in either direction, for central differences.
 pub const SHIFT: f64 = 0.02;
-/// Repeats of one run differ by this: standard deviation of the logarithm.
+/// Spread of repeats of one run: standard deviation of the logarithm.
 pub const REPEATS: f64 = 0.02;
 
 static SHIPPED: LazyLock<Result<Arc<Priors>, CatalogError>> = LazyLock::new(|| {
@@ -33,7 +33,7 @@ static SHIPPED: LazyLock<Result<Arc<Priors>, CatalogError>> = LazyLock::new(|| {
     Priors::new(&file()?).map(Arc::new).map_err(broken)
 });
 
-/// The constants of a domain as the catalog has them: their fits, their sources, and what was known before.
+/// The constants of a domain in the catalog: their fits, their sources, and the figures before the fit.
 pub fn constants(domain: Domain) -> Result<Vec<(String, Constant)>, CatalogError> {
     let file = file()?;
     let section = match domain {
@@ -62,17 +62,17 @@ pub enum Domain {
     Transformer,
 }
 
-/// Constants that are off together on a machine: the rates of the network, the rates of tensor units.
+/// Constants that vary together between machines: the rates of the network, the rates of tensor units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What they describe, such as "rate of the network".
+    /// Description, such as "rate of the network".
     pub name: String,
     /// The part of the priors to which they belong.
     pub domain: Domain,
     /// Standard deviation of the logarithm of their common factor between machines.
     pub spread: f64,
     pub constants: Vec<Member>,
-    /// How a user replaces the assumption by knowledge.
+    /// How a user replaces the assumption by a measurement or a fact.
     pub remedy: Remedies,
 }
 
@@ -92,11 +92,11 @@ pub struct Priors {
     pub servers: Servers,
     /// Constants of transformers that a plan splits.
     pub transformer: Transformers,
-    /// Constants that move together, and how far. Shared, for a prediction is repeated with many of them moved.
+    /// Constants that vary together, and their spread. Shared, because a prediction is repeated with many of them moved.
     pub groups: Arc<[Group]>,
-    /// What runs of a user's own have told.
+    /// Results of learning from the user's own runs.
     pub learned: Option<Learned>,
-    /// What no constant explains.
+    /// Spreads that no constant explains.
     pub residual: Residuals,
     /// Ranges of the runs behind the constants.
     pub range: Range,
@@ -105,11 +105,11 @@ pub struct Priors {
 /// Spreads that no constant explains, by domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Residuals {
-    /// Of several workers that all-reduce.
+    /// Spread of several workers that all-reduce.
     pub all_reduce: Residual,
     pub one_gpu: Residual,
     pub servers: Residual,
-    /// Of transformers that a plan splits.
+    /// Spread of transformers that a plan splits.
     pub transformer: Residual,
 }
 
@@ -148,7 +148,7 @@ impl Priors {
         self.groups.iter().zip(slopes).map(|(group, slope)| (group.spread * slope).powi(2)).sum()
     }
 
-    /// The same priors after a correction: each group moved by the factor e^shift, and what is left of its spread.
+    /// The priors after a correction: each group moved by the factor e^shift, with its remaining spread.
     #[must_use]
     pub fn corrected(&self, groups: &[(f64, f64)], learned: Learned) -> Self {
         let mut corrected = self.clone();
@@ -160,7 +160,7 @@ impl Priors {
         corrected
     }
 
-    /// The same priors with the constants of the group at `index` moved by the factor e^`shift`.
+    /// The priors with the constants of the group at `index` moved by the factor e^`shift`.
     #[must_use]
     pub fn moved(&self, index: usize, shift: f64) -> Self {
         let mut moved = self.clone();
@@ -171,7 +171,7 @@ impl Priors {
         moved
     }
 
-    /// The same priors with one constant moved by the factor e^`shift`.
+    /// The priors with one constant moved by the factor e^`shift`.
     #[must_use]
     pub fn with_moved(&self, domain: Domain, name: &str, shift: f64) -> Self {
         let mut moved = self.clone();
@@ -199,7 +199,7 @@ impl Priors {
     }
 
     /// The spread of a step of one GPU within the range of published runs, where `step` predicts it by given priors:
-    /// standard deviation of the logarithm. `real` is that of [`Residual::of_one_gpu`].
+    /// standard deviation of the logarithm. `real` is as in [`Residual::of_one_gpu`].
     pub fn one_gpu_spread(&self, step: impl Fn(&Self) -> Seconds, real: bool) -> f64 {
         let groups = self.groups.iter().enumerate();
         let slopes: Vec<f64> = groups
@@ -214,7 +214,7 @@ impl Priors {
         self.variance(&slopes).sqrt().hypot(self.residual.one_gpu.of_one_gpu(real)).hypot(REPEATS)
     }
 
-    /// What a batch and a device beyond the range of the runs add to the spread: so much for each doubling.
+    /// Additional spread for a batch and a device beyond the range of the runs, by the number of doublings.
     pub fn one_gpu_extrapolation(&self, batch: u32, fp32: FlopsPerSec) -> f64 {
         let range = &self.range.one_gpu;
         let batch = doublings_outside(f64::from(batch), range.batch);
@@ -223,7 +223,7 @@ impl Priors {
 }
 
 impl Residual {
-    /// What no constant explains of a step of one GPU: standard deviation of the logarithm. `real` tells whether an input
+    /// Unexplained spread of a step of one GPU: standard deviation of the logarithm. `real` tells whether an input
     /// pipeline feeds it with real data.
     pub fn of_one_gpu(&self, real: bool) -> f64 {
         let input = if real { self.input } else { 0.0 };
@@ -251,8 +251,8 @@ const GENERATIONS: [(&str, Option<Generation>); 10] = [
 ];
 
 impl Transformers {
-    /// These constants with measured ones in the place of the shipped ones, of all generations. Where they were moved by
-    /// a factor against the shipped ones, the result is moved by it too.
+    /// These constants with the shipped ones of all generations replaced by measured ones. A constant that was moved
+    /// relative to the shipped one stays moved by the same factor.
     #[must_use]
     pub fn with_measured(&self, measured: &MeasuredConstants) -> Self {
         let Ok(shipped) = Priors::shipped() else { return *self };

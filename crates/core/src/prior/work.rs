@@ -1,4 +1,4 @@
-//! What a training step does for each sample, layer by layer, counted from the model's graph: operations by class of
+//! Work of a training step for each sample, layer by layer, counted from the model's graph: operations by class of
 //! layer and passes over memory (docs/priors.md, one GPU; slow twin: `features` in research/priors/onegpu.py).
 
 use crate::fitted::steps::{Class, StepOp};
@@ -130,7 +130,7 @@ fn layer(model: &Model, layer: &Layer, op: &StepOp) -> LayerWork {
     // Backward passes compute the gradients of the input and of the weights.
     let product = |work: Work| both(work, 1.0, 2.0);
     match op.class {
-        // Images have no gradient, but their convolution reads and writes as the others do.
+        // Images have no gradient, but their convolution reads and writes like the others.
         Class::Stem => {
             let mut own = product(Work { stem: op.flops(), ..moved });
             own.backward.stem = own.forward.stem;
@@ -159,7 +159,7 @@ fn layer(model: &Model, layer: &Layer, op: &StepOp) -> LayerWork {
         Class::Elementwise | Class::Loss => match layer.op {
             Op::Multiply => both(elementwise(output), 3.0, 3.0),
             Op::Activate(_) => both(elementwise(output), 2.0, 3.0),
-            // Local response normalisation and what is counted by hand: as batch normalisation.
+            // Local response normalisation and layers counted by hand: as batch normalisation.
             Op::Normalise(_) | Op::Counted(_) => both(elementwise(output), 3.0, 5.0),
             _ => both(elementwise(input + output), 1.0, 1.0),
         },

@@ -34,7 +34,7 @@ macro_rules! operator {
     )*};
 }
 
-/// What an operator returns.
+/// Result of an operator.
 trait FromNumber {
     fn from_number(number: f64) -> Self;
 }
@@ -282,7 +282,7 @@ impl<Q: Copy + Into<f64>> SerializeAs<Q> for InBaseUnits {
     }
 }
 
-/// A number, in both ways to name it.
+/// Schema of a number, under both names.
 macro_rules! number_schema {
     ($($trait:ident $(<$quantity:ident>)?),*) => {$(
         impl $(<$quantity>)? $trait $(<$quantity>)? for InBaseUnits {
@@ -329,7 +329,7 @@ impl Amount {
         self.0
     }
 
-    /// The same as a whole number; none if it is broken or too large.
+    /// The amount as a whole number; none if it has a fraction or is too large.
     pub fn whole(self) -> Option<u64> {
         let fits = self.0 >= 0.0 && self.0 < u64::MAX as f64 && self.0.fract() == 0.0;
         fits.then_some(self.0 as u64)

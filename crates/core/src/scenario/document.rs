@@ -1,4 +1,4 @@
-//! A scenario as given: its text or what it was made of, the edits to it, and the places of errors.
+//! A scenario as given: its text or its source, the edits to it, and the places of errors.
 //!
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
@@ -23,7 +23,7 @@ const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 #[derive(Debug, Clone)]
 enum Source {
     Text(String),
-    /// Made of a profile, a model or a launch file: nobody wrote a text.
+    /// Made from a profile, a model or a launch file: there is no text.
     File(Box<ScenarioFile>),
 }
 
@@ -39,7 +39,7 @@ impl Document {
         Self { name: name.into(), source: Source::Text(text.into()) }
     }
 
-    /// A scenario that was made of something else, such as a profile; errors show no text.
+    /// A scenario that was made from something else, such as a profile; errors show no text.
     pub fn from_file(name: impl Into<String>, file: ScenarioFile) -> Self {
         Self { name: name.into(), source: Source::File(Box::new(file)) }
     }
@@ -127,7 +127,7 @@ impl Document {
                 .map_err(|error| Fault::in_file(&*self.name, error.to_string(), "give it another name"))?
                 .into(),
         };
-        // The editor does not bound the levels of a text as the parser of scenarios does.
+        // Unlike the parser of scenarios, the editor does not limit nesting.
         text::document(&text).map_err(|error| self.explain_toml(&error))?;
         let mut tree: DocumentMut =
             text.parse().map_err(|error: TomlError| self.explained(error.message(), error.span()))?;
@@ -135,24 +135,30 @@ impl Document {
         Ok(tree)
     }
 
-    /// Refuses a list where a section is one table: `[[strategy]]`.
+    /// Refuses a list where a section is one table, `[[strategy]]`, and one table where it is a list, `[cluster.workers]`.
     fn check_tables(&self, root: &DeTable<'_>) -> Result<(), Fault> {
         let paths = SECTIONS.iter().map(|section| section.path);
-        for path in paths.filter(|path| !LISTS.contains(path)) {
+        for path in paths {
             let mut parts = path.split('.');
             let first = parts.next().and_then(|first| root.get(first));
             let found = parts.try_fold(first, |value, part| match value?.get_ref() {
                 DeValue::Table(table) => Some(table.get(part)),
                 _ => None,
             });
-            if let Some(Some(value)) = found
-                && value.get_ref().is_array()
-            {
-                let reason = format!("`{path}` is one table, and a list of them is given");
-                let fault = Fault::in_key(path, reason, format!("write [{path}] once, with single brackets"));
-                let span = first_line(self.text(), clamp(self.text(), value.span()));
-                return Err(self.placed(fault, Some(span)));
-            }
+            let Some(Some(value)) = found else { continue };
+            let (reason, remedy) = match (LISTS.contains(&path), value.get_ref()) {
+                (false, DeValue::Array(_)) => (
+                    format!("`{path}` is one table, and a list of them is given"),
+                    format!("write [{path}] once, with single brackets"),
+                ),
+                (true, DeValue::Table(_)) => (
+                    format!("`{path}` is a list of tables, and one table is given"),
+                    format!("write [[{path}]], with double brackets"),
+                ),
+                _ => continue,
+            };
+            let span = first_line(self.text(), clamp(self.text(), value.span()));
+            return Err(self.placed(Fault::in_key(path, reason, remedy), Some(span)));
         }
         Ok(())
     }
@@ -252,7 +258,7 @@ fn explain(message: &str) -> (String, Remedies) {
             if Recipe::from_name(name).is_some() {
                 return (
                     unknown.to_owned(),
-                    format!("write `strategy.plan.recipe = \"{name}\"`; `precision` is that of all else")
+                    format!("write `strategy.plan.recipe = \"{name}\"`; `precision` sets all other formats")
                         .into(),
                 );
             }

@@ -1,4 +1,4 @@
-//! What workers exchange of their gradients: dense ones whole, sparse ones by the rows that their batches touch.
+//! Bytes of gradients that workers exchange: dense ones in full, sparse ones by the rows that their batches touch.
 
 use super::Scenario;
 use crate::prediction::Warning;
@@ -7,8 +7,8 @@ use crate::strategy::{Architecture, Strategy, Synchronisation};
 use crate::workload::{Gradient, LayerWork, Tensor};
 
 impl Scenario {
-    /// What a worker of the group at `index` pushes to servers of a layer, and pulls, in one exchange. Rows are those of
-    /// all steps since the exchange before.
+    /// Bytes of a layer that a worker of the group at `index` pushes to servers, and pulls, in one exchange. Rows of all
+    /// steps since the previous exchange count.
     pub fn sent(&self, index: usize, layer: &LayerWork) -> Bytes {
         let steps = match self.strategy.synchronisation {
             Synchronisation::LocalSgd(steps) => steps,
@@ -17,7 +17,7 @@ impl Scenario {
         layer.sent(f64::from(self.samples(index)) * f64::from(steps)) * self.workload.shipped()
     }
 
-    /// What a worker of the group at `index` pushes in one exchange, and pulls.
+    /// Bytes that a worker of the group at `index` pushes, and pulls, in one exchange.
     pub fn sent_in_all(&self, index: usize) -> Bytes {
         self.workload.layers.iter().map(|layer| self.sent(index, layer)).sum()
     }
@@ -45,8 +45,8 @@ impl Scenario {
         tensors.map(|tensor| Gradient { name: tensor.name.clone(), size: self.summed(tensor) }).collect()
     }
 
-    /// Samples whose rows a worker of the group at `index` updates in its copy of the tables: those of all workers, if
-    /// they gather them.
+    /// Samples whose rows a worker of the group at `index` updates in its copy of the tables: the samples of all workers,
+    /// if they gather them.
     pub fn updating(&self, index: usize) -> f64 {
         let own = f64::from(self.samples(index));
         if !self.gathers() {
@@ -62,7 +62,7 @@ impl Scenario {
         *architecture == Architecture::AllReduce && *synchronisation == Synchronisation::Bsp
     }
 
-    /// Says what is assumed of sparse gradients, and where dense ones would be smaller.
+    /// Warns of assumptions about sparse gradients, and where dense ones would be smaller.
     pub fn sparse_warnings(&self) -> Vec<Warning> {
         let tables =
             || self.workload.layers.iter().flat_map(|layer| &layer.tensors).filter(|it| it.rows.is_some());

@@ -48,7 +48,7 @@ enum KeyPlace {
     Fusion,
 }
 
-/// An expression with the key of a place, whatever its types; another one for places without a key.
+/// Evaluates an expression with the key of a place, of any type, and another one for places without a key.
 macro_rules! on_key {
     ($place:expr, $key:ident => $with:expr, $without:expr) => {
         match $place {
@@ -260,7 +260,7 @@ pub(super) fn ranges(file: &ScenarioFile) -> Result<Vec<UncertainInput>, Fault> 
 }
 
 impl Scenario {
-    /// The same scenario with the uncertain value at the lower and at the upper end of its range.
+    /// The scenario with the uncertain value at the lower and at the upper end of its range.
     pub fn at_ends(&self, input: &UncertainInput) -> [Self; 2] {
         input.ends.map(|value| {
             let mut scenario = self.clone();

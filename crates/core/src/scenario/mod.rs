@@ -51,7 +51,7 @@ use training::USUAL_CURRENCY;
 
 pub const MAX_WORKERS: u64 = 1_000_000;
 
-/// Largest number of groups of workers: what is known of a group takes memory in every variant of a scenario.
+/// Largest number of groups of workers: each takes memory in every variant of a scenario.
 pub const MAX_GROUPS: usize = 4096;
 
 /// Largest product of groups of workers and layers: every method goes through all layers for every group.
@@ -62,7 +62,7 @@ const MAX_GROUP_LAYERS: usize = 2_000_000;
 pub enum ModelSource {
     Zoo {
         name: String,
-        /// Tokens of one sample, if they are not the usual ones.
+        /// Tokens of one sample, if not the model's default.
         sequence: Option<u64>,
         tuning: Tuning,
     },
@@ -133,13 +133,13 @@ pub struct Scenario {
     pub input: Input,
     pub data: Option<DataSet>,
     pub price: Option<Price>,
-    /// What a search over plans may choose from, if given.
+    /// Choices of a search over plans, if given.
     pub planning: Option<Planning>,
-    /// What interrupts a long run, if given.
+    /// Failures of a long run, if given.
     pub failures: Option<Failures>,
     pub energy: Option<Energy>,
     pub methods: Methods,
-    /// What is assumed of machines and software where the scenario does not say it.
+    /// Assumptions about machines and software that the scenario does not specify.
     pub priors: Arc<Priors>,
 }
 
@@ -164,7 +164,7 @@ impl Scenario {
         self.source.profile()
     }
 
-    /// The same scenario with a profile of one step: of the recorded ones, that of median length.
+    /// The scenario with a profile of one step: the recorded step of median length.
     #[must_use]
     pub fn with_typical_step(&self) -> Self {
         let mut typical = self.clone();
@@ -242,7 +242,7 @@ impl Scenario {
         data.samples.or_else(|| Some((data.tokens? / sequence()?).ceil() as u64))
     }
 
-    /// Time of training with its evaluations, against that without, for steps of this many samples. An evaluation takes whole
+    /// Time of training with evaluations relative to training without them, for steps of this many samples. An evaluation takes whole
     /// steps; its forward pass is a third of a step, or half where no gradients of weights are computed. MLPerf's runs of
     /// Llama 3.1 405B evaluate in 0.35 to 0.48 of the time that training takes for as many sequences, those of Llama 2 70B
     /// with LoRA on eight GPUs in 0.43 to 0.47.
@@ -255,8 +255,8 @@ impl Scenario {
         every.map_or(1.0, |every| 1.0 + forward * evaluated / every as f64)
     }
 
-    /// The software of the parameter servers. Unless the scenario names it, nothing is added to what was measured of
-    /// servers: a start-up, a rate of hosts, or the server operations of a profile.
+    /// The software of the parameter servers. Unless the scenario names it, it adds nothing to measurements of servers: a
+    /// start-up, a rate of hosts, or the server operations of a profile.
     pub fn server_software(&self) -> ServerSoftware {
         let network = &self.cluster.network;
         let recorded = self.profile().is_some_and(Profile::has_servers);

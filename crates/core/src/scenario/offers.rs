@@ -1,4 +1,4 @@
-//! Machines that may be had: what a search over plans chooses from.
+//! Machines on offer, from which a search over plans chooses.
 
 use super::sections::ClusterSection;
 use super::{Failures, FailuresSection, Price, PriceSection, Scenario, resolve};
@@ -14,7 +14,7 @@ keys! {
     /// Machines of one kind, with their price.
     #[derive(Debug, Clone, PartialEq)]
     struct Offer;
-    /// `[[plan.offers]]`: machines that may be had.
+    /// `[[plan.offers]]`: machines on offer.
     section OfferSection, missing |key| Fault::new(format!("the offer has no `{key}`"), format!("add `{key}`"));
     keys {
         /// The machine: a name from `stepcast machines`.
@@ -25,19 +25,19 @@ keys! {
         network: String => String, optional("that of the machine"), Check::Any, Resolved;
         /// Numbers of machines to try.
         nodes: Vec<u64> => Vec<u64>, optional("`plan.nodes`"), Check::Any, Resolved;
-        /// The name of another offer whose machines work in the same job; of links, the slower of both count.
+        /// The name of another offer whose machines work in the same job; the slower links of both count.
         beside: String => String, optional("–"), Check::Any, Resolved;
-        /// How many of those.
+        /// Number of machines of the other offer.
         beside_nodes: u32 => u32, default(1_u32), Check::Between(1, 100_000, "a number such as 8"), Resolved;
-        /// Rate of all that joins both kinds of machines, such as a link between zones.
+        /// Rate of the link between both kinds of machines, such as a link between zones.
         link: BitsPerSec => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"400 Gbit/s\""), Resolved;
-        /// Whether the machines may be taken back: `stepcast machines` has the price and the rate of such machines.
+        /// Whether the machines are spot instances: `stepcast machines` has the price and the rate of such machines.
         spot: bool => bool, default(false), Check::Any, Resolved;
         /// One worker for one hour.
         worker_hour: f64 => f64, optional("as `[price]` says"), Check::NotNegative("a price such as 2.5"), Resolved;
-        /// One machine with all its workers for one hour, beside what its workers cost.
+        /// One machine with all its workers for one hour, beyond the price of its workers.
         node_hour: f64 => f64, optional("as `[price]` says, otherwise what the catalog assumes"), Check::NotNegative("a price such as 20.0"), Resolved;
-        /// How often a machine is taken back in an hour, for rented machines that may be (spot).
+        /// How often a machine is taken back in an hour, for spot instances.
         node_rate: f64 => f64, optional("as `[failures]` says"), Check::NotNegative("a rate such as 0.01"), Resolved;
     }
 }
@@ -62,23 +62,23 @@ impl Given<Vec<Offer>> for Vec<OfferSection> {
     }
 }
 
-/// The price of an offer that has none of its own.
+/// The assumed price of an offer without a price.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AssumedPrice {
     /// The name of the offer.
     pub offer: String,
     /// One machine for one hour.
     pub node_hour: f64,
-    /// What others pay.
+    /// Range of prices on the market.
     pub range: [f64; 2],
-    /// When it held: a year and a month.
+    /// Date of the price: a year and a month.
     pub date: String,
     /// Where it is from.
     pub source: String,
 }
 
 impl AssumedPrice {
-    /// What others pay, relative to it.
+    /// Range of prices on the market, relative to it.
     pub fn factors(&self) -> [f64; 2] {
         self.range.map(|end| end / self.node_hour)
     }
@@ -103,14 +103,14 @@ impl Offer {
         Some(AssumedPrice { offer: self.label().to_owned(), node_hour, range, date, source })
     }
 
-    /// What one of its workers costs in an hour with its share of the machine, if that is given or assumed.
+    /// Hourly price of one of its workers with its share of the machine, if given or assumed.
     fn hourly(&self, scenario: &Scenario, workers: u32) -> Option<f64> {
         let node_hour = self.node_hour.or_else(|| self.assumed_price(scenario).map(|price| price.node_hour));
         let shared = node_hour.map(|hour| hour / f64::from(workers));
         self.worker_hour.map(|hour| hour + shared.unwrap_or(0.0)).or(shared)
     }
 
-    /// How often a machine is taken back in an hour, if that is given or assumed.
+    /// How often a machine is taken back in an hour, if given or assumed.
     fn taken_back(&self) -> Result<Option<f64>, Fault> {
         if self.node_rate.is_some() || !self.spot {
             return Ok(self.node_rate);

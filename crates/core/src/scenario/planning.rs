@@ -1,4 +1,4 @@
-//! What a search over plans may choose from, what interrupts a long run, and what its energy costs.
+//! Choices of a search over plans, failures of a long run, and its energy.
 
 use super::offers::{Offer, OfferSection};
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
@@ -19,7 +19,7 @@ pub struct PlanList {
     field: &'static str,
     pub given: fn(&Planning) -> bool,
     pub remove: fn(&mut Planning),
-    /// Takes the list of another search, if that has it.
+    /// Takes the list of another search, if present.
     pub take: fn(&mut Planning, &Planning),
     /// The codes of its values, if the search tries only these.
     pub codes: Option<ListCodes>,
@@ -31,7 +31,7 @@ impl PlanList {
     }
 }
 
-/// Declares what a search may choose from: a list for each dimension that it varies, and keys of its own.
+/// Declares the choices of a search: a list for each dimension that it varies, and further keys.
 macro_rules! declare_planning {
     ($(
         $(#[doc = $doc:literal])*
@@ -46,10 +46,10 @@ macro_rules! declare_planning {
         $(, launch { $($setting:expr),* })?;
     )*) => {
         keys! {
-            /// What a search over plans of a transformer may choose from.
+            /// Choices of a search over plans of a transformer.
             #[derive(Debug, Clone, PartialEq)]
             struct Planning;
-            /// `[plan]`: what `stepcast plan` may choose from.
+            /// `[plan]`: choices of `stepcast plan`.
             section PlanningSection;
             before {}
             keys {
@@ -74,10 +74,10 @@ macro_rules! declare_planning {
                 )*
                 /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
                 recompute_some: bool => bool, default(false), Check::Any, Resolved;
-                /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do
-                /// not fit.
+                /// Whether to choose layers and recomputation for each stage separately where plans with equal stages recompute layers or
+                /// do not fit.
                 per_stage: bool => bool, default(true), Check::Any, Resolved;
-                /// Whether a plan may be chosen that fits only if the allocator loses little.
+                /// Whether to include plans that fit only with low memory fragmentation.
                 may_fit: bool => bool, default(false), Check::Any, Resolved;
                 /// Tokens to train on.
                 tokens: Amount => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
@@ -122,21 +122,21 @@ plan_dimensions!(declare_planning);
 section_of!(Planning, PlanningSection);
 
 keys! {
-    /// What interrupts a long run, and what follows.
+    /// Failures of a long run, and recovery.
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Failures;
-    /// `[failures]`: what interrupts a long run.
+    /// `[failures]`: failures of a long run.
     section FailuresSection;
     before {}
     keys {
         /// Interruptions of one device in an hour; 0 for none.
         rate: f64 => f64, optional("1.973e-5 (Llama 3)"), Check::NotNegative("a rate such as 2e-5"), Resolved;
-        /// The least and the most that this rate may be.
+        /// Lower and upper end of this rate.
         rate_range: [f64; 2] => [f64; 2], optional("`[1.82e-5, 2.14e-5]` (Llama 3), or `rate` alone"), Check::Any, Resolved;
-        /// Interruptions of one machine in an hour beside those of its devices; for rented machines that may be taken back
-        /// (spot), how often they are.
+        /// Interruptions of one machine in an hour beyond those of its devices; for spot instances, how often they are taken
+        /// back.
         node_rate: f64 => f64, default(0.0), Check::NotNegative("a rate such as 0.01"), Resolved;
-        /// Time until an interruption is noticed and understood.
+        /// Time until an interruption is noticed and diagnosed.
         detection: Seconds => Seconds, optional("`\"10 min\"` (MegaScale)"), Check::NotNegative("a time such as \"10 min\""), Resolved;
         /// Time from then until training goes on.
         restart: Seconds => Seconds, optional("`\"5 min\"` (assumed)"), Check::NotNegative("a time such as \"5 min\""), Resolved;
@@ -152,9 +152,9 @@ keys! {
         spares: u32 => u32, optional("with `repair`, the number with which all machines together take the least machine time; else 0"), Check::Between(0, 100_000, "a number such as 4"), Resolved;
         /// Share of the time in which a machine is slow. All others wait for it.
         slow_share: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.001"), Resolved;
-        /// What a step on a slow machine takes, against the others.
+        /// Time of a step on a slow machine, relative to the others.
         slow_factor: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2"), Resolved;
-        /// How long it is slow each time. It is then replaced if training takes less time with that interruption.
+        /// How long a machine is slow each time. It is replaced if training with that interruption takes less time.
         slow_time: Seconds => Seconds, optional("for good, and it is not replaced"), Check::Positive("a time such as \"2 h\""), Resolved;
         /// Time until a machine that was interrupted is repaired.
         repair: Seconds => Seconds, optional("it goes on at once"), Check::Positive("a time such as \"1 d\""), Resolved;
@@ -166,7 +166,7 @@ keys! {
 section_of!(Failures, FailuresSection);
 
 keys! {
-    /// What turns time into energy.
+    /// Factors from time to energy.
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Energy;
     /// `[energy]`: gives kilowatt-hours and carbon.
@@ -175,7 +175,7 @@ keys! {
     keys {
         /// Power of one worker with its share of the machine.
         power: Watts => Watts, optional("the device's"), Check::Positive("a power such as \"1 kW\""), Resolved;
-        /// Energy of the building against that of its machines.
+        /// Energy of the building relative to its machines.
         pue: f64 => f64, optional("1.1 (Google)"), Check::Positive("a factor such as 1.1"), Resolved;
         /// Grams of carbon dioxide for one kilowatt-hour.
         carbon: f64 => f64, optional("not counted"), Check::NotNegative("a number such as 400"), Resolved;

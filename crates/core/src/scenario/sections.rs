@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioFile {
-    /// Whether methods compute what their papers print: nominal rates, counted operations, and nothing else.
+    /// Whether to run each paper's method exactly as printed: nominal rates and counted operations only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_published: bool,
     /// The model to train: a section, or its name alone.
@@ -37,11 +37,11 @@ pub struct ScenarioFile {
     pub data: Option<DataSection>,
     /// The prices, for the cost.
     pub price: Option<PriceSection>,
-    /// What a search over plans may choose from.
+    /// Choices of a search over plans.
     pub plan: Option<PlanningSection>,
-    /// What interrupts a long run.
+    /// Failures of a long run.
     pub failures: Option<FailuresSection>,
-    /// What turns time into energy.
+    /// Factors from time to energy.
     pub energy: Option<EnergySection>,
     /// Inputs of individual methods.
     #[serde(default)]
@@ -49,13 +49,13 @@ pub struct ScenarioFile {
 }
 
 document_keys! {
-    /// `[model]`: what is trained.
+    /// `[model]`: the model to train.
     ModelSection {
         /// Name of a model in the zoo, from `stepcast models`.
         zoo: String, "string", "–";
-        /// Layers of an own model, see below.
+        /// Layers of a custom model, see below.
         custom: ModelFile, "table", "–";
-        /// Shape of an own transformer, see below.
+        /// Shape of a custom transformer, see below.
         transformer: TransformerSection, "table", "–";
         /// `config.json` of a Hugging Face model, beside the scenario.
         config: String, "path", "–";
@@ -71,7 +71,7 @@ document_keys! {
         onnx: String, "path", "–";
         /// Lengths of dimensions that the ONNX file leaves open, by their names there.
         sizes: BTreeMap<String, u64>, "table of integers", "–";
-        /// What counts as work beside multiply-adds: `"bias"`, `"activation"`, `"pooling"`, `"normalisation"`,
+        /// Operations that count beside multiply-adds: `"bias"`, `"activation"`, `"pooling"`, `"normalisation"`,
         /// `"elementwise"`.
         count: Vec<String>, "list of strings", "`[]`";
     }
@@ -111,12 +111,12 @@ fn model_or_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSect
 }
 
 document_keys! {
-    /// `[cluster]`: on what.
+    /// `[cluster]`: the machines.
     ClusterSection {
         /// Groups of workers, see below.
         workers: Vec<WorkersSection>, "array of tables", "one group of defaults";
-        /// Machines that are all alike: a name from `stepcast machines`, such as `"dgx-h100"`. It says what workers, network
-        /// and nodes are, where these sections leave it open.
+        /// Machines that are all alike: a name from `stepcast machines`, such as `"dgx-h100"`. It gives workers, network
+        /// and nodes unless these sections do.
         machine: String, "name", "–";
         /// How many of them.
         machines: u32, "integer", "1";

@@ -23,11 +23,11 @@ keys! {
         tokens: Amount => f64, optional("those of `samples`"), Check::Positive("a number such as 50e6"), Resolved;
         /// Epochs to train.
         epochs: u64 => u64, default(1_u64), Check::Between(1, u64::MAX, "a positive number"), Resolved;
-        /// Lengths of documents in tokens: one for all, a list, a file of lines `length,count`, or `{ mean = 600, spread = 1.0 }` for a
+        /// Lengths of documents in tokens: one number, a list, a file of lines `length,count`, or `{ mean = 600, spread = 1.0 }` for a
         /// log-normal distribution whose logarithm has this standard deviation. Which tokens count in the loss changes no time.
         lengths: Lengths => DocumentLengths, optional("a document fills a sample"), Check::Any, Resolved;
         /// How documents share a sequence: `"padded"` if each has its own, packed with attention `"across"` them or `"within"` each, or
-        /// `"bucketed"` if those of similar length come together, each filled up to the longest of its bucket.
+        /// `"bucketed"` if documents of similar length come together, each padded to the longest of its bucket.
         packing: Packing => Packing, default(Packing::Within), Check::Any, Resolved;
         /// Samples of one evaluation, a forward pass without a backward pass; it counts in the time of training.
         evaluation_samples: Amount => u64, optional("no evaluation"), Check::Between(1, u64::MAX, "a positive number"), Resolved;
@@ -53,11 +53,11 @@ impl DataSet {
     }
 }
 
-/// What workers read.
+/// Input data of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputKind {
-    /// Samples that are made up on the device, or an input pipeline that always keeps up.
+    /// Samples generated on the device, or an input pipeline that always keeps up.
     #[default]
     Synthetic,
     /// Samples that the host reads and prepares, at some cost to training.
@@ -73,7 +73,7 @@ keys! {
     /// `[input]`: how samples get to the workers.
     section InputSection;
     keys {
-        /// What workers read: samples that cost nothing, or real ones, whose preparation takes some of the host's time.
+        /// Input data: synthetic samples, which cost nothing, or real ones, whose preparation takes some of the host's time.
         data: InputKind => InputKind, default(InputKind::default()), Check::Any, Exchange;
         /// Samples that one machine can read and prepare in a second, for all of its workers together.
         rate: Uncertain<SamplesPerSec> => SamplesPerSec, optional("enough"), Check::Positive("a rate such as \"3000 samples/s\""), Resolved;
@@ -83,7 +83,7 @@ keys! {
 section_of!(Input, InputSection);
 
 keys! {
-    /// What machines cost: gives the cost of training.
+    /// Prices of machines, which give the cost of training.
     #[derive(Debug, Clone, PartialEq)]
     struct Price;
     /// `[price]`: gives the cost.
@@ -91,7 +91,7 @@ keys! {
     keys {
         /// One worker for one hour.
         worker_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.9"), Resolved;
-        /// One machine with all its workers for one hour, beside what its workers cost.
+        /// One machine with all its workers for one hour, beyond the price of its workers.
         node_hour: f64 => f64, optional("no cost"), Check::NotNegative("a price such as 32.0"), Resolved;
         /// One parameter server for one hour.
         server_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.2"), Resolved;

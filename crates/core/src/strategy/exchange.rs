@@ -28,10 +28,10 @@ pub enum Algorithm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlap {
-    /// What published runs show: never all of it.
+    /// As in published runs: never all of it.
     #[default]
     Usual,
-    /// All that the backward pass has time for, at no cost to computing.
+    /// As much as the backward pass has time for, at no cost to computing.
     Ideal,
 }
 
@@ -77,11 +77,11 @@ keys! {
         gradients: WireFormat => WireFormat, default(WireFormat::default()), Check::Any, Exchange;
         /// All-reduces that may be under way at once.
         channels: u32 => u32, default(1_u32), Check::Between(1, 64, "a number such as 2"), Exchange;
-        /// What every all-reduce costs whatever its size.
+        /// Fixed cost of every all-reduce.
         overhead: Seconds => Seconds, optional("latency and start-up of every step of the algorithm"), Check::NotNegative("a time such as \"1 ms\""), Exchange;
         /// How much longer computing and all-reduces take while both are under way: 0.3 is 30 %.
         interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.3"), Exchange;
-        /// How much of the communication computing hides: what published runs show, or all that it has time for.
+        /// How much of the communication computing hides: as in published runs, or as much as it has time for.
         overlap: Overlap => Overlap, optional("`\"usual\"`; `\"ideal\"` where all-reduces were measured and on ideal networks"), Check::Any, Exchange;
         /// Rate at which a worker copies gradients into messages, and out of them.
         copy_rate: BytesPerSec => BytesPerSec, optional("no cost"), Check::Positive("a rate such as \"5 GB/s\""), Resolved;
@@ -108,7 +108,7 @@ document_keys! {
     CurveSection {
         /// Where the line begins.
         threshold: Bytes, "size", "`\"45 kB\"`";
-        /// Below it: what doubling the size adds.
+        /// Below it: additional time for doubling the size.
         per_doubling: Seconds, "time", "`\"0 s\"`";
         /// Below it: the time of one byte.
         one_byte: Seconds, "time", "such that the curve has no jump";

@@ -99,7 +99,7 @@ unordered!(Fusion);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FusionRule {
-    /// Every gradient by itself.
+    /// Every gradient separately.
     None,
     /// All gradients together.
     All,

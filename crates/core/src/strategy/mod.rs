@@ -123,12 +123,12 @@ keys! {
     /// The way of training.
     #[derive(Debug, Clone, PartialEq)]
     struct Strategy;
-    /// `[strategy]`: how.
+    /// `[strategy]`: the way of training.
     section StrategySection;
     before {}
     keys {
         /// Who combines the gradients: `"parameter-server"`, `"all-reduce"`, or `"stand-alone"` for one worker alone. Servers
-        /// are meant where `[cluster.servers]`, `async` or `ssp` is given, or a profile was recorded with them.
+        /// are the default if `[cluster.servers]`, `async` or `ssp` is given, or a profile was recorded with them.
         architecture: Architecture => Architecture, default(Architecture::default()), Check::Any, Exchange;
         /// When workers wait for each other, see below.
         synchronisation: Synchronisation => Synchronisation, default(Synchronisation::default()), Check::Any, Exchange;
@@ -136,10 +136,10 @@ keys! {
         batch: u32 => u32, default(DEFAULT_BATCH), Check::Between(1, MAX_BATCH, "the number of samples per worker and step"), Load;
         /// Batches whose gradients a worker adds up before they are exchanged; for all-reduce.
         accumulation: u32 => u32, default(1_u32), Check::Between(1, 65_536, "a number such as 4"), Load;
-        /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is, unless `[strategy.all-reduce]`
-        /// says otherwise.
+        /// Number format of the arithmetic; gradients always travel as 32-bit numbers, unless `[strategy.all-reduce]` says
+        /// otherwise.
         precision: Precision => Precision, default(Precision::default()), Check::Any, Choice;
-        /// How weights are updated: gradient descent with momentum, Adam, or without any state.
+        /// Update of weights: gradient descent with momentum, Adam, or without any state.
         optimiser: Optimiser => Optimiser, default(Optimiser::default()), Check::Any, Choice;
         /// Whether a compiler fuses element-wise layers (XLA, `torch.compile`).
         compiled: bool => bool, default(false), Check::Any, Choice;

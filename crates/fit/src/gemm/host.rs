@@ -2,8 +2,8 @@
 //!
 //! A small product takes the time its launch takes, and hosts change their speed: clocks, neighbours on the same
 //! processor, power states. Measurements lie in the order in which they were taken, so the speed is a hidden Markov
-//! chain with two states, the usual one and another, and every product tells something about its state as far as its
-//! launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect of
+//! chain with two states, the usual one and another, and every product is evidence of its state as far as its launch is
+//! visible (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect of
 //! sizes.
 
 use super::learn::{TimedProduct, WEAK_PULL, learn};
@@ -13,20 +13,20 @@ use stepcast_core::method::CancelCheck;
 use stepcast_stats::quantile_of_sorted;
 
 /// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
-/// that of the H200 recording (docs/methods/gemm.md, "How fast the host was"). The constants below are assumptions.
+/// taken from the H200 recording (docs/methods/gemm.md, "How fast the host was"). The constants below are assumptions.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
 const ROUNDS: usize = 3;
 /// Probability that the next product finds the host as this one did.
 const STAYS: f64 = 0.9;
-/// Spread of ln(time) within one state, and the weight that no product can take from a state.
+/// Spread of ln(time) within one state, and the least likelihood of any time within a state.
 const SPREAD: f64 = 0.08;
 const DOUBT: f64 = 1e-3;
-/// Products whose kernel is less than this share of the time tell how fast the host is.
+/// Products whose kernel is less than this share of the time show the speed of the host.
 const HOST_BOUND: f64 = 0.2;
 /// A second state must hold for at least this share of such products, and must differ by as much.
 const LEAST_SHARE: f64 = 0.02;
 const LEAST_DIFFERENCE: f64 = 0.1;
-/// So many of the last products that show the host's speed tell how the recording left it.
+/// Number of last products from which the final speed of the host is estimated.
 const LAST: usize = 100;
 
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ impl Host {
     }
 }
 
-/// The host's time relative to the usual state's as a recording left it; `ratios` are those of its products.
+/// The host's time at the end of a recording, relative to the usual state's; `ratios` are the ratios of its products.
 pub(super) fn final_ratio(products: &[TimedProduct], ratios: &[f64], costs: &Costs) -> f64 {
     let shows = |(timed, _): &(&TimedProduct, &f64)| timed.at_host(1.0).kernel_share(costs) < HOST_BOUND;
     let mut last: Vec<f64> =

@@ -3,7 +3,7 @@
 //! Time is linear in the coefficients once every product has its kernel, so two steps alternate: each product takes its
 //! cheapest kernel, then non-negative least squares fits the coefficients to relative errors. Outliers are weighted
 //! down (iterated reweighting for Σ ln(1 + (e/s)²), which leaves a minority alone: hosts that launch faster for a
-//! while, say), and a weak pull towards the start values keeps what no product tells. Every step costs one look at all
+//! while, say), and a weak pull towards the start values keeps undetermined ones. Every step costs one look at all
 //! products; the best state seen is the result.
 
 use super::MeasuredProduct;
@@ -15,17 +15,17 @@ use stepcast_core::fitted::gemm::costs::{
 use stepcast_core::method::CancelCheck;
 use stepcast_stats::quantile_of_sorted;
 
-/// Products between two looks at whether the fit is still wanted: some milliseconds of work.
+/// Products between two checks for cancellation: some milliseconds of work.
 const OFTEN: usize = 1024;
 const ROUNDS: usize = 12;
-/// Rounds that take the new coefficients as they are; later ones go half of the way, against oscillation.
+/// Rounds that take the new coefficients in full; later ones go half of the way, against oscillation.
 const BOLD_ROUNDS: usize = 3;
 /// Relative errors much above this hardly count. This and the pulls were chosen on left-out `fit` rows of
 /// `validation/gemm/h200.csv.gz` (docs/methods/gemm.md).
 const USUAL_ERROR: f64 = 0.06;
 /// Weight of the start values beside the square root of the number of products.
 pub(super) const WEAK_PULL: f64 = 0.003;
-/// The same, where the start values were fitted to the same kernels before.
+/// This weight where the start values were fitted to the same kernels before.
 pub(super) const STRONG_PULL: f64 = 0.03;
 /// No coefficient falls below this share of its start value: rates stay finite.
 const LEAST_SHARE: f64 = 1e-3;
@@ -46,7 +46,7 @@ pub(super) struct TimedProduct {
 }
 
 impl TimedProduct {
-    /// The same with a host that takes `ratio` times as long as usual.
+    /// The product with a host that takes `ratio` times as long as usual.
     pub(super) fn at_host(&self, ratio: f64) -> Self {
         Self { product: self.product.with_host(ratio), ..*self }
     }
@@ -80,7 +80,7 @@ fn best(samples: &[MeasuredProduct], amount: impl Fn(&MeasuredProduct) -> f64) -
     quantile_of_sorted(&rates, 0.999)
 }
 
-/// Coefficients, and how well they do.
+/// Coefficients and their loss.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LearnedCosts {
     pub(super) costs: Costs,
@@ -88,7 +88,7 @@ pub(super) struct LearnedCosts {
     pub(super) loss: f64,
 }
 
-/// Coefficients to start from: what the fastest products show, and shares of it.
+/// Coefficients to start from: the rate of the fastest products, and shares of it.
 pub(super) fn start(samples: &[MeasuredProduct], machine: &Machine) -> Costs {
     let rate = best_rate(samples);
     let bandwidth = best(samples, |sample| machine.product(sample.variant, sample.shape).bytes().get());
@@ -111,8 +111,8 @@ pub(super) fn start(samples: &[MeasuredProduct], machine: &Machine) -> Costs {
     Costs(costs)
 }
 
-/// The same with the largest tiles as the fastest. Not while the number of multiprocessors is searched for: half of
-/// them with tiles twice as large look the same.
+/// The coefficients with the largest tiles as the fastest. Not used while the number of multiprocessors is searched for:
+/// half of them with tiles twice as large look the same.
 pub(super) fn largest_first(Costs(mut costs): Costs) -> Costs {
     for tile in TILES - LARGEST..TILES {
         costs[TILE + tile] *= TILE_EFFICIENCY[tile] / LARGEST_EFFICIENCY;

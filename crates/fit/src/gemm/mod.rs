@@ -1,9 +1,8 @@
 //! Times of matrix products C(m×n) = A(m×k)·B(k×n), from columns dtype, trans, m, n, k and a time.
 //!
-//! Two ways: [`GemmTable`] is that of Oyama 2016, section 4.1 (times measured on a grid of sizes, interpolated between grid
-//! points as the method of the paper does); [`fit`] finds the coefficients
-//! of [`GemmModel`], what a library's kernels do. It finds out how fast the host was and how calls were timed, and
-//! interpolates only what that leaves unexplained.
+//! Two ways: [`GemmTable`] follows Oyama 2016, section 4.1 (times measured on a grid of sizes, interpolated between grid
+//! points); [`fit`] finds the coefficients of [`GemmModel`], a model of a library's kernels. It infers the speed of the host
+//! and the way of timing, and interpolates only the residuals.
 
 mod host;
 mod learn;
@@ -27,7 +26,7 @@ use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
-/// Fewest products of one variant and family of kernels that tell their coefficients.
+/// Fewest products of one variant and family of kernels that determine their coefficients.
 const FEWEST: usize = 50;
 
 /// One measured product.
@@ -43,7 +42,7 @@ pub struct MeasuredProduct {
 pub enum GemmError {
     #[error("{variant} has {found} measured products; {needed} are needed to fit its coefficients")]
     TooFew { variant: Variant, found: usize, needed: usize },
-    /// A time that no product takes.
+    /// An impossible time.
     #[error("{variant} {shape} takes {time}")]
     BadTime { variant: Variant, shape: Shape, time: Seconds },
     #[error("{variant} {shape} is there twice")]
@@ -101,7 +100,7 @@ pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<MeasuredProdu
     })
 }
 
-/// Fits the products of `data`; those of `test`, if given, are tested with instead of its held rows.
+/// Fits the products of `data`; `test`, if given, replaces its held-out rows.
 pub fn run(
     data: &Path,
     test: Option<&Path>,

@@ -1,5 +1,5 @@
 //! Coefficients of the model of products: how calls were timed, the number of multiprocessors, each family of kernels, and
-//! what is assumed of families that were not measured.
+//! assumptions about families that were not measured.
 
 use super::host::{Host, final_ratio};
 use super::learn::{STRONG_PULL, TimedProduct, WEAK_PULL, best_rate, largest_first, learn, start, timed};
@@ -14,12 +14,12 @@ use stepcast_core::quantity::{Flops, Seconds};
 
 /// Multiprocessors of GPUs that are trained on, tried where the number is not given.
 const USUAL_MULTIPROCESSORS: [u32; 15] = [13, 15, 20, 28, 40, 46, 56, 68, 72, 80, 84, 108, 114, 132, 142];
-/// Tried first, while the way of timing is searched for.
+/// Number of multiprocessors assumed while the way of timing is searched for.
 const FIRST_GUESS: u32 = 108;
 
 /// A budget must lower the error by at least this share (a guess).
 const LEAST_GAIN: f64 = 0.02;
-/// Products looked at for each family of kernels, evenly out of all.
+/// Most products used for each family of kernels, chosen evenly.
 const ENOUGH: usize = 1000;
 /// First digits of a round number.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
@@ -40,7 +40,7 @@ const LAUNCH_THERE: f64 = 10.5e-6;
 const BEST_RATE_THERE: f64 = 787e12;
 
 /// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
-/// where it is not given. The fit goes on as long as it is wanted.
+/// where it is not given. The fit can be cancelled.
 pub fn fit(
     samples: &[MeasuredProduct],
     multiprocessors: Option<u32>,
@@ -144,7 +144,7 @@ fn check(samples: &[MeasuredProduct]) -> Result<(), GemmError> {
 
 /// The budget of operations of a queue that explains the measurements best.
 ///
-/// Benchmarks time short products as queues of calls and long ones call by call. A usual way is to give every product
+/// Benchmarks time short products as queues of calls and long ones call by call. Often every product gets
 /// the same number of operations, `budget`: a queue has budget/flops calls, at least one and at most 20.
 /// The first call of a queue hides nothing behind others, so that times rise towards `budget`. The budget is a round
 /// number that a person chose: the one that explains the measurements best is taken, none unless it explains them
@@ -174,7 +174,7 @@ fn find_budget(
     Ok(best.1)
 }
 
-/// The loss over all families of kernels, each fitted by itself to some of its products.
+/// The loss over all families of kernels, each fitted separately to some of its products.
 fn total_loss(
     samples: &[MeasuredProduct],
     machine: &Machine,
@@ -189,8 +189,8 @@ fn total_loss(
     Ok(total)
 }
 
-/// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host
-/// as fast as the measured one and the device by its best rate in operations per second.
+/// The assumed costs of a family of kernels, given measured aligned ones: an H200's, scaled to the measured host
+/// and to the device's best rate in operations per second.
 fn assumed_costs(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
     let there = match family {
         Alignment::Bulk => return None,

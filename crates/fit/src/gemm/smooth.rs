@@ -23,7 +23,7 @@ const ROUNDS: usize = 6;
 const STEPS: usize = 200;
 const SMALL: f64 = 1e-4;
 
-/// The equations of a round: those of the products, weighted, and those of smoothness.
+/// The equations of a round: weighted equations of the products, and equations of smoothness.
 struct Equations<'a> {
     counts: [usize; 3],
     corners: &'a [Corners],
@@ -114,7 +114,7 @@ impl Equations<'_> {
         result
     }
 
-    /// About the diagonal of the matrix: smoothness as it is away from the edges.
+    /// The approximate diagonal of the matrix, with the smoothness terms of nodes away from the edges.
     fn diagonal(&self) -> Vec<f64> {
         let smooth = LEVEL + 3.0 * (2.0 * SLOPE + 6.0 * BEND);
         let mut diagonal = vec![smooth; self.counts.iter().product()];

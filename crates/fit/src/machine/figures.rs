@@ -1,5 +1,5 @@
-//! Measured times, and the same times by the compute model of transformers: of single kernels, and of decoders that are
-//! measured on one device, as shards of their layers and as whole steps.
+//! Measured times and their predictions by the compute model of transformers: of single kernels, and of decoders on one device,
+//! as shards of their layers and as whole steps.
 
 use super::AttentionChoice;
 use super::read::{MeasuredDecoder, Rate, Rows};
@@ -18,7 +18,7 @@ use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::strategy::{Mask, Plan};
 use stepcast_stats::quantile_of_sorted;
 
-/// Passes over less than this run in the cache when they are repeated, and tell nothing of memory.
+/// Smaller passes run from cache when repeated and do not measure memory.
 const LEAST_BYTES: f64 = 64e6;
 
 /// A kind of measurement.
@@ -57,7 +57,7 @@ enum What {
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
     pub(super) kind: FigureKind,
-    /// What is left out together.
+    /// Family of measurements that are held out together.
     pub(super) family: String,
     /// Seconds.
     pub(super) measured: f64,
@@ -79,7 +79,7 @@ impl On<'_> {
         Parts::new(self.device, peak, 1.0, software, constants)
     }
 
-    /// Seconds of every figure with these constants; `other` are those of attention by flash attention.
+    /// Seconds of every figure with these constants; `other` are the constants with flash attention.
     pub(super) fn predicted(
         &self,
         figures: &[Figure],
@@ -213,7 +213,7 @@ impl On<'_> {
 /// A decoder on one device, or the shard of one of several ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decoder {
-    /// Whether it is GPT's: layer norms, biases, GELU, learned positions, a tied output layer; else Llama's.
+    /// Whether its layers are GPT's: layer norms, biases, GELU, learned positions, a tied output layer; else Llama's.
     pub gpt: bool,
     /// Width between layers.
     pub hidden: u64,
@@ -225,7 +225,7 @@ pub struct Decoder {
     pub sequence: u64,
     /// Sequences.
     pub micro_batch: u64,
-    /// Tokens that are told apart.
+    /// Rows of the vocabulary.
     pub vocabulary: u64,
     pub precision: Precision,
     /// Whether every layer is computed again.
@@ -293,7 +293,7 @@ impl Decoder {
         Document::new("measured step", text).scenario(&[])
     }
 
-    /// The shard that a rank computes, and what it takes.
+    /// The times of the shard that a rank computes.
     pub fn computed(&self, parts: &Parts, shape: &Transformer, plan: &Plan, what: Piece) -> Computed {
         let split = Split { tensor: self.tensor, ..Split::WHOLE };
         let work = Work { sequence: self.sequence, batch: self.micro_batch, mask: Mask::Causal };

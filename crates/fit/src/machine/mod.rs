@@ -1,9 +1,9 @@
-//! A whole machine, measured by `kit/machine.py`: what the parts of transformers reach on its device, steps of other networks,
-//! and times of collectives.
+//! A whole machine, measured by `kit/machine.py`: achieved rates of the parts of transformers on its device, steps of other
+//! networks, and times of collectives.
 //!
 //! The constants are those of the compute model (`analytic::transformer::compute`). They are fitted to all times at once, as
-//! logarithms, and every kind of measurement counts alike. What is expected before are the constants of the catalog.
-//! Families of shapes that were left out in turn tell how far predictions of other shapes are off.
+//! logarithms, and every kind of measurement counts alike. The constants of the catalog are the prior.
+//! Families of shapes that are held out in turn show the error for other shapes.
 
 mod figures;
 mod read;
@@ -38,7 +38,7 @@ pub enum AttentionChoice {
 
 /// Standard deviation of the logarithm of a constant before anything is measured.
 const EXPECTED: f64 = 0.5;
-/// That of a time, and where it begins to count as an outlier.
+/// Standard deviation of the logarithm of a time, beyond which it counts as an outlier.
 const NOISE: f64 = 0.04;
 const OUTLIER: f64 = 0.08;
 /// No kind of measurement weighs more than this many times the mean.
@@ -46,7 +46,7 @@ const MOST_WEIGHT: f64 = 2.0;
 /// Median of the absolute value of a standard normal variable.
 const MEDIAN_OF_NORMAL: f64 = 0.6745;
 
-/// Groups of priors, and the measurements that tell how far their constants are off.
+/// Groups of priors, and the measurements from which the error of their constants is estimated.
 const GROUPS: [(&str, &[FigureKind]); 5] = [
     ("rate of products", &[FigureKind::Product]),
     ("rate of attention", &[FigureKind::Attention]),
@@ -55,8 +55,8 @@ const GROUPS: [(&str, &[FigureKind]); 5] = [
     ("host of transformers", &[FigureKind::Step]),
 ];
 
-/// Fits the machine of `data`, whose device is called `device` if the file does not tell; the measurements of `test`, if
-/// given, are tested with instead of families left out. The fit goes on as long as it is wanted.
+/// Fits the machine of `data`, whose device is called `device` if the file does not say; the measurements of `test`,
+/// if given, replace held-out families. The fit can be cancelled.
 pub fn run(
     data: &Path,
     test: Option<&Path>,
@@ -103,10 +103,7 @@ pub fn run(
                 Vec::new(),
             )
         }
-        None => (
-            left_out.clone(),
-            vec!["Held: every family of shapes, predicted by a fit of the others.".to_owned()],
-        ),
+        None => (left_out.clone(), vec!["Held out: each family of shapes in turn.".to_owned()]),
     };
     let quality = |of: &[(FigureKind, String, f64)], kind: FigureKind| {
         Quality::from_pairs(of.iter().filter(|(own, ..)| *own == kind).map(|(_, _, ratio)| (*ratio, 1.0)))
@@ -155,7 +152,7 @@ fn attention() -> impl Iterator<Item = usize> {
     rows.filter(|(_, row)| row.decided_by == Decides::Attention).map(|(place, _)| place)
 }
 
-/// Logarithms of what is expected of a device: the constants of its generation, and those of attention twice.
+/// Logarithms of the expected constants of a device: those of its generation, with the constants of attention twice.
 fn start(device: &Device, assumed: &Transformers) -> Vec<f64> {
     let own = assumed.of_generation(device.generation).to_array();
     own.into_iter().chain(attention().map(|place| own[place])).map(f64::ln).collect()
@@ -183,13 +180,13 @@ fn errors_of(on: &On<'_>, figures: &[Figure], at: &[f64]) -> Vec<(FigureKind, St
     figures.iter().zip(ratios(on, figures, at)).map(of).collect()
 }
 
-/// What was fitted: logarithms of constants, and every figure predicted without its family.
+/// The result of a fit: logarithms of constants, and every figure predicted without its family.
 struct Fit {
     solution: Vec<f64>,
     left_out: Vec<(FigureKind, String, f64)>,
 }
 
-/// The constants that fit `figures` best, near what is expected.
+/// The constants that fit `figures` best, near the expected ones.
 fn fit(on: &On<'_>, figures: &[Figure], expected: &[f64]) -> Result<Fit, FitError> {
     let count = |kind: FigureKind| figures.iter().filter(|figure| figure.kind == kind).count() as f64;
     let kinds = FigureKind::ALL.iter().filter(|kind| count(**kind) > 0.0).count() as f64;
@@ -209,7 +206,7 @@ fn fit(on: &On<'_>, figures: &[Figure], expected: &[f64]) -> Result<Fit, FitErro
     Ok(Fit { left_out: left_out.collect(), solution })
 }
 
-/// The figures that are left out together: one family of every kind. Shards and steps of a model are one family.
+/// The figures that are held out together: one family of every kind. Shards and steps of a model are one family.
 fn folds(figures: &[Figure]) -> Vec<Vec<usize>> {
     let kind = |figure: &Figure| match figure.kind {
         FigureKind::Block | FigureKind::Head | FigureKind::Step => FigureKind::Step,
@@ -227,7 +224,7 @@ fn folds(figures: &[Figure]) -> Vec<Vec<usize>> {
     let fold = |number: usize| {
         let is_out = |figure: &Figure| {
             let known = &families[&kind(figure)];
-            // A kind with a single family would leave its constants to what was expected.
+            // Without its only family, a kind's constants would stay at the expected ones.
             known.len() > 1 && known.get(number).is_some_and(|family| *family == figure.family)
         };
         (0..figures.len()).filter(|index| is_out(&figures[*index])).collect()
@@ -239,7 +236,7 @@ fn root_mean_square(values: &[f64]) -> f64 {
     (values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64).sqrt()
 }
 
-/// How far predictions of other shapes are off, by families that were left out.
+/// The error of predictions for other shapes, from held-out families.
 ///
 /// The common factor of a group's constants is known with the standard error of the mean over families, never worse than
 /// without a measurement. What remains are single steps: their error as a normal spread with the same median.
@@ -291,7 +288,7 @@ fn networks(
     prepared.fit(|_| true, wanted).map(Some).map_err(|error| steps::stopped(data, &error))
 }
 
-/// What was found, in words.
+/// The results in words.
 fn told(model: &MachineModel, sheet: &Device) -> Vec<String> {
     let own = &model.transformer;
     let rate = |share: f64| (model.peak * share).human();

@@ -12,7 +12,7 @@ use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_trace::json_reason;
 
-/// What PyTorch tells of the device, and what it runs.
+/// PyTorch's description of the device, and its versions.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Described {
     #[serde(alias = "gpu")]
@@ -37,7 +37,7 @@ pub(super) struct MeasuredProduct {
     pub(super) m: f64,
     pub(super) n: f64,
     pub(super) k: f64,
-    /// Whether the device did not rest before.
+    /// Whether the device was under load before.
     pub(super) loaded: bool,
     pub(super) us: f64,
 }
@@ -65,13 +65,13 @@ pub(super) struct MeasuredPass {
     pub(super) us: f64,
 }
 
-/// The rate that a pass tells of.
+/// The rate that a pass measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Rate {
-    /// That of norms, sums and activations.
+    /// Rate of norms, sums and activations.
     Pass,
-    /// That of long copies and losses.
+    /// Rate of long copies and losses.
     Stream,
 }
 
@@ -161,7 +161,7 @@ pub(super) struct Rows {
     pub(super) networks: String,
 }
 
-/// Reads a file, plain or compressed, as long as it is wanted.
+/// Reads a file, plain or compressed, with cancellation.
 pub(super) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Rows, Stopped> {
     let name = path.display().to_string();
     let text = read_text(path, "give the file that kit/machine.py wrote", wanted)?;

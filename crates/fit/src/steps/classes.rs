@@ -7,7 +7,7 @@ use stepcast_core::fitted::steps::{Class, Feature, Phase};
 use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 
-/// Rounds in which the weights follow the errors. This and the constants below are assumptions.
+/// Rounds of reweighting by errors. This and the constants below are assumptions.
 const ROUNDS: usize = 15;
 /// Rounds in which each class is fitted to the part of an interval that the others do not explain.
 const SWEEPS: usize = 8;
@@ -21,7 +21,7 @@ const TELLING: f64 = 0.25;
 #[derive(Debug, Clone)]
 pub(super) struct ClassCoefficients {
     pub(super) values: Vec<f64>,
-    /// Clean intervals behind them.
+    /// Clean intervals from which they were fitted.
     pub(super) clean: usize,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct ClassCoefficients {
 #[derive(Debug, Clone, Default)]
 pub(super) struct CoefficientTable {
     fitted: BTreeMap<Key, ClassCoefficients>,
-    /// Whether matrix products were fitted by themselves.
+    /// Whether matrix products have a separate fit.
     products: bool,
 }
 
@@ -51,7 +51,7 @@ impl CoefficientTable {
         own.unwrap_or_else(|| ClassCoefficients { values: guess(key, precision, self.products), clean: 0 })
     }
 
-    /// Whether matrix products were fitted by themselves.
+    /// Whether matrix products have a separate fit.
     pub(super) fn products(&self) -> bool {
         self.products
     }
@@ -158,8 +158,8 @@ fn robust(
 }
 
 /// Coefficients of the features of a class before any measurement, in their order: guesses chosen by hand on the H200
-/// steps in `validation/steps`. A few pseudo-measurements hold the fit near them, so that a coefficient that the data
-/// leave open stays plausible.
+/// steps in `validation/steps`. A few pseudo-measurements hold the fit near them, so that an undetermined
+/// coefficient stays plausible.
 fn guess(key: Key, precision: Precision, products: bool) -> Vec<f64> {
     let features = key.class.features(precision, key.phase, products);
     features.iter().map(|feature| one(key.class, *feature, precision, key.phase)).collect()

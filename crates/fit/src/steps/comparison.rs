@@ -1,5 +1,5 @@
-//! How far predicted steps are from measured ones, also in cross-validation: every model predicted by a fit of the others,
-//! as a model that was not measured would be.
+//! Errors of predicted steps, also in cross-validation: every model is predicted by a fit of the others, like a model that was
+//! not measured.
 
 use super::{MeasuredStep, PreparedSteps};
 use crate::{FitError, Quality};
@@ -63,7 +63,7 @@ pub struct StepComparison {
 }
 
 impl StepComparison {
-    /// Where the precision was fitted.
+    /// The comparison of a step; none if its precision was not fitted.
     pub fn new(model: &StepModel, step: &MeasuredStep) -> Option<Self> {
         let &MeasuredStep { forward, backward, iteration, .. } = step;
         let predicted = model.predict(&step.model, step.precision, step.batch)?;
@@ -91,7 +91,7 @@ impl StepComparison {
     }
 }
 
-/// The steps that are left out together.
+/// The steps that are held out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
     Model,
@@ -131,8 +131,8 @@ pub struct LeftOutErrors {
     pub worst: f64,
 }
 
-/// Predicts every step by a fit of the others' models or families, in the order of the steps; `products` are matrix
-/// products that were fitted by themselves.
+/// Predicts every step by a fit of the others' models or families, in the order of the steps; `products` are
+/// separately fitted matrix products.
 pub fn predictions(
     steps: &[MeasuredStep],
     fold: Fold,

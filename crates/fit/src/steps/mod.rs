@@ -1,6 +1,6 @@
 //! Whole training steps, measured layer by layer, and the coefficients of [`StepModel`] from them.
 //!
-//! Classes of layers are fitted to the layers' own times. The costs of launches, and what whole phases take against the sum
+//! Classes of layers are fitted to the layers' own times. The costs of launches, and the ratio of whole phases to the sum
 //! of their layers, are fitted to whole steps: descent along one coordinate at a time on the mean logarithmic error of
 //! forward, backward and step. The same data give the same model.
 
@@ -54,8 +54,8 @@ pub struct PreparedSteps<'a> {
 }
 
 impl<'a> PreparedSteps<'a> {
-    /// Of these steps; features are measured in `nominal`, and where matrix products were fitted by themselves, in their
-    /// times.
+    /// A problem of these steps; features are in units of `nominal`, or of the times of matrix products if these have a separate
+    /// fit.
     pub fn new(steps: &'a [MeasuredStep], nominal: Nominal, products: Option<&'a GemmModel>) -> Self {
         Self {
             nominal,
@@ -101,9 +101,9 @@ fn phase_model(table: &CoefficientTable, precision: Precision, phase: Phase, fac
     PhaseModel { factor, class: Class::FITTED.into_iter().map(coefficients).collect() }
 }
 
-/// Fits the steps of `data`; those of `test`, if given, are tested with. `gemm` is an artefact of matrix products.
+/// Fits the steps of `data`; the steps of `test`, if given, are held out. `gemm` is an artefact of matrix products.
 ///
-/// The fit goes on as long as it is wanted.
+/// The fit can be cancelled.
 pub fn run(
     data: &Path,
     test: Option<&Path>,
@@ -160,7 +160,7 @@ pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, Fault>
     }
 }
 
-/// Leaving a model out needs another one.
+/// Checks that there are several models, so that each can be held out.
 pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> {
     let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
     match models.first() {
@@ -172,7 +172,7 @@ pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> 
     }
 }
 
-/// Why a fit to the steps of `data` ended.
+/// The fault or cancellation that ended a fit to the steps of `data`.
 pub fn stopped(data: &Path, error: &FitError) -> Stopped {
     match error {
         FitError::Cancelled => Stopped::Cancelled,
@@ -208,11 +208,11 @@ fn model_notes(model: &StepModel) -> Vec<String> {
 /// Launches in µs as profilers of PyTorch show them, and factors of 1: a phase takes as long as its layers. Guesses
 /// from which the fit starts.
 const START: [f64; 9] = [38.0, 35.0, 15.0, 30.0, 20.0, 1.0, 1.0, 1.0, 1.0];
-/// How strongly the fit is held near these (assumed).
+/// Strength of the pull towards these guesses (assumed).
 const PULL: f64 = 0.002;
 const FIRST_STEP: f64 = 1.3;
 const LAST_STEP: f64 = 1.03;
-/// A gain below this is none.
+/// Smallest gain that counts.
 const GAIN: f64 = 1e-6;
 
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! A measured step, made ready: its layers with their features, and the layers' own times.
 //!
-//! A layer is timed while the device runs behind the host, or it is not: then the interval holds waiting, and only
-//! bounds the layer's time from above. How far the device is behind is followed from layer to layer.
+//! If the device runs behind the host, an interval is the time of its layers; otherwise it includes waiting, and is only an
+//! upper bound. The device's lag is tracked from layer to layer.
 
 use super::MeasuredStep;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use stepcast_core::precision::Precision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) class: Class,
-    /// None where both precisions share them: bytes carry what difference there is.
+    /// None if both precisions share coefficients: bytes account for the difference.
     pub(super) precision: Option<Precision>,
     pub(super) phase: Phase,
 }
@@ -22,10 +22,10 @@ pub(super) struct Key {
 impl Key {
     pub(super) fn new(class: Class, precision: Precision, phase: Phase) -> Self {
         let shared = matches!(class, Class::LayerNorm | Class::Pool | Class::Depthwise);
-        // Only the fast algorithms of 32 bits tell windows apart.
+        // Only the fast algorithms in 32 bits distinguish windows.
         let class =
             if class == Class::Square && precision != Precision::Fp32 { Class::Window } else { class };
-        // Attention is no module of its own: only its share of the backward pass is seen.
+        // Attention is not a separate module: only its share of the backward pass is visible.
         let phase = if class == Class::Attention { Phase::Backward } else { phase };
         Self { class, precision: (!shared).then_some(precision), phase }
     }

@@ -15,15 +15,15 @@ use stepcast_trace::json_reason;
 
 /// Prefixes that libraries put before the names of a network's layers.
 const WRAPPERS: [&str; 3] = ["m.", "bert.", "transformer."];
-/// A parameter that belongs to no module of its own, and the layer it belongs to.
+/// A parameter outside of any module, and the layer it belongs to.
 const LOOSE: [(&str, &str); 1] = [("cls.predictions", "cls.predictions.decoder")];
 
 /// The steps of a file, and notes about those left out.
 #[derive(Debug, Default)]
 pub struct MeasuredSteps {
-    /// Those of models that the zoo has.
+    /// Steps of models in the zoo.
     pub steps: Vec<MeasuredStep>,
-    /// Why others were left out, one sentence each.
+    /// Reasons for leaving out other steps, one sentence each.
     pub notes: Vec<String>,
 }
 

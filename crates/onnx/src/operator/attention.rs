@@ -1,4 +1,4 @@
-//! Attention as one operator (opset 23), and what any attention costs.
+//! Attention as one operator (opset 23), and the cost of any attention.
 
 use super::{InferenceError, Inferred, OperatorCall, Rule, overflow, product_of, scaled, wrong};
 use crate::tensor::{Size, spelled};
@@ -97,7 +97,7 @@ fn rotary(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
 }
 
 /// Attention with a state instead of pairs (opset 27): each token adds a product of key and value to the state of its head
-/// and reads it by its query; other rules subtract what the state holds already, or let it decay.
+/// and reads it by its query; other rules subtract the value that the state holds already, or let it decay.
 fn linear(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let [batch, count, places, width] = parts(call, 0, "q_num_heads")?;
     let [_, _, _, value_width] = parts(call, 2, "kv_num_heads")?;

@@ -46,7 +46,7 @@ pub(crate) type Work = (CostKind, Size);
 #[derive(Debug, Default)]
 pub(crate) struct Inferred {
     pub(crate) shapes: Vec<Vec<Size>>,
-    /// Of the first output.
+    /// Content of the first output.
     pub(crate) content: Option<Vec<Number>>,
     pub(crate) work: Vec<Work>,
 }
@@ -162,7 +162,7 @@ impl OperatorCall<'_> {
         self.attribute(name).and_then(|attribute| std::str::from_utf8(&attribute.text).ok())
     }
 
-    /// Few whole numbers that older versions have as an attribute and newer ones as an input.
+    /// A short list of whole numbers, which is an attribute in older versions and an input in newer ones.
     fn setting(&self, name: &str, index: usize) -> Result<Option<Vec<i64>>, InferenceError> {
         match self.ints(name) {
             Some(ints) if ints.len() > 2 * MOST_DIMENSIONS => {

@@ -48,7 +48,7 @@ fn cast(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     Ok(Inferred { shapes: vec![call.shape(0)?.to_vec()], content, ..Inferred::default() })
 }
 
-/// The same elements under other dimensions.
+/// The elements of the input under other dimensions.
 fn seen_as(call: &OperatorCall<'_>, shape: Vec<Size>) -> Result<Inferred, InferenceError> {
     let content = call.tensor(0)?.content.clone();
     Ok(Inferred { shapes: vec![shape], content, ..Inferred::default() })
@@ -202,7 +202,7 @@ fn gather_nd(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let depth =
         depth.ok_or_else(|| InferenceError::Unknown("the length of its indices is not known".to_owned()))?;
     let Some(rest) = batch.checked_add(depth).and_then(|first| dims.get(first..)) else {
-        return wrong(format!("indices of {depth} places do not fit {}", spelled(dims)));
+        return wrong(format!("indices of length {depth} exceed the rank of {}", spelled(dims)));
     };
     Inferred::free([outer, rest].concat())
 }

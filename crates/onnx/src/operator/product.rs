@@ -92,7 +92,7 @@ fn einsum(call: &OperatorCall<'_>) -> Result<Inferred, InferenceError> {
     let output: String = right.unwrap_or_else(once);
     let shape = output.chars().map(|letter| sizes.get(&letter).map(|(size, _)| *size)).collect::<Option<_>>();
     let shape: Vec<Size> =
-        shape.ok_or_else(|| InferenceError::Wrong("it puts out an index that nothing has".to_owned()))?;
+        shape.ok_or_else(|| InferenceError::Wrong("its output index is in no input".to_owned()))?;
     let all = elements(&sizes.values().map(|(size, _)| *size).collect::<Vec<_>>()).ok_or_else(overflow)?;
     let summed = sizes.keys().any(|letter| !output.contains(*letter));
     let products = terms.len() as u64 - 1;

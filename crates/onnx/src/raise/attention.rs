@@ -1,4 +1,4 @@
-//! Attention, put together from the products, scaling, mask and softmax that it is exported as.
+//! Attention, reassembled from its exported products, scaling, mask and softmax.
 
 use super::LayerUnit;
 use super::net::{GraphView, LONGEST_WAY};
@@ -63,7 +63,7 @@ fn softmax_before(net: &GraphView<'_>, shares: TensorId, reader: NodeId) -> Opti
     None
 }
 
-/// The product that makes the scores, before scaling and masking; what masks them goes to `masks`.
+/// The product that makes the scores, before scaling and masking; masks go to `masks`.
 fn product_before(
     net: &GraphView<'_>,
     scores: TensorId,

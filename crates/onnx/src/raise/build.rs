@@ -11,7 +11,7 @@ use stepcast_core::model::{Builder, Cost, LayerId, Model, Op, ShapeError};
 
 const MOST_NAMES: usize = 3;
 
-/// A model, and what had to be left out or guessed to get it.
+/// A model, and notes on omitted or guessed parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedModel {
     /// The model, its counts for one sample.
@@ -161,7 +161,7 @@ impl ModelBuild<'_> {
         new.fold(0, |sum: u64, index| sum.saturating_add(self.net.stored_elements(*index)))
     }
 
-    /// The name of a layer: that of its parameters, or of its node.
+    /// The name of a layer, from its parameters or its node.
     fn named(&self, unit: &LayerUnit) -> String {
         let stored = |index: &usize| self.net.graph.initialisers[*index].1.name.as_str();
         let new = unit.weights.iter().chain(&unit.biases).find(|index| !self.counted.contains(*index));

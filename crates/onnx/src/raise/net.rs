@@ -88,7 +88,7 @@ impl<'a> GraphView<'a> {
         node.inputs.iter().flatten().copied().filter(|id| self.tensor(*id).is_data()).collect()
     }
 
-    /// Of a node with two operands, the one that depends on samples and the one made of initialisers.
+    /// The operands of a binary node that depend on samples and on initialisers.
     pub(super) fn with_parameter(&self, node: &Node) -> Option<(TensorId, TensorId)> {
         let (a, b) = (node.input(0)?, node.input(1)?);
         match (&self.tensor(a).origin, &self.tensor(b).origin) {
@@ -98,7 +98,7 @@ impl<'a> GraphView<'a> {
         }
     }
 
-    /// Of a node with two operands, the one that depends on samples if the other is a single constant.
+    /// The operand of a binary node that depends on samples, if the other is a single constant.
     pub(super) fn with_constant(&self, node: &Node) -> Option<TensorId> {
         let (a, b) = (node.input(0)?, node.input(1)?);
         let constant = |id: TensorId| {
@@ -126,7 +126,7 @@ impl<'a> GraphView<'a> {
         sample(self.tensor(tensor).shape.as_deref()?, self.facts.samples)
     }
 
-    /// Where an axis of a tensor stands among the dimensions for one sample; nowhere if it is the batch.
+    /// The position of a tensor's axis among the dimensions for one sample; none if it is the batch.
     pub(super) fn sample_axis(&self, tensor: TensorId, axis: i64) -> Option<usize> {
         let dims = self.tensor(tensor).shape.as_deref()?;
         let axis =

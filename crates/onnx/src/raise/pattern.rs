@@ -41,7 +41,7 @@ pub(super) fn linear(net: &GraphView<'_>, id: NodeId) -> Option<LayerUnit> {
     }
 }
 
-/// What depends on samples and the weight of a product.
+/// The operands of a product: the tensor that depends on samples, and the weight.
 fn product(net: &GraphView<'_>, id: NodeId) -> Option<(TensorId, TensorId)> {
     let node = net.node(id);
     let (data, weight) = (node.input(0)?, node.input(1)?);
@@ -120,7 +120,7 @@ pub(super) fn activation(net: &GraphView<'_>, id: NodeId) -> Option<(LayerUnit, 
         {
             return Some((activation_layer(net, id, only, activation)?, chain));
         }
-        // The latest first: what the chain starts from is the earliest.
+        // The latest first: the start of the chain is the earliest.
         let (place, maker) = leaves
             .iter()
             .enumerate()

@@ -1,4 +1,4 @@
-//! Nodes that are layers by themselves: convolution, pooling, normalisation, non-linearities, sums; and learned tables:
+//! Nodes that are layers on their own: convolution, pooling, normalisation, non-linearities, sums; and learned tables:
 //! embeddings of tokens and places, the token of a class, and single tokens taken from a sequence.
 
 use super::LayerUnit;
@@ -66,7 +66,7 @@ pub(super) fn unit(net: &GraphView<'_>, id: NodeId, output: TensorId) -> LayerUn
     }
 }
 
-/// Whatever else a node reads of initialisers: added ones are biases, others weights. A single number is a constant.
+/// Assigns the other initialisers of a node: added ones are biases, others weights. A single number is a constant.
 fn others(net: &GraphView<'_>, node: &Node, mut unit: LayerUnit) -> LayerUnit {
     for &input in node.inputs.iter().flatten() {
         let tensor = net.tensor(input);

@@ -1,4 +1,4 @@
-//! Around a plot: axes with grid lines and ticks, the title, a note, and a legend.
+//! The frame of a plot: axes with grid lines and ticks, the title, a note, and a legend.
 
 use super::*;
 
@@ -14,9 +14,9 @@ const LONGEST_IN_SECONDS: f64 = 120.0;
 pub(crate) enum Spacing {
     /// Linear; the ends are ticks.
     Linear,
-    /// Linear; the ends are those of the values.
+    /// Linear; the ends are the extreme values.
     Exact,
-    /// Linear over whole numbers; the ends are those of the values.
+    /// Linear over whole numbers; the ends are the extreme values.
     Whole,
     /// Logarithmic; the ends are ticks.
     Logarithmic,
@@ -100,7 +100,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// How far labels of the horizontal axis may reach beyond the area: every drawing has that much room there.
+    /// Largest overhang of labels of the horizontal axis beyond the area; every drawing has this much room there.
     const BESIDE: f64 = 28.0;
     /// Wider labels of the vertical axis are cut.
     const WIDEST_LABEL: f64 = 130.0;

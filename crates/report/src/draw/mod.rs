@@ -22,7 +22,7 @@ pub(crate) fn height(drawing: f64, usual: f64) -> f64 {
     usual.min(0.45 * drawing)
 }
 
-/// A drawing that has only a title and the reason why it is empty.
+/// An empty drawing with a title and the reason.
 pub(crate) fn nothing(title: &str, why: &str) -> String {
     let head = Head { title: title.to_owned(), ..Head::default() };
     let top = head.height(WIDTH);

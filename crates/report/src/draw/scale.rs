@@ -47,7 +47,7 @@ impl Scale {
         Self { low: first * step, high: last * step, kind: Kind::Linear, ticks }
     }
 
-    /// Linear; the ends are those of the values.
+    /// Linear; the ends are the extreme values.
     pub(crate) fn exact((low, high): (f64, f64), most: usize) -> Self {
         let (low, high) = widened(low, high);
         let step = nice_step((high - low) / most.max(1) as f64);
@@ -55,7 +55,7 @@ impl Scale {
         Self { low, high, kind: Kind::Linear, ticks }
     }
 
-    /// Linear over whole numbers; the ends are those of the values, and ticks are whole.
+    /// Linear over whole numbers; the ends are the extreme values, and ticks are whole.
     pub(crate) fn whole((low, high): (f64, f64), most: usize) -> Self {
         let step = nice_step((high - low) / most.max(1) as f64).max(1.0);
         let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
@@ -91,7 +91,7 @@ impl Scale {
         Self { low, high, kind: Kind::Logarithmic, ticks }
     }
 
-    /// Logarithmic over positive numbers; the ends are those of the values, ticks at powers of two.
+    /// Logarithmic over positive numbers; the ends are the extreme values, ticks at powers of two.
     pub(crate) fn doubling((low, high): (f64, f64), most: usize) -> Self {
         let (low, high) = if high > low { (low, high) } else { widened_by_ratio(low, high) };
         let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
@@ -180,7 +180,7 @@ impl Figure for Bytes {
     const UNIT: Unit = Unit::Bytes;
 }
 
-/// Units of time, from which value on they are used, and their size.
+/// Units of time: the least value for which each is used, its size and its name.
 const TIMES: [(f64, f64, &str); 7] = [
     (172_800.0, 86_400.0, "d"),
     (7200.0, 3600.0, "h"),
@@ -191,7 +191,7 @@ const TIMES: [(f64, f64, &str); 7] = [
     (0.0, 1e-9, "ns"),
 ];
 
-/// Units of memory, from which value on they are used.
+/// Units of memory, with the least value for which each is used.
 const SIZES: [(f64, &str); 5] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0.0, "B")];
 
 impl Unit {
@@ -220,7 +220,7 @@ impl Unit {
         if name.is_empty() { number } else { format!("{number} {name}") }
     }
 
-    /// A value where there is little room: two digits or more, and rates without their unit.
+    /// A value in a small space: two digits or more, and rates without their unit.
     pub(crate) fn brief(&self, value: f64) -> String {
         let (size, name) = self.on(value);
         let number = significant(value / size, 2);
@@ -231,7 +231,7 @@ impl Unit {
     }
 }
 
-/// That many significant digits, all digits before the point, and no zeros at the end.
+/// At most `digits` significant digits, all digits before the point, and no zeros at the end.
 pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value.abs() <= 0.0 {
         return "0".to_owned();

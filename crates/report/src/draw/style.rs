@@ -1,7 +1,7 @@
 //! Styles of all plots: one set of rules, coloured for light and for dark pages; patterns and colours of series.
 //!
-//! A page is light unless the reader prefers dark ones. `data-theme="light"` or `"dark"`, on the drawing or on anything
-//! around it, decides whatever the reader prefers. Print is always on white. Plain colours, no CSS variables: not every
+//! A page is light unless the reader prefers dark ones. `data-theme="light"` or `"dark"`, on the drawing or on any element
+//! around it, overrides the preference. Print is always on white. Plain colours, no CSS variables: not every
 //! program that shows SVG knows them.
 
 use super::*;
@@ -86,7 +86,7 @@ pub(crate) fn heat_colour(share: f64) -> (String, bool) {
     (text, luminance([red, green, blue]) < EVEN)
 }
 
-/// On this luminance black and white have the same contrast, 4.58.
+/// Luminance with the same contrast to black and white, 4.58.
 const EVEN: f64 = 0.179;
 
 /// Relative luminance of red, green and blue up to 255 (WCAG 2.2).
@@ -154,8 +154,8 @@ pub(crate) fn define_hatch(svg: &mut Svg) {
     ));
 }
 
-/// Words in the names of parts of a step and of lanes that do the same, with the series that colours them. The first that
-/// fits counts.
+/// Words in the names of parts of a step and of corresponding lanes, with the series that colours them. The first match
+/// counts.
 const KINDS: [(&[&str], usize); 6] = [
     (&["start-up", "recompute"], 5),
     (&["uplink", "push", "gradients", "all-reduce"], 1),
@@ -165,7 +165,7 @@ const KINDS: [(&[&str], usize); 6] = [
     (&["comput", "thread"], 0),
 ];
 
-/// The series of each name: that of its kind, or the first that no other name has, as long as there is one.
+/// The series of each name: its kind's, or the first unused one while there is one.
 pub(crate) fn series_of(names: &[&str]) -> Vec<usize> {
     let known = |name: &str| {
         let kind = KINDS.iter().find(|(words, _)| words.iter().any(|word| name.contains(word)));

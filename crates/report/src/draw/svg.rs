@@ -1,6 +1,6 @@
 //! SVG text: elements, escaping, and text cut to a width.
 //!
-//! The reader's font is not known, so widths are those of a wide one: text that fits in it fits in most fonts.
+//! The reader's font is unknown, so widths are of a wide font: text that fits in it fits in most fonts.
 
 use super::*;
 use std::fmt::Write;
@@ -63,7 +63,7 @@ impl Svg {
         Self { text: String::new() }
     }
 
-    /// Elements of which only those within the area are visible, in a group of this class.
+    /// A clipped group of this class: only elements within the area are visible.
     pub(crate) fn clipped(&mut self, [x, y, width, height]: [f64; 4], class: &str, elements: Self) {
         let [x, y, width, height] = [x, y, width, height].map(short);
         self.raw(&format!(
@@ -84,7 +84,7 @@ impl Svg {
         self.numbered(None, words, draw);
     }
 
-    /// The same, with a number by which scripts recognise them.
+    /// The elements that `draw` adds, with a tooltip and a number by which scripts recognise them.
     pub(crate) fn numbered(&mut self, index: Option<u64>, words: &str, draw: impl FnOnce(&mut Self)) {
         let index = index.map_or(String::new(), |index| format!(" data-index=\"{index}\""));
         self.raw(&format!("<g{index}><title>{}</title>", escaped(words)));
@@ -239,7 +239,7 @@ fn size(class: &str) -> f64 {
     }
 }
 
-/// How much wider bold letters are.
+/// Width of bold letters relative to regular ones.
 fn weight(class: &str) -> f64 {
     if class.split(' ').any(|class| class == "title" || class == "strong") { 1.12 } else { 1.0 }
 }

@@ -9,7 +9,7 @@ use stepcast_study::fuse::{Family, FusionReport, Line};
 
 /// Height of a row, and of a bar in it.
 const ROW: (f64, f64) = (24.0, 15.0);
-/// To the right of the bars, for their figures.
+/// Room to the right of the bars for their figures.
 const FIGURES: f64 = 232.0;
 /// Widest name of a rule.
 const NAME: f64 = 230.0;

@@ -13,7 +13,7 @@ use stepcast_trace::timeline::Timeline;
 const WIDTH: f64 = 960.0;
 /// Height of a lane, and of a bar in it.
 const LANE: (f64, f64) = (17.0, 13.0);
-/// Between the lanes of one group and those of the next.
+/// Gap between the lanes of two groups.
 const GROUP_GAP: f64 = 7.0;
 /// Narrower bars are merged.
 const NARROWEST: f64 = 0.5;
@@ -25,9 +25,9 @@ const NAMES: (f64, f64) = (110.0, 150.0);
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gantt {
     pub title: String,
-    /// From top to bottom; those of one group follow each other.
+    /// Lanes from top to bottom, group by group.
     pub lanes: Vec<Lane>,
-    /// Begin and end of the visible window; all if none is given.
+    /// Begin and end of the visible window; by default everything.
     pub window: Option<[Seconds; 2]>,
     /// Colours and names of the kinds of bars that do not have the colours of their lanes, for a legend.
     pub kinds: Vec<(usize, String)>,
@@ -47,7 +47,7 @@ pub struct Lane {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bar {
     pub name: String,
-    /// What stands in it, if that is not its name.
+    /// Its label, if not its name.
     pub label: Option<String>,
     /// Its colour, if that is not the colour of its lane.
     pub kind: Option<usize>,
@@ -68,7 +68,7 @@ struct Merged<'a> {
 const PASSES: &str = "passes";
 
 impl Gantt {
-    /// The operations of every worker over time, one lane for each resource; of a pipeline, those of every stage, with the
+    /// The operations of every worker over time, one lane for each resource; for a pipeline, the operations of every stage, with the
     /// number of their micro-batch.
     pub fn from_recording(recording: &Recording, title: &str) -> Self {
         Self::from_timeline(&recording.timeline(), title)

@@ -1,4 +1,4 @@
-//! Cells in colours over two axes, and the map of conditions that is made of them.
+//! Coloured cells over two axes, and the map of conditions made of them.
 
 use crate::draw::{
     Axis, BELOW, Frame, Head, Mark, Svg, Unit, define_hatch, extent, heat_colour, short, width,
@@ -126,7 +126,7 @@ impl HeatMap<'_> {
         svg.rects(&hatched, "", "url(#hatch)");
     }
 
-    /// Calls `visit` with every run of cells of a column that `of` gives the same, and with its place.
+    /// Calls `visit` with every run of cells of a column with the same value of `of`, and with its place.
     fn each_run<T: PartialEq + Copy>(
         &self,
         frame: &Frame,

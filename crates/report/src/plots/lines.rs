@@ -16,9 +16,9 @@ type LinePoints = Vec<(f64, f64)>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
     pub title: String,
-    /// What the horizontal axis shows, and its unit.
+    /// Quantity of the horizontal axis, and its unit.
     pub across: (String, Unit),
-    /// What the vertical axis shows, and its unit.
+    /// Quantity of the vertical axis, and its unit.
     pub upwards: (String, Unit),
     /// Every line with its name, its points from left to right.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,

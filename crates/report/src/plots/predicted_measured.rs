@@ -14,7 +14,7 @@ pub struct PredictedMeasured<Q> {
     pub title: String,
     /// The quantity's name: "step time".
     pub quantity: String,
-    /// Sets of points, each with a colour and a mark of its own.
+    /// Sets of points, each with its own colour and mark.
     pub sets: Vec<Set<Q>>,
 }
 

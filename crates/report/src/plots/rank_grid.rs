@@ -7,7 +7,7 @@ use stepcast_study::predict::layout::{Layout, Rank, Role};
 
 /// The largest and the smallest tile.
 const TILE: (f64, f64) = (22.0, 4.0);
-/// Between blocks, and in place of blocks that are left out.
+/// Gaps between blocks, and in place of omitted blocks.
 const GAPS: (f64, f64) = (6.0, 18.0);
 /// Height of the names of columns.
 const NAMES: f64 = 16.0;
@@ -16,7 +16,7 @@ const WIDEST: f64 = 70.0;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RankGrid {
     pub title: String,
-    /// What rows, columns and blocks are.
+    /// Explanation of rows, columns and blocks.
     pub note: String,
     pub values: Vec<String>,
     /// Names of the columns of blocks; none where some are left out.
@@ -100,7 +100,7 @@ impl RankGrid {
         svg.finish()
     }
 
-    /// A colour for every value as long as colours do not repeat; after that, numbers tell values apart.
+    /// A colour for every value while colours do not repeat; beyond that, only numbers distinguish values.
     fn legend(&self) -> Vec<(Mark, String)> {
         let values = self.values.iter().enumerate().filter(|_| self.values.len() <= SERIES);
         values.map(|(value, name)| (Mark::Plain(value), name.clone())).collect()
@@ -142,7 +142,7 @@ pub fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// The first of `all` and the last; none stands for those between them.
+/// The first and the last of `all`; `None` stands for those in between.
 fn folded(all: u64, most: u64) -> Vec<Option<u64>> {
     match most.max(1) {
         most if all <= most => (0..all).map(Some).collect(),
@@ -152,7 +152,7 @@ fn folded(all: u64, most: u64) -> Vec<Option<u64>> {
 }
 
 impl RankGrid {
-    /// All ranks, coloured by `role`; what does not fit is left out in the middle.
+    /// All ranks, coloured by `role`; ranks that do not fit are left out in the middle.
     pub fn from_layout(layout: &Layout, role: Role, name: &str) -> Self {
         let (across, down) = (layout.tensor.min(BLOCK.0), layout.context.min(BLOCK.1));
         let columns = folded(layout.data, MOST.0 / across);

@@ -14,11 +14,11 @@ const IDEAL_ROOM: f64 = 1.5;
 const IDEAL_BEGINS: f64 = 6.0;
 /// With more points than this, only the line is drawn.
 const MARKED: usize = 120;
-/// Throughputs that differ by a larger factor have a logarithmic axis, if that of the workers is logarithmic.
+/// Throughputs that differ by a larger factor have a logarithmic axis if the axis of workers is logarithmic.
 const WIDE_THROUGHPUT: f64 = 10.0;
 /// Numbers of workers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 64.0;
-/// Height of a label within the area, and its distance from what it belongs to.
+/// Height of a label within the area, and its distance from its point.
 const ROW: f64 = 16.0;
 const BESIDE: f64 = 6.0;
 
@@ -41,7 +41,7 @@ pub struct Point {
     pub workers: u32,
     pub throughput: SamplesPerSec,
     pub low_high: Option<[SamplesPerSec; 2]>,
-    /// The sum of what all of them would do alone.
+    /// The sum of the throughputs of all workers alone.
     pub ideal: Option<SamplesPerSec>,
 }
 
@@ -120,7 +120,7 @@ impl ScalingCurve {
         Head { title: self.title.clone(), note: String::new(), legend }
     }
 
-    /// Vertical lines at numbers of workers, each with its label at the foot, in a row of its own: curves are above.
+    /// Vertical lines at numbers of workers, each with its label at the foot, in a separate row: curves are above.
     fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64)) {
         let rules = [
             (self.here, "this cluster", "dot-dashed", 0.0),

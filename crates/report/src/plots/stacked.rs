@@ -1,4 +1,4 @@
-//! Stacked bars: the parts of a step for several numbers of workers, and what a rank of every pipeline stage holds against the
+//! Stacked bars: the parts of a step for several numbers of workers, and the memory of a rank of every pipeline stage beside the
 //! memory of a device.
 
 use crate::draw::{
@@ -17,9 +17,9 @@ pub struct StackedBars {
     pub title: String,
     pub note: String,
     pub description: String,
-    /// Why there is nothing to show, if there is not.
+    /// Reason for an empty plot, if any.
     pub nothing: &'static str,
-    /// What a bar stands for, and what is stacked.
+    /// Meaning of a bar, and of its parts.
     pub axes: [&'static str; 2],
     pub unit: Unit,
     pub height: f64,
@@ -77,7 +77,7 @@ impl StackedBars {
         }
     }
 
-    /// What a rank of every stage holds, against the memory of the smallest device.
+    /// Memory of a rank of every stage, beside the memory of the smallest device.
     pub fn from_split(split: &SplitReport, name: &str) -> Self {
         let memory = &split.memory;
         let fullest = split.stages.get(memory.stage).map_or(Bytes::ZERO, |stage| stage.memory.total);

@@ -14,14 +14,14 @@ use stepcast_study::explore::sweep::{self, Grid, PointFigures, SweepRow};
 const HEIGHT: f64 = 300.0;
 /// Numbers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 64.0;
-/// So have numbers of which each is at least this many times the one before.
+/// Numbers that each grow by at least this factor also have a logarithmic axis.
 const GROWING: f64 = 1.5;
 /// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.72, 56.0);
 /// With more points than this, only the line is drawn.
 const MARKED: usize = 120;
 
-/// What is said of points that do not fit.
+/// Words for points that do not fit.
 pub(super) const TOO_LARGE: &str = "does not fit into memory";
 
 /// A figure over the values of one key.
@@ -238,7 +238,7 @@ pub const MOST_ACROSS: u64 = 20_000;
 /// Values of each of two keys that a heat map can show.
 pub const MOST_CELLS: u64 = 512;
 
-/// What the plot of a sweep shows.
+/// Figure in the plot of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SweptFigure {
     /// Samples per second of the whole cluster.
@@ -373,7 +373,7 @@ impl Swept {
         }
     }
 
-    /// A line for every kernel of a gradient over the values of the key, or their places where these are no numbers.
+    /// A line for every kernel of a gradient over the values of the key, or their places if these are not numbers.
     fn kernels(&self, name: &str) -> String {
         let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
         for (place, (value, point)) in self.first.1.iter().zip(&self.points).enumerate() {

@@ -1,4 +1,4 @@
-//! What to measure before an offer is taken.
+//! What to measure before taking an offer.
 
 use crate::format::{duration, money, percent};
 use crate::table::Table;
@@ -51,7 +51,7 @@ pub fn candidates(advice: &MeasurementAdvice) -> Table {
         cells.extend(candidate.in_time.map(percent));
         table.row(cells);
     }
-    table.note = "cheapest: the chance that it turns out so.".to_owned();
+    table.note = "cheapest: probability of being the cheapest.".to_owned();
     table
 }
 
@@ -66,7 +66,7 @@ pub fn experiments(advice: &MeasurementAdvice) -> Table {
             money(experiment.gain()),
         ]);
     }
-    table.note = format!("In {}. saves: what a choice after it costs less on average.", advice.currency);
+    table.note = format!("In {}. saves: mean reduction of the cost of the choice.", advice.currency);
     table
 }
 

@@ -1,4 +1,4 @@
-//! A running job against its forecast; contracts for the two parties: what is expected, and how it is tested.
+//! A running job against its forecast; contracts for the two parties: expected figures, and the test.
 
 use crate::format::{duration, money, percent, percent_with_decimal, plain, rough, several};
 use crate::table::Table;
@@ -117,7 +117,7 @@ pub fn running(running: &RunningForecast, currency: &str) -> Table {
     let share = running.done as f64 / running.steps.max(1) as f64;
     row("done", percent(share), format!("{} of {}", running.done, several(running.steps, "step")));
     let lost = format!(
-        "{}, {} made again; {}, {} of standstill",
+        "{} ({} repeated); {} ({} stopped)",
         several(running.restarts, "restart"),
         several(running.lost_steps, "step"),
         several(running.pauses, "pause"),
@@ -173,7 +173,7 @@ pub fn rules(contract: &Contract) -> Vec<String> {
     ]
 }
 
-/// The page for both parties, as Markdown, with the scenario as TOML and how the test is asked for.
+/// The page for both parties, as Markdown, with the scenario as TOML and the command of the test.
 pub fn contract_page(contract: &Contract, title: &str, scenario: &str, command: &str) -> String {
     let mut page = format!(
         "# Acceptance test: {title}\n\n## Expected\n\n| figure | value | 90 % interval | unit |\n|---|---|---|---|\n"

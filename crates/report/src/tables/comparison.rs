@@ -48,7 +48,7 @@ pub fn effects(comparison: &Comparison) -> Table {
     table
 }
 
-/// The methods that do not apply, and what would have to change.
+/// The methods that do not apply, and changes that would make them apply.
 pub fn refusals(comparison: &Comparison, words: Wording) -> Table {
     let mut table = Table::new("Methods that do not apply", ["method", "~why", "~what to change"]);
     for row in &comparison.rows {

@@ -1,4 +1,4 @@
-//! The tables of a forecast: its figures, what a step consists of, scaling, and what would help.
+//! The tables of a forecast: its figures, the parts of a step, scaling, and helpful changes.
 
 use super::{BAR, simulation, transformer, uncertainty};
 use crate::format::{
@@ -13,7 +13,7 @@ use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::{CriticalPath, Forecast, Share, Training};
 
-/// All tables that have rows, except the headline figures; what the step consists of comes first.
+/// All tables that have rows, except the headline figures; the parts of the step come first.
 pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
     let prediction = &forecast.prediction;
     let mut parts = breakdown("Where the time goes", &prediction.breakdown, prediction.iteration);
@@ -41,7 +41,7 @@ pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
     tables
 }
 
-/// The headline figures: step time, throughput, and what follows from them.
+/// The headline figures: step time, throughput, and figures derived from them.
 pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     let prediction = &forecast.prediction;
     let mut table = Table::of_figures("");
@@ -204,7 +204,7 @@ fn what_if(forecast: &Forecast) -> Table {
     table
 }
 
-/// How times of steps and throughputs are written beside the interval of a forecast.
+/// Formatters of step times and throughputs, with the precision of the forecast's interval.
 fn as_sure_as(forecast: &Forecast) -> (impl Fn(Seconds) -> String, impl Fn(SamplesPerSec) -> String) {
     let width = sentences::width(forecast);
     (

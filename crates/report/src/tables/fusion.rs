@@ -7,7 +7,7 @@ use crate::table::{Table, bar};
 use stepcast_core::quantity::Bytes;
 use stepcast_study::fuse::{Family, FusionReport, Line};
 
-/// Messages of the best plan that are shown if not all are wanted.
+/// Number of messages of the best plan shown by default.
 const SHOWN: usize = 8;
 /// Characters of the longest bar, beside long names of rules.
 const BAR: usize = 20;
@@ -106,7 +106,7 @@ fn settings(report: &FusionReport) -> Table {
     table
 }
 
-/// What the best plan gains, and how it was found.
+/// Gain of the best plan, and how it was found.
 pub fn summary(report: &FusionReport) -> String {
     let [low, high] = report.gain_interval.map(percent);
     let best = report.best();

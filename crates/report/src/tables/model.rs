@@ -34,7 +34,7 @@ fn giga(operations: Flops) -> String {
     format!("{:.3}", operations.get() / 1e9)
 }
 
-/// The tables of one model: totals, operations by kind, what a paper says; its layers if they are wanted.
+/// The tables of one model: totals, operations by kind, published figures; its layers on request.
 pub fn all(model: &Model, layers: bool) -> Vec<Table> {
     let mut tables = vec![totals(model), kinds(model), adjustments(model), published(model)];
     if layers {

@@ -1,4 +1,4 @@
-//! Plans: the best, the front, what other choices cost, and the groups of ranks.
+//! Plans: the best, the front, the cost of other choices, and the groups of ranks.
 
 use super::thinned;
 use crate::format::{
@@ -20,7 +20,7 @@ const FRONT: usize = 10;
 
 const VALUES: usize = 6;
 
-/// What was looked at and what is known about the optimum.
+/// Extent of the search, and knowledge about the optimum.
 pub fn summary(report: &PlanReport) -> String {
     let counts = &report.counts;
     let part = |number: u64, what: &str| match number {
@@ -41,7 +41,7 @@ pub fn summary(report: &PlanReport) -> String {
             match report.forgone {
                 0.0 => format!("No {plans} is {aim}."),
                 forgone => format!(
-                    "No {plans} is more than {} {aim}, which more kinds of parallelism are not worth.",
+                    "No {plans} is more than {} {aim}; simpler plans were preferred.",
                     percent_with_decimal(forgone)
                 ),
             }
@@ -99,7 +99,7 @@ pub fn best(report: &PlanReport) -> Table {
     table
 }
 
-/// Which frameworks run the plan, and the best that one runs.
+/// Frameworks that run the plan, and the best plan that one of them runs.
 fn launched(report: &PlanReport, row: &mut impl FnMut(&str, String, String)) {
     let titles = report.launches.iter().map(|own| own.title()).collect::<Vec<_>>().join(", ");
     match (report.framework, &report.launchable) {
@@ -115,7 +115,7 @@ fn launched(report: &PlanReport, row: &mut impl FnMut(&str, String, String)) {
     }
 }
 
-/// Settings of a recipe, with those of the scenario's plan that change.
+/// Settings of a recipe, with changed ones of the scenario's plan.
 pub fn settings(report: &PlanReport) -> Option<Table> {
     let framework = report.framework.filter(|_| !report.settings.is_empty())?;
     let columns = [Column::names("setting"), Column::words("scenario"), Column::words("best plan")];
@@ -138,7 +138,7 @@ pub fn settings(report: &PlanReport) -> Option<Table> {
     Some(table)
 }
 
-/// What the event engine says of a step.
+/// The event engine's verdict on a step.
 fn confirmed(confirmation: &Confirmation) -> (String, String) {
     let Confirmation { step, difference, refused, .. } = confirmation;
     let (Some(step), Some(difference)) = (step, difference) else {
@@ -154,19 +154,19 @@ fn confirmed(confirmation: &Confirmation) -> (String, String) {
     let verdict = match confirmation.confirmed {
         true => format!("confirms the step within {within:.0} %"),
         false => format!(
-            "does not confirm the step within {within:.0} %: kinds of traffic meet on links, or less is hidden"
+            "does not confirm the step within {within:.0} %: links are contended, or less communication overlaps"
         ),
     };
     let ranked = match confirmation.ranked {
         Some(plans) if plans > 1 => {
-            format!("; its shortest of {plans} plans, as it does not confirm the closed form's")
+            format!("; the fastest of {plans} simulated plans, as the closed form's was not confirmed")
         }
         _ => String::new(),
     };
     (step.human(), format!("{by}: it {verdict}{ranked}"))
 }
 
-/// Stages with layers and recomputation of their own, where these are better.
+/// Stages with different layers and recomputation, if these are better.
 pub fn stages(report: &PlanReport) -> Option<Table> {
     let stages = report.stages.as_ref()?;
     let mut table = Table::of_figures("Stage by stage");
@@ -274,13 +274,13 @@ pub fn endless(report: &PlanReport) -> Option<Table> {
         row("spares", several(spares.into(), "machine"), &now);
     }
     if let Some(machines) = endless.machines {
-        row("machines", count(machines), "on which at least half of the time would be progress");
+        row("machines", count(machines), "would have a goodput of at least 50 %");
     }
     table.note = "Fewer machines, more spares, or shorter restarts would end it.".to_owned();
     Some(table)
 }
 
-/// Plans that cannot be told apart from the best, and which of them to take for another reason.
+/// Plans that cannot be distinguished from the best, and which of them to take for another reason.
 pub fn close(report: &PlanReport) -> Option<Table> {
     let close = report.close.as_ref()?;
     let mut table = Table::new("Plans that cannot be told apart", ["", "#step time", "#memory", "plan"]);
@@ -302,7 +302,7 @@ pub fn close(report: &PlanReport) -> Option<Table> {
     Some(table)
 }
 
-/// The price of the machines, if nobody gave one.
+/// The assumed price of the machines, if any.
 fn assumed_price(report: &PlanReport) -> String {
     let own = |price: &&AssumedPrice| Some(price.offer.as_str()) == report.best.machine.as_deref();
     report.assumed_prices.iter().find(own).map_or(String::new(), |price| {
@@ -315,7 +315,7 @@ fn assumed_price(report: &PlanReport) -> String {
     })
 }
 
-/// Their number on average, or the range that the source of their rate leaves open.
+/// The mean number of interruptions, or the range that the source of their rate leaves open.
 fn interruptions(training: &Training) -> String {
     match training.interruptions_range.map(|ends| ends.map(times)) {
         Some([low, high]) if low != high => format!("{low} to {high} in all"),
@@ -362,7 +362,7 @@ fn machines(entry: &Entry) -> String {
     if entry.machine.is_some() { entry.machines.clone() } else { count(entry.nodes) }
 }
 
-/// What the best plan with every value of every property costs more.
+/// Additional cost of the best plan with every value of every property.
 pub fn families(report: &PlanReport) -> Table {
     let mut table = Table::new("Why not another", ["only plans", "#", "~the best of them"]);
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! Layers whose communication is exposed, and others in their place.
+//! Layers with exposed communication, and their substitutes.
 
 use crate::format::{count, name, percent};
 use crate::table::Table;
@@ -10,7 +10,7 @@ use stepcast_study::replace::{
 /// Exposed layers that are listed.
 const WORST: usize = 6;
 
-/// How long the step is, and how much of its communication is exposed.
+/// Step time and exposed communication.
 pub fn summary(before: &ScalingFigures) -> String {
     let step = before.iteration.human();
     match before.exposed.get() > 0.0 {

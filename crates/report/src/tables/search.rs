@@ -27,7 +27,7 @@ fn title(report: &SearchReport) -> String {
     }
 }
 
-/// How the configurations were searched and what is known about the optimum.
+/// Search strategy, and knowledge about the optimum.
 pub fn summary(report: &SearchReport) -> String {
     let how = match report.how {
         SearchStrategy::Exhaustive => "one by one",

@@ -1,4 +1,4 @@
-//! Figures that only a simulation has: spreads, staleness, how busy resources are.
+//! Figures that only a simulation provides: spreads, staleness, utilisation.
 
 use super::BAR;
 use crate::format::{count, name, percent, ratio, several};
@@ -12,7 +12,7 @@ const HISTOGRAM_ROWS: usize = 12;
 /// Values at either end of the histogram that are rarer than this share a row with their neighbour.
 const RARE: f64 = 0.0005;
 
-/// The last value that is counted by itself; the histogram's entry for it holds all larger values too.
+/// The last value with its own entry in the histogram, which includes all larger values.
 const LAST: usize = 63;
 
 const MOST_RESOURCES: usize = 16;

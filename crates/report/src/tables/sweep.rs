@@ -1,4 +1,4 @@
-//! The rows of a sweep: those that are shown, and what is said about all of them.
+//! The rows of a sweep that are shown, and notes about all of them.
 
 use crate::format::{
     bare_interval_of_rates, count, duration, grouped, limit, money, name, percent, plain, several,
@@ -18,7 +18,7 @@ pub fn values(axes: &[Axis], digits: &[u64]) -> String {
     words.join(", ")
 }
 
-/// The shortest suffix of each key that differs from those of the others and says what it is.
+/// The shortest distinguishing and meaningful suffix of each key.
 pub(super) fn titles(keys: &[&str]) -> Vec<String> {
     let end = |key: &str, parts: usize| {
         let all: Vec<&str> = key.split('.').collect();
@@ -42,7 +42,7 @@ fn titles_of(axes: &[Axis]) -> Vec<String> {
     titles(&axes.iter().map(|axis| axis.key.as_str()).collect::<Vec<_>>())
 }
 
-/// Which columns to leave out first where there is no room for all.
+/// Order in which columns are left out if there is not enough room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Needed,
@@ -128,7 +128,7 @@ pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
 
 const SHOWN: usize = 40;
 
-/// The first rows of a sweep, and what is known about all of them.
+/// The first rows of a sweep, and statistics of all rows.
 #[derive(Debug, Clone)]
 pub struct FirstRows {
     points: u64,
@@ -145,7 +145,7 @@ pub struct FirstRows {
 }
 
 impl FirstRows {
-    /// Nothing of a sweep with this many points.
+    /// An empty summary of a sweep with this many points.
     pub fn new(points: u64) -> Self {
         Self {
             points,
@@ -195,7 +195,7 @@ impl FirstRows {
         points(variants.axes(), &self.rows, width)
     }
 
-    /// What is not shown, where the fastest is, and what could not be predicted.
+    /// Notes about rows not shown, the fastest point, and points that could not be predicted.
     pub fn notes(&self, variants: &Variants<'_>, agreement: &Agreement, words: Wording) -> Vec<String> {
         let mut notes = Vec::new();
         if self.seen > self.rows.len() as u64 {

@@ -1,4 +1,4 @@
-//! Transformers: their parts with their parameters, and how a plan splits them.
+//! Transformers: their parts with parameters, and their split by a plan.
 
 use crate::format::{as_sure, count, percent, percent_with_decimal};
 use crate::sentences;
@@ -45,7 +45,7 @@ pub fn parts(shape: &Transformer) -> Table {
     table
 }
 
-/// What splits a part over ranks.
+/// Kind of parallelism that divides a part.
 fn divided(parameters: &Parameters) -> &'static str {
     match parameters {
         Parameters { expert: 1.., .. } => "experts",
@@ -92,10 +92,9 @@ fn figures(report: &SplitReport) -> Table {
     table.figure("bubble", percent(report.bubble), micro_batches);
     table.figure("replicas", count(report.data), "");
     if let Some(outer) = &report.outer {
-        let from =
-            outer.hides_from.map_or(String::new(), |rate| format!("; for none from {} on", rate.human()));
+        let from = outer.hides_from.map_or(String::new(), |rate| format!(", none from {} on", rate.human()));
         let waits = format!(
-            "each site sends {} in {} steps, {} a fragment; training waits for {}{from}",
+            "each site sends {} in {} steps, {} a fragment; exposed: {}{from}",
             outer.sent.human(),
             count(outer.steps),
             outer.exchange.human(),

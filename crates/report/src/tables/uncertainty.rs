@@ -6,13 +6,13 @@ use crate::table::{Hint, Wording};
 use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::interval::{AssumedFigure, Interval, Level};
 
-/// Assumptions that cause less of the model error are left to the whole list.
+/// Least share of the model error for which an assumption is listed here; the full list has the rest.
 const NOTICED: f64 = 0.02;
 
 /// Most assumptions beside the other sources.
 const SHOWN: usize = 4;
 
-/// How far each source may move the throughput, in both directions.
+/// Effect of each source on the throughput, in both directions.
 pub(super) fn sources(interval: &Interval) -> Table {
     let mut table = Table::new("Uncertainty", ["source", "#throughput", "~"]);
     let both = |slower: f64, faster: f64| {

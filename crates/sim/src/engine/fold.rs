@@ -1,7 +1,7 @@
 //! Folding: of workers that begin the same step at the same moment, one is simulated and stands for all.
 //!
-//! Where workers meet only at stations that serve all alike ([`Program::is_foldable`]), such workers do everything at the
-//! same moments until they end the step, so that nothing is lost. Workers that begin together are collected until no
+//! Where workers meet only at stations that serve all alike ([`Program::is_foldable`]), such workers behave identically until
+//! they end the step, so nothing is lost. Workers that begin together are collected until no
 //! other event is due at that moment; each draws its step as it would alone.
 
 use super::Engine;
@@ -16,11 +16,11 @@ pub(super) struct Folds {
     /// Workers that are to begin a step at this moment.
     ready: Vec<u32>,
     drawn: Vec<Drawn>,
-    /// By worker: the next of those that are simulated together with it.
+    /// By worker: the next worker that is simulated together with it.
     next: Vec<u32>,
 }
 
-/// What a worker is about to do. Equal up to the worker: these are folded.
+/// The next step of a worker. Workers with equal steps are folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Drawn {
     kind: usize,
@@ -56,7 +56,7 @@ impl Folds {
         !self.ready.is_empty()
     }
 
-    /// The next worker that was simulated together with this one, which then are no longer.
+    /// Takes the next worker that was simulated together with this one out of the fold.
     fn unfold(&mut self, worker: u32) -> Option<u32> {
         let next = std::mem::replace(&mut self.next[worker as usize], NONE);
         (next != NONE).then_some(next)

@@ -1,13 +1,13 @@
 //! A lane: a queue of operations of which one is served at a time.
 //!
 //! A lane is private to a worker (its computing unit, its connection to a server) or shared by all (a server that
-//! works off requests one by one, a lock, a barrier). The lane's [`Station`] serves the head of the queue.
+//! serves requests one by one, a lock, a barrier). The lane's [`Station`] serves the head of the queue.
 
 use super::stations::links::Route;
 use crate::graph::OpId;
 use std::collections::VecDeque;
 
-/// What serves a lane.
+/// Station that serves a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Station {
     /// The lane alone is served, with this many units of work a second.
@@ -65,7 +65,7 @@ pub enum Discipline {
     Streams(Streams),
     /// An operation ends as soon as it holds the lock; the lock is free again when an operation that releases it ends.
     Lock,
-    /// Operations wait until there are so many of them, then end together.
+    /// Operations end together once this many have arrived.
     Barrier(u32),
     /// One of the lanes that serve a rendezvous of the program.
     Rendezvous(u32),
@@ -158,7 +158,7 @@ impl Lane {
         self.queue.len() + self.second.len()
     }
 
-    /// Everything that waits or is being served.
+    /// All operations that wait or are being served.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &Job> {
         let active = self.active.as_ref().map(|chunk| &chunk.job);
         active.into_iter().chain(&self.queue).chain(&self.second)

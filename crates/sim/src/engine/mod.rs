@@ -5,10 +5,9 @@
 //! only then does its lane go on to the next chunk (Algorithm 3.1 of Li 2020, lines 18-31). Cost of an event:
 //! O(log resources). Nothing is allocated per event once queues have grown to their largest.
 //!
-//! [`Engine`] is what an engine keeps, with its loop; [`schedule`] has the pending events, [`workers`] the current step of every worker.
-//! [`steps`] says what becomes ready when something has ended; [`service`] gives ready work of a [`lane`] to its station
-//! and goes on when it has been served; [`stations`] are what lanes share; [`rendezvous`] is about operations that all
-//! workers take part in.
+//! [`Engine`] has the state and the loop; [`schedule`] has the pending events, [`workers`] the current step of every worker.
+//! [`steps`] releases operations when others have ended; [`service`] gives ready work of a [`lane`] to its station and continues
+//! when it has been served; [`stations`] are shared by lanes; [`rendezvous`] handles operations that all workers take part in.
 
 pub(crate) mod coordinate;
 mod fold;
@@ -41,7 +40,7 @@ pub struct Limits {
     pub steps_of_slowest: u64,
     /// Simulated seconds.
     pub time: f64,
-    /// Work of the engine itself, against runaway programs: events, and what finding the rates of many flows takes.
+    /// Work of the engine itself, against runaway programs: events, and the search for the rates of many flows.
     pub effort: u64,
 }
 
@@ -62,7 +61,7 @@ pub enum End {
     /// All workers did their steps, or the slowest did.
     Completed,
     TimeLimit,
-    /// The engine has done as much work as it may.
+    /// The engine has reached its limit of work.
     EffortLimit,
     /// Operations wait for each other for ever: their workers and names.
     Deadlock(Vec<(u32, String)>),
@@ -129,7 +128,7 @@ impl<'a, O: Observer> Run<'a, O> {
         self.engine.now
     }
 
-    /// What the run has cost so far, as [`Limits::effort`] counts it.
+    /// The cost of the run so far, in the units of [`Limits::effort`].
     pub fn effort(&self) -> u64 {
         self.engine.effort()
     }
@@ -138,7 +137,7 @@ impl<'a, O: Observer> Run<'a, O> {
         self.engine.coordinator.steps()
     }
 
-    /// Lets a worker count as many steps more than it has done, as if it had done them before the beginning.
+    /// Credits a worker with further steps, as if it had done them before the beginning.
     pub fn put_ahead(&mut self, worker: u32, steps: u64) {
         self.engine.coordinator.put_ahead(worker, steps);
     }
@@ -151,7 +150,7 @@ impl<'a, O: Observer> Run<'a, O> {
         &mut self.engine.observer
     }
 
-    /// What the run leaves behind if it ends here.
+    /// The outcome of the run if it ends here.
     pub fn outcome(&self, end: End) -> Outcome {
         self.engine.outcome(end)
     }
@@ -170,7 +169,7 @@ struct Engine<'a, O> {
     rendezvous: Vec<Rendezvous>,
     versions: Versions,
     completions: Completions,
-    /// Which workers stand for others; none where workers that are together may part within a step.
+    /// Which workers stand for others; `None` if grouped workers may diverge within a step.
     folds: Option<Folds>,
     progress: Progress,
 }
@@ -196,7 +195,7 @@ impl Completions {
     }
 }
 
-/// How far a run has come, against what ends it.
+/// Progress of a run, and its limits.
 struct Progress {
     limits: Limits,
     effort: u64,
@@ -278,7 +277,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    /// What the run has cost so far (see [`Limits::effort`]).
+    /// The cost of the run so far (see [`Limits::effort`]).
     fn effort(&self) -> u64 {
         self.progress.effort
     }
@@ -314,7 +313,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 }
 
-/// A part of a whole, or nothing where there is no whole.
+/// A part of a whole; 0 if the whole is 0.
 fn share(amount: f64, whole: f64) -> f64 {
     if whole > 0.0 { amount / whole } else { 0.0 }
 }

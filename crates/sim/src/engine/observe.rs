@@ -12,16 +12,16 @@ pub enum Shared {
 }
 
 pub trait Observer {
-    /// Whether loads and queues are shown too, which slows the engine down more than the rest.
+    /// Whether to report loads and queues, which slows the engine down more than the rest.
     const LEVELS: bool = false;
 
-    /// Whether every worker is simulated, even if another one does the same at the same moments.
+    /// Whether to simulate every worker, even if another one behaves identically.
     const EVERY_WORKER: bool = false;
 
     /// From `at` on, `share` of a station's capacity is used, by this many customers.
     fn load(&mut self, _of: Shared, _at: f64, _share: f64, _customers: u32) {}
 
-    /// From `at` on, this many operations wait in a lane, the one being served apart.
+    /// From `at` on, this many operations wait in a lane, without the one being served.
     fn waiting(&mut self, _lane: u32, _at: f64, _operations: u32) {}
 
     fn chunk(&mut self, _worker: u32, _op: u32, _lane: u32, _since: f64, _until: f64) {}
@@ -174,7 +174,7 @@ impl Window {
         (all_warm && until > warm).then_some(Self { since: warm, until })
     }
 
-    /// Steps per second within it, those at its edges counted by the share that lies inside.
+    /// Steps per second within it; steps at its edges count by their share inside.
     pub fn steps_per_second(&self, records: &[StepRecord]) -> f64 {
         self.rate(records, |_| 1.0)
     }
@@ -189,7 +189,7 @@ impl Window {
         within.sum::<f64>() / (self.until - self.since)
     }
 
-    /// The same in each of `count` equal slices of it.
+    /// Steps per second in each of `count` equal slices of it.
     pub fn series(
         &self,
         records: &[StepRecord],

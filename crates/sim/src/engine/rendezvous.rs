@@ -19,10 +19,10 @@ use stepcast_core::quantity::Bytes;
 /// When ready operations are served.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Launch {
-    /// Each by itself, as soon as a lane is free.
+    /// Each separately, as soon as a lane is free.
     AtOnce,
-    /// Those that are ready when a cycle begins, fused up to a threshold, on one lane. The next cycle begins when they have
-    /// been served, but not before the length of a cycle has passed.
+    /// Operations that are ready when a cycle begins are fused up to a threshold and served on one lane. The next cycle begins
+    /// when they have been served, but not before the length of a cycle has passed.
     Cycles {
         /// Seconds from one cycle to the next, at least.
         length: f64,
@@ -30,7 +30,7 @@ pub enum Launch {
         threshold: f64,
         /// Seconds that workers need at the beginning of every cycle to agree on what is ready.
         negotiation: f64,
-        /// The beginning of the first cycle, as a share of the length; drawn for every run if none, since cycles know nothing
+        /// The beginning of the first cycle, as a share of the length; drawn for every run if none, since cycles are independent
         /// of steps.
         phase: Option<f64>,
     },
@@ -61,7 +61,7 @@ pub(crate) struct Rendezvous {
     began: f64,
 }
 
-/// What a lane of a rendezvous does next.
+/// Next action of a lane of a rendezvous.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Next {
     Idle,
@@ -104,7 +104,7 @@ impl Rendezvous {
         }
     }
 
-    /// So many workers arrive at an operation; whether they were the last ones.
+    /// Registers the arrival of this many workers at an operation, and returns whether they were the last ones.
     pub(crate) fn arrive(&mut self, op: OpId, amount: f64, workers: u32) -> bool {
         let arrived = &mut self.arrived[op as usize];
         *arrived += workers;
@@ -154,7 +154,7 @@ impl Rendezvous {
         Next::Serve { time: self.spec.curve.time(Bytes::new(amount)).get(), before }
     }
 
-    /// A cycle begins: what is ready now belongs to it.
+    /// Begins a cycle with the operations that are ready now.
     fn begin_cycle(&mut self, now: f64) {
         self.in_cycle = self.ready.len();
         self.negotiates = true;
@@ -211,7 +211,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// What a lane of a rendezvous has served ends for all workers.
+    /// Ends the operations that a lane of a rendezvous has served, for all workers.
     pub(in crate::engine) fn rendezvous_ended(&mut self, lane: u32, which: u32) {
         let state = &mut self.lanes[lane as usize];
         let Some(chunk) = state.complete(self.now) else { return };

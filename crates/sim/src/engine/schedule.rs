@@ -105,7 +105,7 @@ pub(super) struct Due {
 }
 
 impl Due {
-    /// Bits of times from zero on are ordered as the times are, and one comparison of integers is quicker than three.
+    /// The bits of non-negative times sort like the times, and one comparison of integers is faster than three.
     #[inline]
     fn key(self) -> u128 {
         debug_assert!(self.time.is_sign_positive(), "no event is due before the beginning: {}", self.time);
@@ -125,7 +125,7 @@ const ABSENT: u32 = u32::MAX;
 pub(crate) struct Heap {
     /// Slot and due time together, so that sifting touches one array.
     entries: Vec<(Due, u32)>,
-    /// Where the event of each slot stands.
+    /// Position of the event of each slot.
     position: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Giving the chunks of lanes to stations, and going on when they have been served.
+//! Gives the chunks of lanes to stations, and continues when they have been served.
 
 use super::Engine;
 use super::lane::{Chunk, Discipline, Station};
@@ -6,7 +6,7 @@ use super::observe::{Observer, Shared};
 use super::schedule::Slot;
 use super::stations::pools::Rule;
 
-/// Flows and ports that are looked at in the time of an event.
+/// Number of examined flows and ports that cost as much as an event.
 const LOOKS_OF_AN_EVENT: u64 = 4;
 
 impl<O: Observer> Engine<'_, O> {
@@ -69,7 +69,7 @@ impl<O: Observer> Engine<'_, O> {
         self.go_on(lane);
     }
 
-    /// Counts the time of the lanes of those that the worker of a chunk stands for.
+    /// Counts the busy time of the lanes of workers that the worker of a chunk stands for.
     #[inline]
     fn add_copies(&mut self, lane: u32, chunk: &Chunk) {
         let others = self.workers.copies(chunk.job.worker) - 1;

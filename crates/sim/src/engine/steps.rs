@@ -1,4 +1,4 @@
-//! Operations, steps and locks: what becomes ready when something has ended.
+//! Operations, steps and locks: releases operations when others have ended.
 
 use super::Engine;
 use super::coordinate::is_local;
@@ -14,7 +14,7 @@ impl<O: Observer> Engine<'_, O> {
         self.begin_step(worker, index, local);
     }
 
-    /// Draws the next step of a worker: its index, and whether it is without communication.
+    /// Draws the next step of a worker; returns its index, and whether it is without communication.
     pub(super) fn draw(&mut self, worker: u32) -> (usize, bool) {
         let program = self.program;
         let choices = program.steps[program.kind[worker as usize]].len() as u32;
@@ -37,7 +37,7 @@ impl<O: Observer> Engine<'_, O> {
                 *factor = self.sampler.slowest(worker, spread.jitter, spread.devices);
             }
         }
-        // All are in their queues before the first is served: what is sent first must find the others waiting.
+        // All sources join their queues before the first is served, so that it finds the others waiting.
         for &source in &choices[index].sources {
             self.queue_up(worker, source);
         }
@@ -60,7 +60,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Releases the successors of all operations that have ended, and of those that end at once because of it.
+    /// Releases the successors of all operations that have ended, and of operations that end at once as a result.
     pub(super) fn release_successors(&mut self) {
         let graph = &self.program.graph;
         while let Some((worker, op)) = self.completions.pop() {
@@ -107,7 +107,7 @@ impl<O: Observer> Engine<'_, O> {
             }
             Discipline::Rendezvous(which) => self.arrive(which, job),
             Discipline::Delay => self.delay(lane, job),
-            // Connections carry bytes: what has none is there at once.
+            // Connections carry bytes: an operation without bytes arrives at once.
             _ if matches!(state.spec.station, Station::Tcp { .. }) && job.remaining <= 0.0 => {
                 self.completions.push(job.worker, job.op);
             }
@@ -182,7 +182,7 @@ impl Sampler {
         ((self.workers[worker as usize].next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// The time of the slowest of this many devices relative to the usual one: `jitter` is the standard deviation of each.
+    /// The time of the slowest of this many devices relative to the mean: `jitter` is the standard deviation of each.
     pub(crate) fn slowest(&mut self, worker: u32, jitter: f64, devices: u32) -> f64 {
         let slowest = (0..devices.max(1)).map(|_| self.normal(worker)).fold(f64::NEG_INFINITY, f64::max);
         (log_spread(jitter) * slowest).exp()

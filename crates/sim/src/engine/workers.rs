@@ -1,4 +1,4 @@
-//! How far every worker is in its current step.
+//! Progress of every worker in its current step.
 //!
 //! Struct of arrays, by worker or by worker and operation: an event touches a few numbers of one worker.
 
@@ -117,7 +117,7 @@ impl Workers {
         self.share[worker as usize]
     }
 
-    /// A worker ends its step: when it began, and how many updates other workers have made since.
+    /// Ends the step of a worker; returns when it began, and the number of updates by other workers since then.
     pub(super) fn end(&mut self, worker: u32) -> (f64, u64) {
         let worker = worker as usize;
         let stale = self.updates - self.updates_before[worker];
@@ -127,7 +127,7 @@ impl Workers {
         (self.began[worker], stale)
     }
 
-    /// One prerequisite of an operation has ended; whether it was the last.
+    /// Registers the end of a prerequisite of an operation; returns whether it was the last.
     #[inline]
     pub(super) fn prerequisite_ended(&mut self, worker: u32, op: OpId) -> bool {
         let waiting = &mut self.waiting[worker as usize * self.operations + op as usize];
@@ -135,7 +135,7 @@ impl Workers {
         *waiting == 0
     }
 
-    /// One operation of a step has ended; whether it was the last.
+    /// Registers the end of an operation of a step; returns whether it was the last.
     #[inline]
     pub(super) fn operation_ended(&mut self, worker: u32) -> bool {
         let left = &mut self.left[worker as usize];
@@ -175,7 +175,7 @@ impl Workers {
     }
 }
 
-// Versions of what workers share through a lane, such as weights behind a lock.
+// Versions of data that workers share through a lane, such as weights behind a lock.
 //
 // An operation that publishes makes a new version when it ends. One that subscribes has work to do only if there is a
 // version that its worker has not seen.
@@ -204,7 +204,7 @@ impl Versions {
         self.latest[lane as usize] += 1;
     }
 
-    /// A worker's operation sees the latest version of a lane; whether it is new to it.
+    /// Lets a worker's operation see the latest version of a lane; returns whether it is new.
     pub(super) fn catch_up(&mut self, worker: u32, op: OpId, lane: u32) -> bool {
         let latest = self.latest[lane as usize];
         let seen = &mut self.seen[worker as usize * self.operations + op as usize];

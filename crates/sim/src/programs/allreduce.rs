@@ -1,10 +1,10 @@
 //! All-reduce training as a program: forward and backward pass on every worker, and every message of gradients as one
 //! operation that all workers take part in.
 //!
-//! A step begins with the update by the gradients of the step before and ends when its own have arrived, which is at one
-//! moment for all workers that are alike.
+//! A step begins with the update by the gradients of the step before and ends when its own gradients have arrived, which is
+//! at the same moment for all equal workers.
 //!
-//! A message may leave when its gradients are there on all workers; one or more messages are under way at a time. With
+//! A message may leave when its gradients are ready on all workers; one or more messages are under way at a time. With
 //! equal workers, one message at a time and no interference this is the recursion of Liu et al. 2022, to rounding.
 
 use crate::engine::lane::{Discipline, LaneSpec, Station};
@@ -23,8 +23,8 @@ pub struct Bucket {
     /// The first of its layers, in backward order.
     pub first: usize,
     pub last: usize,
-    /// The layer whose backward pass must be over before it is sent: the last, or the one after it if only then it is
-    /// known that it does not fit.
+    /// The layer whose backward pass must be over before it is sent: its last layer, or the next one if only that shows
+    /// that it does not fit.
     pub after: usize,
     pub wait: Seconds,
 }
@@ -33,11 +33,11 @@ pub struct Bucket {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Messages {
     Buckets(Vec<Bucket>),
-    /// Whatever is ready when a cycle begins.
+    /// All gradients that are ready when a cycle begins.
     Cycles {
         /// Shortest time from one cycle to the next.
         length: Seconds,
-        /// Most that travels together.
+        /// Largest size of a message.
         threshold: Bytes,
         /// Time that workers need at the beginning of every cycle to agree on what is ready.
         negotiation: Seconds,
@@ -62,9 +62,9 @@ pub struct AllReduce {
     pub passes: Vec<Vec<Pass>>,
     pub kind: Vec<usize>,
     pub messages: Messages,
-    /// How long a message takes by its size.
+    /// Time of a message by its size.
     pub curve: Curve,
-    /// The part of that time which precedes the bytes.
+    /// The part of that time before the bytes.
     pub startup: Seconds,
     /// Messages that may be under way at once.
     pub channels: u32,
@@ -74,7 +74,7 @@ pub struct AllReduce {
     pub period: u32,
 }
 
-/// Pools: what carries messages, what precedes them, then computing of every worker.
+/// Pools: the wire, the start-ups of messages, then computing of every worker.
 const WIRE: u32 = 0;
 const STARTUP: u32 = 1;
 const FIRST_WORKER: u32 = 2;
@@ -91,7 +91,7 @@ fn backward(layer: usize) -> String {
     format!("backward {layer}")
 }
 
-/// What an operation of the program does.
+/// Role of an operation of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Computing before or after the backward pass, waiting, copying.
@@ -102,7 +102,7 @@ pub enum Role {
 }
 
 impl AllReduce {
-    /// What every operation of the program does.
+    /// Roles of all operations of the program.
     pub fn roles(&self) -> Vec<Role> {
         let role = |(_, work): &(OpSpec, Work)| match *work {
             Work::Backward(layer) => Role::Backward(layer),
@@ -172,7 +172,7 @@ impl AllReduce {
     }
 
     fn work(&self, graph: &StepGraph, operations: &[(OpSpec, Work)], pass: &Pass) -> StepWork {
-        // Gradients are packed as soon as they are there, before the backward pass goes on.
+        // Gradients are packed as soon as they are ready, before the backward pass continues.
         let rank = |(op, (spec, work)): (usize, &(OpSpec, Work))| match work {
             Work::Pack(_) => spec.after.first().copied().unwrap_or(0),
             _ => op as u32,
@@ -301,7 +301,7 @@ impl AllReduce {
     }
 }
 
-/// What the work of an operation is.
+/// Work of an operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Work {
     Forward,

@@ -1,8 +1,8 @@
-//! A profile without a trace: the steps that a model would show on a device.
+//! A profile without a trace: synthetic steps of a model on a device.
 //!
 //! Each layer is five operations: its parameters come down, forward, backward, its gradients go up, the server applies
-//! them (in no time: nothing is known about servers). Computing times are those of [`Speed`]. Before the first layer the
-//! worker copies its batch to the device, where that has a link of its own. A single step would keep all workers in
+//! them (in no time: nothing is known about servers). Computing times come from [`Speed`]. Before the first layer the
+//! worker copies its batch to the device, if it has its own link. A single step would keep all workers in
 //! lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
 
 use crate::engine::steps::{Sampler, log_spread};
@@ -86,9 +86,9 @@ fn pushed_behind(backward: &[f64], hides: f64) -> Vec<usize> {
     ends.iter().enumerate().map(behind).collect()
 }
 
-/// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard
-/// deviation against the mean. Each of this many `groups` has them at its own speed. One factor holds for a whole step:
-/// what slows a worker down slows all of its operations down.
+/// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their
+/// relative standard deviation. Each of this many `groups` has them at its own speed. One factor holds for a whole step:
+/// a slow worker is slow in all of its operations.
 pub fn jittered(profile: &Profile, groups: usize, jitter: f64, seed: u64) -> Profile {
     let scaled = |step: &Step, factor: f64| Step {
         start: step.start.iter().map(|time| time * factor).collect(),
@@ -102,8 +102,8 @@ pub fn jittered(profile: &Profile, groups: usize, jitter: f64, seed: u64) -> Pro
     Profile { steps: steps.collect(), ..profile.clone() }
 }
 
-/// Steps that are worth their memory where one of every group of workers together has this many operations: fewer of an
-/// enormous model.
+/// Largest number of steps for this many operations of one worker of every group together: fewer for an enormous model,
+/// to save memory.
 pub fn most_steps(operations: usize) -> usize {
     (MOST_TIMES / operations.max(1)).clamp(FEWEST_STEPS, STEPS)
 }

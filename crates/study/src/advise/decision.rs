@@ -1,11 +1,11 @@
-//! The value of measuring before deciding: how much less is lost on average by deciding after an experiment.
+//! The value of measuring before deciding: the mean reduction of the loss by deciding after an experiment.
 //!
-//! The logarithms of the times of all options, and of what experiments read, are normal together. An experiment moves the
-//! expected loss of every option; its value is the mean, over its outcomes, of what the option that is then the best costs less
-//! than the option that is the best now (Raiffa and Schlaifer 1961; Frazier, Powell and Dayanik 2009 for normal beliefs). All
-//! experiments are judged in the same worlds, drawn once, so that their differences are known better than their values.
+//! The logarithms of the times of all options, and of the readings of experiments, are jointly normal. An experiment moves the
+//! expected loss of every option; its value is the mean, over its outcomes, of the saving of the then best option over the
+//! currently best one (Raiffa and Schlaifer 1961; Frazier, Powell and Dayanik 2009 for normal beliefs). All experiments are
+//! judged in the same worlds, drawn once, so that their differences are known better than their values.
 //!
-//! The steps of options are forecasts that share causes: their joint distribution follows from how far each moves with each.
+//! The steps of options are forecasts that share causes: their joint distribution follows from the sensitivity of each to each cause.
 
 use crate::predict::calibrate::character;
 use crate::predict::interval::assumed::{Causes, closed_form};
@@ -18,10 +18,10 @@ use stepcast_core::prior::learned::{Character, Unexplained};
 use stepcast_core::scenario::Scenario;
 use stepcast_stats::{Cholesky, mean_and_half_width, normal_below};
 
-/// Pairs of worlds that are each other's mirror image.
+/// Number of antithetic pairs of worlds.
 const PAIRS: usize = 4096;
 
-/// What can be chosen.
+/// An option to choose.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecisionOption {
     /// Median of the time that it takes, in seconds.
@@ -30,7 +30,7 @@ pub struct DecisionOption {
     pub price: f64,
 }
 
-/// What it costs to be late.
+/// Cost of being late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lateness {
     /// The deadline, in seconds.
@@ -39,7 +39,7 @@ pub struct Lateness {
     pub price: f64,
 }
 
-/// A choice among options whose times are uncertain together.
+/// A choice among options with jointly uncertain times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     options: Vec<DecisionOption>,
@@ -49,14 +49,14 @@ pub struct Decision {
     size: usize,
 }
 
-/// What an experiment is worth.
+/// Value of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentValue {
-    /// What is lost less on average.
+    /// Mean reduction of the loss.
     pub value: f64,
     /// Half-width of the 95 % confidence interval of the value.
     pub error: f64,
-    /// What would be chosen after it.
+    /// Options that would be chosen after it.
     pub choices: Vec<ChoiceAfter>,
 }
 
@@ -67,26 +67,26 @@ pub struct ChoiceAfter {
     pub option: usize,
     /// How likely it is chosen.
     pub chance: f64,
-    /// The mean logarithm, over these outcomes, of the factor on the time of the option that is the best now.
+    /// The mean logarithm, over these outcomes, of the factor on the time of the currently best option.
     pub shift: f64,
-    /// What it then costs less than the option that is the best now.
+    /// Its saving over the currently best option.
     pub saving: f64,
 }
 
 impl Decision {
-    /// Of options whose logarithms of times, followed by readings, have this covariance.
+    /// A decision among options; the logarithms of their times, followed by readings, have this covariance.
     pub fn new(options: Vec<DecisionOption>, lateness: Option<Lateness>, covariance: Vec<f64>) -> Self {
         let size = covariance.len().isqrt();
         Self { options, lateness, covariance, size }
     }
 
-    /// The options, with medians that follow what was read.
+    /// The options, with medians updated by readings.
     pub fn options(&self) -> &[DecisionOption] {
         &self.options
     }
 
-    /// The expected loss by an option whose logarithm of time has this mean, beside its median, and variance. The time has a
-    /// lognormal distribution, so that being late costs what a call option is worth (Black and Scholes 1973).
+    /// The expected loss of an option whose logarithm of time has this shift from its median, and this variance. The time has a
+    /// lognormal distribution, so being late costs as much as a call option is worth (Black and Scholes 1973).
     fn loss(&self, option: usize, shift: f64, variance: f64) -> f64 {
         let DecisionOption { time, price } = self.options[option];
         let mean = time * (shift + 0.5 * variance).exp();
@@ -102,7 +102,7 @@ impl Decision {
         self.covariance[row * self.size + column]
     }
 
-    /// The expected losses of all options as long as nothing is measured.
+    /// The expected losses of all options without measurements.
     pub fn losses(&self) -> Vec<f64> {
         (0..self.options.len()).map(|option| self.loss(option, 0.0, self.entry(option, option))).collect()
     }
@@ -112,7 +112,7 @@ impl Decision {
         least(&self.losses())
     }
 
-    /// The chance that an option is in time, if there is a deadline.
+    /// The probability that an option is in time, if there is a deadline.
     pub fn in_time(&self, option: usize) -> Option<f64> {
         let deadline = self.lateness?.deadline;
         let spread = self.entry(option, option).sqrt().max(1e-9);
@@ -135,7 +135,7 @@ impl Decision {
         Some(worlds)
     }
 
-    /// The value of knowing all times, which is what is lost on average by choosing now.
+    /// The value of knowing all times, which is the mean loss by choosing now.
     pub fn perfect(&self, worlds: &[Vec<f64>]) -> ExperimentValue {
         let known = worlds.iter().map(|world| world[..self.options.len()].to_vec());
         self.compared(known, &vec![0.0; self.options.len()])
@@ -149,7 +149,7 @@ impl Decision {
             .map(|(row, column)| self.entry(row, column))
             .collect();
         let factors = Cholesky::new(readings.len(), &matrix)?;
-        // Conditional means are linear in what is read (Rasmussen and Williams 2006, equation A.6).
+        // Conditional means are linear in the readings (Rasmussen and Williams 2006, equation A.6).
         let weights: Vec<(Vec<f64>, f64)> = (0..self.options.len())
             .map(|option| {
                 let with: Vec<f64> = readings.iter().map(|&reading| self.entry(option, reading)).collect();
@@ -166,7 +166,7 @@ impl Decision {
         Some(self.compared(shifts, &left))
     }
 
-    /// What the best option of every outcome, which shifts the logarithms of times, costs less than the one that is the best now.
+    /// The saving of the best option of every outcome, which shifts the logarithms of times, over the currently best option.
     fn compared(&self, outcomes: impl Iterator<Item = Vec<f64>>, left: &[f64]) -> ExperimentValue {
         let now = self.best();
         let mut savings = Vec::new();
@@ -198,7 +198,7 @@ impl Decision {
         ExperimentValue { value, error, choices }
     }
 
-    /// The decision after a reading was this far from its mean, without that reading.
+    /// The decision after a reading differed this much from its mean; the reading is removed.
     #[must_use]
     pub fn after(&self, reading: usize, logarithm: f64) -> Self {
         let gain = |row: usize| self.entry(row, reading) / self.entry(reading, reading);
@@ -219,12 +219,12 @@ fn least(losses: &[f64]) -> usize {
     (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0)
 }
 
-/// The logarithm of a step, or of an assumed constant of a machine, as far as it is uncertain.
+/// The uncertainty of the logarithm of a step, or of an assumed constant of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UncertainFigure {
     /// Its change with each group of priors, in standard deviations of the group.
     loadings: Vec<f64>,
-    /// What no prior explains.
+    /// Variances that no prior explains.
     unexplained: Unexplained,
     character: Character,
 }
@@ -238,7 +238,7 @@ impl UncertainFigure {
             Self { loadings: vec![0.0; scenario.priors.groups.len()], unexplained: known, character };
         let Some(twin) = closed_form(scenario, method) else { return Ok(nothing) };
         let Some(causes) = Causes::new(scenario, twin, &twin.predict(scenario)?)? else { return Ok(nothing) };
-        // Runs of a user's own have told a part of it.
+        // The user's own runs have removed a part of it.
         let left =
             scenario.priors.learned.as_ref().map_or(1.0, |own| own.unexplained_left(&nothing.character));
         let Unexplained { common, own } = causes.unexplained();
@@ -282,7 +282,7 @@ impl UncertainFigure {
     }
 }
 
-/// The covariance of figures, each with the standard deviation of what is its alone, row by row.
+/// The covariance of figures, each with the standard deviation of its independent part, row by row.
 pub fn joint(figures: &[(&UncertainFigure, f64)]) -> Vec<f64> {
     let row = |(place, (figure, alone)): (usize, &(&UncertainFigure, f64))| -> Vec<f64> {
         let mut row: Vec<f64> = figures.iter().map(|(other, _)| figure.covariance(other)).collect();

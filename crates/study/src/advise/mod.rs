@@ -1,5 +1,5 @@
-//! What to measure before one of several offers is taken: the experiment that most lowers the expected loss by a wrong choice,
-//! less its price. That nothing is worth measuring is an answer, too.
+//! What to measure before taking one of several offers: the experiment that most lowers the expected loss by a wrong choice,
+//! less its price. The answer may be that nothing is worth measuring.
 
 mod decision;
 
@@ -13,7 +13,7 @@ use stepcast_core::prior::REPEATS;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_stats::NORMAL_95;
 
-/// Choices after an experiment that are less likely are left out.
+/// Choices after an experiment with a lower probability are left out.
 const NOTICED: f64 = 0.005;
 
 /// An experiment that can be made before the choice.
@@ -41,24 +41,24 @@ pub struct Candidate {
     pub option: DecisionOption,
 }
 
-/// An experiment with what it reads.
+/// An experiment and its readings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// What is measured.
+    /// Kind of experiment.
     pub kind: ExperimentKind,
     /// Number and kind of machines in words.
     pub machines: String,
     /// The time for which they are rented.
     pub time: Seconds,
-    /// What that costs.
+    /// The rent.
     pub price: f64,
-    /// Figures that it reads, each as closely as repeats of a run agree.
+    /// Figures that it reads, each as precisely as repeats of a run agree.
     pub readings: Vec<UncertainFigure>,
-    /// How it is started.
+    /// Command that starts it.
     pub command: String,
 }
 
-/// What an offer is expected to cost.
+/// Expected cost of an offer.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CandidateReport {
     /// Number and kind of machines in words.
@@ -66,13 +66,13 @@ pub struct CandidateReport {
     /// Median of the time of training.
     #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
-    /// Its expected cost, with that of being late.
+    /// Its expected cost, including lateness.
     pub cost: f64,
     /// Half-width of the 90 % interval of the logarithm of its time.
     pub half_width: f64,
-    /// The chance that it is the cheapest of all.
+    /// The probability that it is the cheapest of all.
     pub cheapest: f64,
-    /// The chance that it meets the deadline, if being late has a price.
+    /// The probability that it meets the deadline, if being late has a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_time: Option<f64>,
 }
@@ -82,18 +82,18 @@ pub struct CandidateReport {
 pub struct ChoiceReport {
     /// The offer that is taken.
     pub machines: String,
-    /// How likely that is.
+    /// Probability of this choice.
     pub chance: f64,
-    /// The factor by which the experiment then lengthens the forecast of the offer that is the best now, on average.
+    /// The mean factor by which the experiment then lengthens the forecast of the currently best offer.
     pub factor: f64,
-    /// What it then saves against the offer that is the best now.
+    /// Its saving over the currently best offer.
     pub saving: f64,
 }
 
-/// What an experiment is worth.
+/// Value of an experiment.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ExperimentReport {
-    /// What is measured.
+    /// Kind of experiment.
     pub kind: ExperimentKind,
     /// Number and kind of machines in words.
     pub machines: String,
@@ -102,13 +102,13 @@ pub struct ExperimentReport {
     pub time: Seconds,
     /// What that costs.
     pub price: f64,
-    /// What is lost less on average by choosing after it.
+    /// Mean reduction of the loss by choosing after it.
     pub value: f64,
     /// Half-width of the 95 % confidence interval of the value.
     pub error: f64,
     /// How it is started.
     pub command: String,
-    /// What would be chosen after it, the most likely first.
+    /// Offers that would be chosen after it, the most likely first.
     pub choices: Vec<ChoiceReport>,
 }
 
@@ -119,12 +119,12 @@ impl ExperimentReport {
     }
 }
 
-/// What to measure before one of several offers is taken.
+/// Advice on what to measure before taking one of several offers.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct MeasurementAdvice {
-    /// The offers, that with the least expected cost first.
+    /// The offers, cheapest expected cost first.
     pub candidates: Vec<CandidateReport>,
-    /// What is lost on average by taking the first of them instead of the one that turns out the cheapest.
+    /// The mean loss by taking the first of them instead of the one that turns out the cheapest.
     pub regret: f64,
     /// Experiments, the one with the largest gain first.
     pub experiments: Vec<ExperimentReport>,

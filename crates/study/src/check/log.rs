@@ -1,7 +1,7 @@
 //! Step times of a running job: from a table, from the log of a framework, or from plain lines.
-//! And a running forecast: what the log of a run tells about its end, its cost and the chance to meet a deadline. The rest of a
-//! run takes its steps as they were measured, and what interruptions lose. Their rate and cost are the mean of those of the log
-//! and those of the scenario's failures, or of published runs, over the same time. The number of interruptions to come is
+//! Also a running forecast: the end of a run, its cost and the probability of meeting a deadline, from its log. The rest of a
+//! run takes its steps at their measured times, plus losses by interruptions. The rate and the cost of interruptions are means of
+//! the log and of the scenario's failures, or of published runs, over the same time. The number of interruptions to come is
 //! Poisson with a gamma distribution of its rate, so that its variance exceeds its mean by mean² / shape (Gelman et al., Bayesian
 //! Data Analysis, section 2.6).
 
@@ -17,10 +17,10 @@ use stepcast_stats::{NORMAL_95, mean_and_half_width, normal_below, quantile, stu
 
 const MOST_STEPS: usize = 1_000_000;
 
-/// One measured step, as a log states it.
+/// One measured step in a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reading {
-    /// Its time.
+    /// The step time.
     Step(Seconds),
     /// Samples of all workers in a second.
     Throughput(SamplesPerSec),
@@ -28,7 +28,7 @@ pub enum Reading {
     TokensPerDevice(f64),
 }
 
-/// A figure in the log of a framework: the words before it, and what it means.
+/// A figure in the log of a framework: the words before it, and its meaning.
 struct Pattern {
     before: &'static str,
     reading: fn(f64) -> Reading,
@@ -51,8 +51,8 @@ fn milliseconds(time: f64) -> Reading {
     seconds(time / 1e3)
 }
 
-/// All steps in a text. It is a table if its first line has a column `step-time` or `throughput`. Otherwise it is what
-/// Megatron-LM, DeepSpeed or torchtitan print; without any of that, progress bars; without these, lines such as `41 ms`.
+/// All steps in a text. It is a table if its first line has a column `step-time` or `throughput`. Otherwise it is the output of
+/// Megatron-LM, DeepSpeed or torchtitan; failing that, progress bars; failing these, lines such as `41 ms`.
 pub fn read_steps(name: &str, text: &str) -> Result<Vec<Reading>, Fault> {
     let remedy = "give lines such as `41 ms`, a table with a column `step-time` or `throughput`, or the log of \
                   Megatron-LM, DeepSpeed, torchtitan or Lightning";
@@ -117,7 +117,7 @@ fn of_log(text: &str) -> Vec<Reading> {
         return known;
     }
     let bars: Vec<(String, Reading)> = lines().filter_map(bar).take(MOST_STEPS).collect();
-    // Validation, downloads and the loading of shards have bars of their own.
+    // Validation, downloads and the loading of shards have separate bars.
     let trains = |label: &str| label.is_empty() || label.starts_with("Epoch") || label.starts_with("Train");
     let mut by_label: BTreeMap<&str, usize> = BTreeMap::new();
     for (label, _) in &bars {
@@ -145,7 +145,7 @@ fn number(text: &str) -> Option<f64> {
     text[..end.unwrap_or(text.len())].trim_end_matches(',').replace(',', "").parse().ok()
 }
 
-/// A progress bar, as Lightning and tqdm draw it, with what it counts: `Epoch 3:  12%|▏ | 12/100 [00:04<00:30, 3.41it/s]`.
+/// A progress bar of Lightning or tqdm, with its label: `Epoch 3:  12%|▏ | 12/100 [00:04<00:30, 3.41it/s]`.
 fn bar(line: &str) -> Option<(String, Reading)> {
     let before = |unit: &str| {
         let (before, _) = line.split_once(unit)?;
@@ -165,7 +165,7 @@ const PAUSE_SECONDS: f64 = 30.0;
 /// Steps whose mean is one observation: neighbours are alike.
 const BLOCK: usize = 10;
 
-/// A line of a log that tells how far a run is.
+/// A line of a log with the progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProgressLine {
     /// Seconds since 1970, if the line has a time.
@@ -174,7 +174,7 @@ pub struct ProgressLine {
     pub step: u64,
     /// The number of all steps, if the line says so.
     pub of: Option<u64>,
-    /// What was measured.
+    /// The measurement.
     pub reading: Reading,
 }
 
@@ -224,7 +224,7 @@ fn timestamp(line: &str) -> Option<f64> {
     Some((days * 86_400 + number(11, 13) * 3600 + number(14, 16) * 60 + number(17, 19)) as f64)
 }
 
-/// What a run will take.
+/// Forecast of a running job.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct RunningForecast {
@@ -235,15 +235,15 @@ pub struct RunningForecast {
     /// Time since the first line of the log.
     #[serde(rename = "elapsed_s", with = "InBaseUnits")]
     pub elapsed: Seconds,
-    /// The share of it in steps that are kept.
+    /// The share of the elapsed time spent in steps that are kept.
     pub goodput: f64,
-    /// Times that the run began again.
+    /// Number of restarts.
     pub restarts: u64,
-    /// Steps that were made again.
+    /// Steps that were repeated.
     pub lost_steps: u64,
-    /// Times that it stood still.
+    /// Number of pauses.
     pub pauses: u64,
-    /// How long these stood still together.
+    /// Total duration of the pauses.
     #[serde(rename = "paused_s", with = "InBaseUnits")]
     pub paused: Seconds,
     /// The rest of the run, with interruptions as before.
@@ -256,7 +256,7 @@ pub struct RunningForecast {
     /// Cost of the whole run, if prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The chance to meet the deadline, if there is one.
+    /// The probability of meeting the deadline, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_time: Option<f64>,
 }
@@ -295,7 +295,7 @@ pub fn follow(
     let prior = Prior::new(scenario, usual)?;
     let events = (state.restarts + state.pauses) as f64;
     let lost = state.lost_steps as f64 * usual + state.paused;
-    // As many as were to be expected count as much as those of the log.
+    // The expected interruptions over the same time count as much as the log's.
     let before = elapsed / prior.between;
     let (shape, rate) = (events + before, (events + before) / (2.0 * elapsed));
     let each = (lost + before * prior.lost) / shape;
@@ -332,7 +332,7 @@ fn mean_of_blocks(times: &[f64]) -> (f64, f64) {
     (mean, half_width / student_t_975(blocks.len().saturating_sub(1)) / mean)
 }
 
-/// What a log says about interruptions.
+/// Interruptions in a log.
 #[derive(Default)]
 struct Interruptions {
     restarts: u64,
@@ -361,7 +361,7 @@ impl Interruptions {
     }
 }
 
-/// One interruption as the scenario's failures, or those of published runs, have it.
+/// Prior of interruptions from the scenario's failures, or from published runs.
 struct Prior {
     between: f64,
     lost: f64,

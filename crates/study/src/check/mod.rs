@@ -1,5 +1,5 @@
-//! A running job against its forecast: inside the interval or not, which assumption is most likely off, and what the
-//! rest of the run will take with what is now known.
+//! A running job against its forecast: whether it is inside the interval, which assumption is most likely off, and the
+//! updated forecast of the rest of the run.
 
 mod log;
 pub mod ranks;
@@ -29,7 +29,7 @@ const WARM_UP: f64 = 0.1;
 /// Most steps that are left out.
 const LONGEST_WARM_UP: usize = 50;
 
-/// Where measured steps lie.
+/// Position of measured steps relative to the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -44,14 +44,14 @@ pub enum Verdict {
 /// An assumption that may be off.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Suspect {
-    /// What is assumed.
+    /// The assumption.
     pub name: String,
-    /// How likely it is the cause: its share of the variance of the forecast. Shares add up to one.
+    /// Probability that it is the cause: its share of the variance of the forecast. Shares add up to one.
     pub share: f64,
     /// Factor on its figures that would explain the whole difference; none if no reasonable one would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// What to do about it.
+    /// How to replace it.
     #[serde(flatten)]
     pub remedy: Remedies,
 }
@@ -71,9 +71,9 @@ pub struct Rest {
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Check {
-    /// Where the measured steps lie.
+    /// Position of the measured steps relative to the interval.
     pub verdict: Verdict,
-    /// Steps that were measured, those of the warm-up left out.
+    /// Measured steps, without the warm-up.
     pub steps: usize,
     /// Steps at the beginning that were left out.
     pub left_out: usize,
@@ -94,9 +94,9 @@ pub struct Check {
     /// The forecast after the correction.
     #[serde(rename = "corrected_s", with = "InBaseUnits")]
     pub corrected: Seconds,
-    /// How the times of the steps are distributed.
+    /// Distribution of the times of the steps.
     pub distribution: StepDistribution,
-    /// Who is slow, if several ranks were recorded.
+    /// Slow ranks and other causes, if several ranks were recorded.
     pub slowness: Option<Slowness>,
     /// The end of the run, if it is followed.
     pub running: Option<RunningForecast>,
@@ -106,13 +106,13 @@ pub struct Check {
     pub rest: Option<Rest>,
 }
 
-/// A factor beyond which a figure is no explanation.
+/// Largest plausible factor on a figure.
 const LARGEST_FACTOR: f64 = 20.0;
 
-/// What is known about a running job beside its steps.
+/// Further information about a running job.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// Steps still to come; without it, the data set and epochs of the scenario tell.
+    /// Steps still to come; by default from the data set and epochs of the scenario.
     pub steps_left: Option<u64>,
     /// A contract that the steps should keep.
     pub contract: Option<&'a Terms>,
@@ -126,7 +126,7 @@ pub(crate) fn warm_up(steps: usize) -> usize {
     ((steps as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP)
 }
 
-/// Holds measured steps against the forecast of a request.
+/// Compares measured steps with the forecast of a request.
 pub fn check<F: Source>(
     request: &Request<F>,
     method: &'static dyn Method,
@@ -175,7 +175,7 @@ pub fn check<F: Source>(
         ratio: measured / iteration,
         suspects: suspects(&scenario, method, forecast.interval.as_ref(), (measured / iteration).ln())?,
         corrected,
-        // What was measured tells more about the rest than any model.
+        // Measured steps predict the rest better than any model.
         acceptance,
         distribution,
         slowness: known.ranks.map(ranks::find),
@@ -210,7 +210,7 @@ fn suspects(
         return Ok(Vec::new());
     };
     let slopes = slopes(scenario, twin)?;
-    // What no figure explains acts on the step itself.
+    // The unexplained deviation acts on the step itself.
     let slope = |cause: &str| {
         let mut groups = scenario.priors.groups.iter().zip(&slopes);
         groups.find(|(group, slope)| group.name == cause && **slope != 0.0).map_or(1.0, |(_, slope)| *slope)

@@ -1,4 +1,4 @@
-//! Which machines to take: every kind and number that may be had, each with its best plan, its time, cost and risk.
+//! Which machines to take: every kind and number on offer, each with its best plan, time, cost and risk.
 
 use super::plan::{PlanReport, Training, plan_quickly};
 use crate::predict::interval::of_product;
@@ -18,7 +18,7 @@ use stepcast_core::scenario::{AssumedPrice, Offer, Planning, PlanningSection, Sc
 use stepcast_core::strategy::{ScheduleKind, usual_global_batch};
 use stepcast_stats::{NORMAL_95, normal_share};
 
-/// Largest probability of missing the deadline of what is recommended, where another option allows it.
+/// Largest probability that a recommended option misses the deadline, if some option stays below it.
 pub const LATE: f64 = 0.05;
 
 /// The machines to choose from, and which of them to take.
@@ -54,9 +54,9 @@ pub struct MachineOption {
     pub workers: u64,
     /// The price that is assumed, if none is given.
     pub price: Option<AssumedPrice>,
-    /// What it gives.
+    /// Its figures.
     pub figures: Option<OptionFigures>,
-    /// Why it gives nothing.
+    /// Why it has no figures.
     pub refusal: Option<String>,
 }
 
@@ -77,24 +77,24 @@ pub struct OptionFigures {
     #[serde(rename = "time_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub time: Option<Seconds>,
-    /// Its interval: that of the step, and the range of the rate of interruptions.
+    /// Its interval, from the interval of the step and the range of the rate of interruptions.
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub time_interval_s: Option<[Seconds; 2]>,
     /// Cost of training, if prices are given or assumed.
     pub cost: Option<f64>,
-    /// Its interval: that of the time, and the range of an assumed price.
+    /// Its interval, from the interval of the time and the range of an assumed price.
     pub cost_interval: Option<[f64; 2]>,
     /// Probability of missing the deadline.
     pub late: Option<f64>,
-    /// What the fullest device needs.
+    /// Memory that the fullest device needs.
     #[serde(with = "InBaseUnits")]
     pub memory: Bytes,
-    /// What it has.
+    /// Memory that it has.
     #[serde(with = "InBaseUnits")]
     pub capacity: Bytes,
     /// Whether that fits.
     pub verdict: Verdict,
-    /// Where the time of a step goes.
+    /// Breakdown of the time of a step.
     pub breakdown: Vec<Part>,
     /// Interruptions, checkpoints and spares of a long run.
     pub training: Option<Training>,
@@ -106,8 +106,8 @@ pub struct OptionFigures {
     pub toml: String,
 }
 
-/// The options of `scenario`, whose `[plan]` names offers; searches of plans cost `budget` together. `watch` hears of options that are
-/// done, out of all, and may stop.
+/// The options of `scenario`, whose `[plan]` names offers; searches of plans cost `budget` together. `watch` is told the numbers of finished
+/// options and of all, and may stop.
 pub fn decide(
     budget: u64,
     scenario: &Scenario,
@@ -262,7 +262,7 @@ fn unsplit(scenario: &Scenario, machine: &str, nodes: u64) -> Result<OptionFigur
 }
 
 impl OptionFigures {
-    /// With the interval of the cost.
+    /// Adds the interval of the cost.
     fn priced(mut self, price: Option<&AssumedPrice>) -> Self {
         let of_price = price.map_or([1.0; 2], AssumedPrice::factors);
         let of_time = self.time.zip(self.time_interval_s);
@@ -272,7 +272,7 @@ impl OptionFigures {
         self
     }
 
-    /// With the probability of missing a deadline: logarithms of times are taken to be normal.
+    /// Adds the probability of missing a deadline: logarithms of times are taken to be normal.
     fn against(mut self, deadline: Option<Seconds>) -> Self {
         self.late =
             deadline.zip(self.time).zip(self.time_interval_s).map(|((deadline, time), [low, high])| {
@@ -299,7 +299,7 @@ fn mark_front(options: &mut [MachineOption]) {
     }
 }
 
-/// The cheapest of those that meet the deadline for sure, otherwise probably, otherwise the fastest.
+/// The cheapest option that meets the deadline with certainty; failing that, probably; failing that, the fastest.
 fn recommended(options: &[MachineOption], bounds: &Planning) -> Option<usize> {
     let all =
         || options.iter().enumerate().filter_map(|(place, option)| Some((place, option.figures.as_ref()?)));

@@ -109,7 +109,7 @@ pub struct Extent {
     pub minibatch: Option<MinibatchRange>,
 }
 
-/// Receives the number of cells that have been predicted and that of all, and may stop the work.
+/// Receives the numbers of predicted cells and of all cells, and may stop the work.
 pub type Watch<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 impl Map {
@@ -118,7 +118,7 @@ impl Map {
         Self::watched(scenario, method, extent, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// The same, watched.
+    /// Predicts every number of nodes with every batch, and reports progress to `watch`.
     pub fn watched(
         scenario: &Scenario,
         method: &dyn Method,
@@ -217,7 +217,7 @@ impl Map {
     }
 }
 
-/// Samples per update: those of a step if every step ends with an update.
+/// Samples per update: the samples of a step if every step ends with an update.
 fn minibatch(prediction: &Prediction) -> f64 {
     prediction.updating.as_ref().map_or(prediction.samples as f64, |updating| updating.minibatch)
 }

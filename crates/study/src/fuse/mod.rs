@@ -60,7 +60,7 @@ impl Line {
 pub enum Family {
     /// The scenario's own rule.
     Own,
-    /// Every gradient by itself.
+    /// Every gradient separately.
     None,
     /// All gradients together.
     All,
@@ -121,7 +121,7 @@ impl FusionReport {
         &self.lines[self.lines.len() - 1]
     }
 
-    /// The plainest of the fastest lines of a family.
+    /// The simplest of the fastest lines of a family.
     pub fn recommended(&self, family: Family) -> Option<&Line> {
         recommended(&self.lines, family)
     }
@@ -132,7 +132,7 @@ pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
     fuse_while(scenario, &never_cancelled)
 }
 
-/// As [`fuse`], as long as it is wanted.
+/// As [`fuse`], with cancellation.
 pub fn fuse_while(scenario: &Scenario, wanted: &CancelCheck<'_>) -> Result<FusionReport, Fault> {
     applies(scenario)?;
     let wrong =
@@ -308,8 +308,8 @@ impl Settings {
     }
 }
 
-/// The plainest line of a family among those that are as fast as its fastest within [`NOISE`]: the default, which comes
-/// first, or the one with the fewest messages and the longest cycle.
+/// The simplest line of a family among the lines as fast as its fastest within [`NOISE`]: the default, which comes first,
+/// or the line with the fewest messages and the longest cycle.
 pub(super) fn recommended(lines: &[Line], family: Family) -> Option<&Line> {
     let own = || lines.iter().filter(|line| line.family == family);
     let least = own().map(|line| line.iteration).reduce(Seconds::min)?;

@@ -163,7 +163,7 @@ fn counts(cuts: &[bool]) -> Vec<u32> {
     counts
 }
 
-/// Times of messages that are computed while the engine has one event.
+/// Number of message times that cost as much as one event of the engine.
 const TIMES_PER_EVENT: u64 = 10;
 
 /// Events of a gradient tensor in a simulated step: forward, backward, copies and a message.
@@ -196,7 +196,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// For a scenario of all-reduce, as long as it is wanted.
+    /// An evaluator of an all-reduce scenario, with cancellation.
     pub fn new(scenario: &'a Scenario, wanted: &'a CancelCheck<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
@@ -222,7 +222,7 @@ impl<'a> Evaluator<'a> {
         &self.pass
     }
 
-    /// How buffers wait: as the paper prints it where the scenario is one of the paper, and the closed form holds.
+    /// How buffers wait: as in the paper if the scenario is one of the paper and the closed form holds.
     pub(super) fn reading(&self) -> BufferReading {
         match self.scenario.as_published && self.engine.is_none() {
             true => BufferReading::Serial,
@@ -235,7 +235,7 @@ impl<'a> Evaluator<'a> {
         self.engine.is_none() && self.contention == Contention::NONE
     }
 
-    /// The best plan of the schedule alone; none where the budget has no room for it.
+    /// The best plan of the schedule alone; none if the budget is too small.
     pub fn optimum(&self) -> Result<Option<Vec<u32>>, Fault> {
         if self.budget_of_optimum() > self.scenario.methods.simulate.budget {
             return Ok(None);
@@ -250,7 +250,7 @@ impl<'a> Evaluator<'a> {
         tensors.saturating_mul(tensors) / (2 * TIMES_PER_EVENT)
     }
 
-    /// Plans that the budget has room for.
+    /// Number of plans that the budget pays for.
     pub(super) fn affordable(&self) -> usize {
         let each = match self.engine {
             Some(_) => EVENTS_PER_TENSOR * TIMES_PER_EVENT,
@@ -331,7 +331,7 @@ impl<'a> Evaluator<'a> {
         Ok([quantile(&mut gains, 0.05), quantile(&mut gains, 0.95)])
     }
 
-    /// Relative standard deviation of steps: as measured, or as given in the scenario.
+    /// Relative standard deviation of steps, measured or given in the scenario.
     fn jitter(&self) -> f64 {
         match self.scenario.profile() {
             Some(profile) if profile.steps.len() > 1 => {

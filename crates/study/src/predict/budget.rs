@@ -1,6 +1,6 @@
-//! What the parts of a forecast may cost, decided before they begin: shares of the budget of a simulation, and the closed
-//! forms that the budget pays for. One of these goes through every layer once for each group of workers, and a forecast
-//! asks for hundreds. And what other studies cost. All in the unit of budgets: events of the engine, of which a core does about ten
+//! Budgets of the parts of a forecast, fixed before they begin: shares of the budget of a simulation, and the number of
+//! closed forms that the budget pays for. A closed form goes through every layer once for each group of workers, and a
+//! forecast asks for hundreds. It also prices other studies. All in the unit of budgets: events of the engine, of which a core does about ten
 //! million in a second.
 
 use super::interval::Intervals;
@@ -12,24 +12,24 @@ use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
-/// Part of the budget for the figure that is asked for.
+/// Share of the budget for the main figure.
 const HEADLINE: f64 = 0.5;
 
-/// For the table of other numbers of workers.
+/// Share of the budget for the table of other numbers of workers.
 const SCALING: f64 = 0.2;
 
-/// For all changes that might help.
+/// Share of the budget for all changes that might help.
 const WHAT_IF: f64 = 0.2;
 
-/// For both ends of all uncertain inputs.
+/// Share of the budget for both ends of all uncertain inputs.
 const INPUTS: f64 = 0.1;
 
-/// Predictions of a comparison: the step, and five for where its time goes.
+/// Predictions of a comparison: the step, and five for its breakdown.
 pub(super) const COMPARED: usize = 6;
 
 const LEAST: f64 = 10_000.0;
 
-/// Numbers of workers that are simulated whatever the budget.
+/// Number of worker counts that are simulated with any budget.
 const FEW: usize = 64;
 
 /// Most changes that are tried if each costs a simulation.
@@ -51,7 +51,7 @@ pub(super) fn compared(scenario: &Scenario) -> Scenario {
     part(scenario, 1.0, COMPARED)
 }
 
-/// Refuses more numbers of workers than the budget has room to simulate.
+/// Refuses more numbers of workers than the budget pays for.
 pub(super) fn check_scaling(scenario: &Scenario, method: &dyn Method, points: usize) -> Result<(), Fault> {
     let least = points as f64 * LEAST;
     if method.is_quick() || points <= FEW || least <= scenario.methods.simulate.budget as f64 {
@@ -129,7 +129,7 @@ impl Granted {
         }
     }
 
-    /// What is left out, in words.
+    /// The omitted parts, in words.
     pub(super) fn warning(&self) -> Option<Warning> {
         let parts = [
             (self.interval, "the interval"),
@@ -152,13 +152,13 @@ impl Granted {
     }
 }
 
-/// What a closed form costs beside its layers.
+/// Cost of a closed form beside its layers.
 const PREDICTION: u64 = 50;
 
-/// What it costs to read a layer or a group of a scenario.
+/// Cost of reading a layer or a group of a scenario.
 const RESOLUTION: u64 = 50;
 
-/// What a study may cost unless more is asked for: about two minutes of a core.
+/// Default limit of the cost of a study: about two minutes of a core.
 pub(crate) const UNASKED: u64 = 1_000_000_000;
 
 /// Layers that one closed form goes through: all of them for every group of workers.
@@ -172,12 +172,12 @@ pub(crate) fn prediction(scenario: &Scenario, method: &dyn Method) -> u64 {
     if method.is_quick() { PREDICTION + pass(scenario) } else { scenario.methods.simulate.budget }
 }
 
-/// What it costs to make a scenario from its text, about.
+/// Approximate cost of making a scenario from its text.
 pub(crate) fn resolution(scenario: &Scenario) -> u64 {
     RESOLUTION.saturating_mul(pass(scenario))
 }
 
-/// How long a core takes.
+/// Time of a core.
 pub(crate) fn duration(events: f64) -> Seconds {
     Seconds::new(events / 1e7)
 }

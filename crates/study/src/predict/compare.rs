@@ -96,8 +96,8 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Predicts the scenario without start-up costs, with links that take no time, both also for the smallest
-    /// cluster that communicates, and with software that takes none either.
+    /// Predicts the scenario without start-up costs and with links that take no time, each also for the smallest cluster
+    /// that communicates; and with software that takes no time.
     fn find(scenario: &Scenario, method: &dyn Method, step: Seconds) -> Option<Self> {
         let smallest = match scenario.strategy.architecture {
             Architecture::ParameterServer => 1,
@@ -194,7 +194,8 @@ impl Comparison {
         Self::from_rows(scenario, methods::all().iter().map(row).collect())
     }
 
-    /// The same; `part` receives the rows so far after each method, the quick ones first, and `watch` may cancel.
+    /// Predicts the scenario with every method; `part` receives the rows so far after each method, the quick ones first, and
+    /// `watch` may cancel.
     pub fn watched(
         scenario: &Scenario,
         watch: &Watch<'_>,

@@ -1,4 +1,4 @@
-//! Where a plan puts the ranks of a transformer: what each of them is in every group, and on which machine it is.
+//! Placement of the ranks of a transformer by a plan: the place of each rank in every group, and its machine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Layout {
     pub data: u64,
     /// Pipeline stages.
     pub pipeline: u64,
-    /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
+    /// Ranks that divide experts, taken from tensor, context and data parallelism.
     pub expert: u64,
     /// The groups that communicate, of every kind with more than one rank.
     pub groups: Vec<RankGroups>,
@@ -37,7 +37,7 @@ pub struct Layout {
 /// All groups of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RankGroups {
-    /// What their ranks divide.
+    /// Role of their ranks.
     pub role: Role,
     /// Ranks of one group.
     pub size: u64,
@@ -49,7 +49,7 @@ pub struct RankGroups {
     pub nodes: u64,
 }
 
-/// What a rank is one of.
+/// Role of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -87,7 +87,7 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Its place among those of this role.
+    /// Its place among the ranks of this role.
     pub const fn of(&self, role: Role) -> u64 {
         match role {
             Role::Pipeline => self.pipeline,

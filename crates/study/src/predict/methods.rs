@@ -30,7 +30,7 @@ pub fn all() -> &'static [&'static dyn Method] {
     ]
 }
 
-/// A method that also stretches steps by what measured runs tell and no assumed figure explains.
+/// A method that also stretches steps by the unexplained deviation of measured runs.
 struct Calibrated(&'static dyn Method);
 
 impl Calibrated {
@@ -92,7 +92,7 @@ impl MethodSet {
 
     pub(crate) const NONE: Self = Self(0);
 
-    /// The methods that model a scenario; as published, a paper's in place of this project's own for servers.
+    /// The methods that model a scenario; as published, papers' methods replace this project's own for servers.
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let is_own = |method: &dyn Method| method.name() == Layerwise.name();
         let printed = scenario.as_published && Zeng2023.applies(scenario).is_ok();

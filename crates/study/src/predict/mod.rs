@@ -45,14 +45,14 @@ pub struct Training {
     /// All passes, with evaluations; of a transformer with a plan, with interruptions and checkpoints.
     #[serde(rename = "total_s", with = "InBaseUnits")]
     pub total: Seconds,
-    /// The same at the ends of the interval of a step.
+    /// Total time at the ends of the interval of a step.
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub total_interval_s: Option<[Seconds; 2]>,
-    /// Share of that time which interruptions and checkpoints leave.
+    /// Share of that time left by interruptions and checkpoints.
     pub goodput: Option<f64>,
     /// Cost of all passes, where prices are given.
     pub cost: Option<f64>,
-    /// The same at the ends of the interval of a step.
+    /// Cost at the ends of the interval of a step.
     pub cost_interval: Option<[f64; 2]>,
     /// Currency of the cost.
     pub currency: Option<String>,
@@ -67,15 +67,15 @@ pub struct Training {
 pub struct Forecast {
     /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
-    /// What of it nobody gave.
+    /// Its assumed parts.
     pub assumed: Assumed,
     /// The prediction.
     pub prediction: Prediction,
     /// Workers on which some usual plan of a transformer fits, if this one does not; none if more would not help.
     pub fits_with: Option<u32>,
-    /// What would make some usual plan fit on the same workers, if this one does not.
+    /// Change that would make some usual plan fit on the same workers, if this one does not.
     pub fits_after: Option<Remedy>,
-    /// A step with the kernels of Hugging Face, where PyTorch's own are assumed.
+    /// A step with the kernels of Hugging Face, if PyTorch's own are assumed.
     #[serde_as(as = "Option<InBaseUnits>")]
     pub with_hugging_face_s: Option<Seconds>,
     /// The interval in which measurements should lie.
@@ -84,7 +84,7 @@ pub struct Forecast {
     pub advice: Advice,
     /// Predictions for other numbers of workers.
     pub scaling: Vec<ScalingPoint>,
-    /// The number of workers beyond which more of them are not worth it; none if it was not reached.
+    /// The number of workers beyond which more are not worth it; none if it was not reached.
     pub saturates_at: Option<u32>,
     /// The gain in throughput above which more workers are worth it: 0.05 is 5 %.
     pub worth: f64,
@@ -92,7 +92,7 @@ pub struct Forecast {
     pub training: Option<Training>,
 }
 
-/// What a forecast is about, beside its request.
+/// Options of a forecast.
 #[derive(Clone)]
 pub struct ForecastOptions {
     /// The method.
@@ -116,10 +116,10 @@ impl Default for ForecastOptions {
     }
 }
 
-/// Follows a forecast.
+/// Receives progress and partial results of a forecast.
 #[derive(Clone, Copy)]
 pub struct Observer<'a> {
-    /// Hears of every prediction, and may cancel the work.
+    /// Is told of every prediction, and may cancel the work.
     pub progress: &'a Watch<'a>,
     /// Receives the forecast from every estimate of a simulation, as soon as the prediction is known, then with its interval, and
     /// then with the scaling curve: without the changes that would help.
@@ -127,12 +127,12 @@ pub struct Observer<'a> {
 }
 
 impl<'a> Observer<'a> {
-    /// Follows predictions alone.
+    /// An observer of predictions only.
     pub fn watching(progress: &'a Watch<'a>) -> Self {
         Self { progress, part: &|_| () }
     }
 
-    /// Nobody looks.
+    /// An observer that ignores everything.
     pub fn none() -> Self {
         Self::watching(&unwatched)
     }
@@ -149,7 +149,7 @@ pub fn forecast<F: Source>(
     let watched = Watched::new(method, observer.progress);
     let workers = options.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
     let assumed = *request.assumed()?;
-    // The plan of a name is that of its number of workers.
+    // The default plan depends on the number of workers.
     let planned = |number: u32| request.usual_plan(number);
     let planned: Planned<'_> = (assumed.plan && options.workers.is_some()).then_some(&planned);
     let forecast = Forecast::new(&scenario, assumed, &watched, &workers, planned, options.worth, observer);
@@ -310,7 +310,7 @@ impl Method for Watched<'_> {
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
-        // Only the figure that is asked for is worth showing before it is final.
+        // Only the main figure is worth showing before it is final.
         let quietly = |progress: Progress<'_>| match progress {
             Progress::Estimate(_) => (self.watch)(Progress::Working),
             _ => (self.watch)(progress),

@@ -1,5 +1,5 @@
-//! Predictions of the same scenario for other numbers of workers, and the slack of workers, for methods that do not compute it
-//! themselves: how much slower a worker may become without lengthening the step.
+//! Predictions of a scenario for other numbers of workers; and, for methods that do not compute it, the slack of workers: how
+//! much slower a worker may become without lengthening the step.
 
 use crate::predict::interval::Intervals;
 use crate::simulate::BUDGET;
@@ -44,9 +44,9 @@ pub struct ScalingPoint {
     pub memory: Option<Verdict>,
 }
 
-/// Predicts the scenario for every number of workers, groups keeping their proportions, with the plan that `planned` has for
-/// it; `own` is the prediction of its own number, `intervals` tell their errors. Numbers for which the budget of a simulation is
-/// too small are left out.
+/// Predicts the scenario for every number of workers, groups keeping their proportions, with the plan from
+/// `planned`; `own` is the prediction of its own number, `intervals` gives their errors. Numbers for which the budget of a
+/// simulation is too small are left out.
 pub(crate) fn scaling(
     scenario: &Scenario,
     method: &dyn Method,
@@ -92,7 +92,7 @@ pub(crate) fn scaling(
     workers.iter().filter_map(|workers| point(workers).transpose()).collect()
 }
 
-/// Powers of two up to 16, or up to twice the cluster, and the cluster itself, as far as the method models them.
+/// Powers of two up to 16, or up to twice the cluster, and the cluster itself, if the method models them.
 pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
     let own = scenario.cluster.workers();
     let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
@@ -169,8 +169,8 @@ pub(super) fn slack_predictions(scenario: &Scenario) -> u64 {
     if groups > MAX_GROUPS { 0 } else { ((groups + 1) * HALVINGS) as u64 }
 }
 
-/// Fills in the slack of every group for which the method has not computed it. Plans whose replicas are of one kind each have
-/// none: a slow worker would be a kind by itself.
+/// Fills in the slack of every group for which the method has not computed it. Plans with a separate kind of
+/// worker for each replica have none: a slow worker would be a further kind.
 pub(super) fn fill_slack(scenario: &Scenario, method: &dyn Method, prediction: &mut Prediction) {
     if prediction.groups.len() > MAX_GROUPS || !method.is_quick() {
         return;

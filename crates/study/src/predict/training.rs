@@ -1,4 +1,4 @@
-//! Time of an epoch, memory of a batch, and warnings about what a scenario cannot do as it is predicted.
+//! Time of an epoch, memory of a batch, and warnings about scenarios that cannot run as predicted.
 
 use crate::explore::plan::{TrainingRates, usual_plan};
 use crate::simulate::is_sprint;
@@ -28,7 +28,7 @@ pub(crate) fn needed(scenario: &Scenario, batch: u32) -> Bytes {
     }
 }
 
-/// Memory without which a step with `batch` samples cannot run: that of algorithms without workspace.
+/// Least memory of a step with `batch` samples, with algorithms that need no workspace.
 fn least(scenario: &Scenario, batch: u32) -> Bytes {
     let strategy = &scenario.strategy;
     match scenario.workload.graph.as_deref().filter(|_| !is_sprint(scenario)) {
@@ -37,7 +37,7 @@ fn least(scenario: &Scenario, batch: u32) -> Bytes {
     }
 }
 
-/// The part of its memory that the fullest device needs; what a plan needs is known only when it is predicted.
+/// The share of its memory that the fullest device needs; a plan's need is known only from its prediction.
 pub(crate) fn fullest(scenario: &Scenario) -> f64 {
     if scenario.strategy.plan.is_some() {
         return 0.0;
@@ -48,7 +48,7 @@ pub(crate) fn fullest(scenario: &Scenario) -> f64 {
     parts.fold(0.0, f64::max)
 }
 
-/// Most workers that are looked at to find some on which a transformer fits.
+/// Most workers tried to find a number on which a transformer fits.
 const MOST_WORKERS: u64 = 65_536;
 
 /// Workers on which a usual plan of a transformer fits, by whole machines and twice as many each time; none if the
@@ -107,7 +107,7 @@ pub(crate) fn epoch(scenario: &Scenario, prediction: &Prediction) -> Option<Seco
 /// All epochs of a scenario with a data set.
 pub(crate) struct AllEpochs {
     pub(crate) time: Seconds,
-    /// Share of the time that is steps which are kept and evaluations, where interruptions and checkpoints are counted.
+    /// Share of the time spent in evaluations and in steps that are kept, if interruptions and checkpoints are counted.
     pub(crate) goodput: Option<f64>,
     pub(crate) cost: Option<f64>,
 }
@@ -133,7 +133,7 @@ pub(crate) fn all_epochs(scenario: &Scenario, prediction: &Prediction) -> Option
     })
 }
 
-/// Times the memory of a device beyond which an estimate of memory is certainly too much.
+/// Multiple of a device's memory beyond which an estimate certainly does not fit.
 const FAR_TOO_LARGE: f64 = 2.0;
 
 /// Warnings about memory and data.

@@ -22,7 +22,7 @@ use stepcast_core::strategy::Fusion;
 use stepcast_core::suggest;
 use stepcast_core::workload::Workload;
 
-/// A smaller share of the step does not justify another network.
+/// Least exposed share of the step that justifies another network.
 const NEGLIGIBLE: f64 = 0.005;
 
 /// The layers to replace and their substitutes. By default: the fully connected head, by convolutions (Liu 2022,
@@ -92,9 +92,9 @@ pub struct Replacement {
 pub struct ReplacedScaling {
     /// How many workers.
     pub workers: u32,
-    /// As it is.
+    /// Scaling factor of the unchanged model.
     pub before: f64,
-    /// With layers replaced.
+    /// Scaling factor with layers replaced.
     pub after: f64,
 }
 
@@ -132,7 +132,7 @@ pub enum Refusal {
     Layers(Fault),
 }
 
-/// Finds the layers with exposed communication and applies the requested replacement, as long as it is wanted.
+/// Finds the layers with exposed communication and applies the requested replacement, with cancellation.
 pub fn replace(
     scenario: &Scenario,
     mut request: Substitution,
@@ -329,8 +329,8 @@ impl Step {
         self.contention.mean(&self.pass, &self.update, &self.rule).outcome
     }
 
-    /// All layers with gradients, the most expensive first, and what is left out: where the budget does not pay for a step
-    /// without each of them, those with the most gradients are looked at.
+    /// All layers with gradients, the most expensive first, and a note about omitted ones: if the budget does not pay for a
+    /// step without each of them, the layers with the most gradients are examined.
     pub(super) fn layers(
         &self,
         scenario: &Scenario,

@@ -1,5 +1,5 @@
-//! What of a scenario nobody gave: the assumptions that decide its forecast, and the plan of a transformer, which only a
-//! prediction can fill in.
+//! Missing parts of a scenario: the assumptions that decide its forecast, and the default plan of a transformer, which needs
+//! predictions.
 
 use super::{Folder, Request, Source};
 use crate::explore::plan::{UsualPlan, usual_plan};
@@ -39,20 +39,20 @@ pub struct Assumed {
     pub plan: bool,
     /// The sequences of its micro-batch.
     pub micro_batch: bool,
-    /// Whose kernels compute: PyTorch's, as Hugging Face's modules do not.
+    /// Software whose kernels compute: PyTorch's, not Hugging Face's.
     pub kernels: bool,
-    /// What all machines cost in an hour, in US dollars, where the scenario has no prices: as the catalog says.
+    /// Price of all machines for an hour, in US dollars, from the catalog; none if the scenario has prices.
     pub price: Option<AssumedRent>,
     /// Whether no usual plan fits.
     pub nothing_fits: bool,
 }
 
-/// What machines cost in an hour.
+/// Assumed price of machines for an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct AssumedRent {
     /// The price of all of them.
     pub hour: f64,
-    /// What others pay.
+    /// Range of prices on the market.
     pub range: [f64; 2],
 }
 
@@ -66,7 +66,7 @@ fn named_machine(file: &ScenarioFile) -> Option<&str> {
 }
 
 impl AssumedRent {
-    /// The price of the machine that is named, or of devices one by one; none if the scenario has prices or no data set.
+    /// The price of the named machine, or of single devices; none if the scenario has prices or no data set.
     fn new(file: &ScenarioFile, scenario: &Scenario) -> Option<Self> {
         if is_priced(scenario) || scenario.data.is_none() || scenario.profile().is_some() {
             return None;
@@ -94,7 +94,7 @@ impl AssumedRent {
     }
 }
 
-/// The edits that give a scenario without prices those of the catalog: of the machine that is named, or of each device.
+/// The edits that give a scenario the prices of the catalog: of the named machine, or of each device.
 pub(crate) fn catalog_prices(file: &ScenarioFile, scenario: &Scenario) -> Option<Vec<Edit>> {
     if is_priced(scenario) {
         return None;
@@ -115,7 +115,7 @@ pub(crate) fn catalog_prices(file: &ScenarioFile, scenario: &Scenario) -> Option
 }
 
 impl Assumed {
-    /// What the scenario of a file assumes, with the plan that it was given.
+    /// The assumptions of a file's scenario, with its default plan.
     pub(super) fn new(file: &ScenarioFile, scenario: &Scenario, plan: Option<&UsualPlan>) -> Self {
         let ScenarioFile { model, cluster, strategy, .. } = file;
         let named = cluster.machine.is_some();
@@ -156,23 +156,23 @@ impl Assumed {
 /// Keys of a plan that say how the model is split, beside those that every search varies.
 const DIVIDING: [&str; 5] = ["stage-layers", "data", "outer-replicas", "recompute-layers", "stage-recompute"];
 
-/// Shortest sequences, in tokens, that are advised where longer ones do not fit.
+/// Shortest sequence, in tokens, that is recommended if longer ones do not fit.
 const SHORTEST: u64 = 1024;
 
-/// Whether a key says how a model is split.
+/// Whether a key divides the model.
 pub(super) fn divides(key: &str) -> bool {
     let Some(own) = key.strip_prefix("strategy.plan") else { return false };
     let own = own.trim_start_matches('.');
     own.is_empty() || is_dividing(own)
 }
 
-/// Whether a key of a plan says how the model is split: batches, kernels and number formats do not.
+/// Whether a key of a plan divides the model; batches, kernels and number formats do not.
 fn is_dividing(key: &str) -> bool {
     let varied = |dimension: &Dimension| dimension.each && dimension.key() == key;
     DIVIDING.contains(&key) || key != "micro-batch" && DIMENSIONS.iter().any(varied)
 }
 
-/// The plan of a transformer that has none: alike workers that sum their gradients, nothing of whose exchange is given.
+/// The default plan of a transformer without one, for equal workers that sum their gradients and whose exchange is not given.
 pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) -> Option<UsualPlan> {
     let strategy = &file.strategy;
     let mut given = strategy.plan.clone().unwrap_or_default();
@@ -192,12 +192,12 @@ pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) 
     }
     let each = strategy.batch.map(|batch| u64::from(batch) * scenario.cluster.workers());
     given.global_batch = given.global_batch.or(each);
-    // With a plan, other precisions are usual.
+    // With a plan, another precision is the default.
     let scenario = resolve_for_planning(file.clone(), files).ok()?;
     usual_plan(&scenario, &given).ok()
 }
 
-/// The scenario of a search over plans: a transformer has a plan, which need not divide the workers.
+/// The scenario of a search over plans: the plan of a transformer need not divide the workers.
 pub(super) fn resolve_for_planning(mut file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
     if resolve_any_plan(file.clone(), files)?.source.transformer().is_some() {
         file.strategy.plan.get_or_insert_default();
@@ -213,7 +213,7 @@ pub(super) fn resolve_any_plan(file: ScenarioFile, files: &dyn Files) -> Result<
     }
 }
 
-/// The scenario of a file with its usual plan, where it has none.
+/// The scenario of a file, with its default plan if it has none.
 pub(super) fn resolve_with_usual_plan(file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
     let plain = resolve_any_plan(file.clone(), files)?;
     match plan(&file, &plain, files) {
@@ -222,7 +222,7 @@ pub(super) fn resolve_with_usual_plan(file: ScenarioFile, files: &dyn Files) -> 
     }
 }
 
-/// The file with a plan. Samples of each worker, if given, say how many sequences a step has.
+/// The file with a plan. Samples of each worker, if given, determine the sequences of a step.
 pub(super) fn with_plan(mut file: ScenarioFile, plan: PlanSection) -> ScenarioFile {
     let global_batch = plan.global_batch.filter(|_| file.strategy.batch.is_none());
     file.strategy.plan = Some(PlanSection { global_batch, ..plan });
@@ -238,7 +238,7 @@ pub(super) fn edit(plan: &Plan, with_batch: bool) -> Option<Edit> {
 }
 
 impl<F: Source> Request<F> {
-    /// The plan that this number of workers gets where none is given.
+    /// The default plan for this number of workers, if none is given.
     pub(crate) fn usual_plan(&self, number: u32) -> Result<Option<Plan>, Fault> {
         let mut edits = self.edits.clone();
         edits.push(Edit::set("cluster.workers.count", number));
@@ -246,8 +246,8 @@ impl<F: Source> Request<F> {
         Ok(resolve_with_usual_plan(file, &self.files)?.strategy.plan)
     }
 
-    /// What makes a usual plan fit on the same workers: shorter sequences, where their length is assumed, or frozen matrices in
-    /// 4 bits.
+    /// Change that makes a usual plan fit on the same workers: shorter sequences, if their length is assumed, or frozen matrices
+    /// in 4 bits.
     pub(crate) fn fits_after(&self, scenario: &Scenario) -> Option<Remedy> {
         let shape = scenario.source.transformer()?;
         let shorter = std::iter::successors(Some(shape.sequence / 2), |length| Some(length / 2))

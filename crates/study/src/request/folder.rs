@@ -15,7 +15,7 @@ use stepcast_core::profile::Profile;
 use stepcast_core::scenario::Document;
 use stepcast_trace::read_onnx;
 
-/// Larger text files are refused as a mistake.
+/// Largest text file that is read; larger ones are mistakes.
 pub(super) const MAX_FILE: u64 = 16 << 20;
 
 /// The files that were read, by the names that scenarios use for them.

@@ -22,13 +22,13 @@ use stepcast_core::prior::Priors;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile, is_onnx};
 
-/// Larger files of JSON are no configurations.
+/// Largest JSON file that may be a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
 
 /// The name of the built-in scenario.
 pub const QUICK_START_NAME: &str = "quickstart.toml (built in)";
 
-/// Neither a profile nor an empty scenario says how gradients are summed; requests about fusion use all-reduce.
+/// Defaults for requests about fusion: neither a profile nor an empty scenario gives the exchange, so these use all-reduce.
 pub const ALL_REDUCE: [(&str, &str); 2] =
     [("strategy.architecture", "all-reduce"), ("strategy.synchronisation", "bsp")];
 
@@ -53,10 +53,10 @@ pub struct Request<F = Folder> {
     resolved: OnceLock<Resolved>,
 }
 
-/// Points of a grid, at most, that have usual plans of their own.
+/// Largest number of points of a grid that have separate default plans.
 const PLANNED_POINTS: u64 = 128;
 
-/// A resolved scenario, and what of it nobody gave.
+/// A resolved scenario, and its assumptions.
 #[derive(Debug, Clone)]
 struct Resolved {
     scenario: Arc<Scenario>,
@@ -69,7 +69,7 @@ impl<F: Source> Request<F> {
         Self { document, files, only_profile: false, gives_plan: true, edits, resolved: OnceLock::new() }
     }
 
-    /// The same request for a search over plans, which needs none to begin with.
+    /// The request for a search over plans, which needs no initial plan.
     #[must_use]
     pub fn for_planning(self) -> Self {
         Self { gives_plan: false, resolved: OnceLock::new(), ..self }
@@ -85,7 +85,7 @@ impl<F: Source> Request<F> {
         Ok(Arc::clone(&self.resolved()?.scenario))
     }
 
-    /// What of the scenario is assumed.
+    /// The assumptions of the scenario.
     pub fn assumed(&self) -> Result<&Assumed, Fault> {
         Ok(&self.resolved()?.assumed)
     }
@@ -126,8 +126,8 @@ impl<F: Source> Request<F> {
         choice.method(&*self.scenario()?).map_err(|refusal| self.refused(refusal))
     }
 
-    /// The scenario at every combination of the axes' values. Where the plan of a transformer is assumed, a few points have
-    /// plans of their own; many have that of the scenario.
+    /// The scenario at every combination of the axes' values. If the plan of a transformer is assumed, each point has its own
+    /// plan if there are few points; otherwise all have the plan of the scenario.
     pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
         let mut edits = self.edits.clone();
         let varies_plan = axes.iter().any(|axis| assumed::divides(&axis.key));
@@ -156,7 +156,7 @@ impl<F: Source> Request<F> {
         self.document.located(refusal, &self.edits)
     }
 
-    /// For a profile alone, replaces the error by that of the profile, which has the position in that file.
+    /// For a profile alone, replaces the error by the profile's, which has the position in that file.
     fn explained(&self, fault: Fault) -> Fault {
         self.files.take_fault().filter(|_| !self.document.is_written()).unwrap_or(fault)
     }
@@ -228,7 +228,7 @@ impl Request {
         Ok(Self { only_profile: true, ..Self::new(document, files, edits) })
     }
 
-    /// The same scenario with this number of workers: groups keep their proportions.
+    /// The scenario with this number of workers: groups keep their proportions.
     pub fn resized(&self, number: u32) -> Result<Self, Fault> {
         let cluster = self.file()?.cluster;
         if cluster.beside.is_some() {
@@ -242,11 +242,11 @@ impl Request {
             0 => Edit::from_form(&format!("cluster.workers.{group}"), None),
             share => Edit::set(format!("cluster.workers.{group}.count"), share),
         };
-        // From the last, so that places stay as they are while groups go.
+        // From the last, so that places stay valid while groups are removed.
         Ok(self.changed(shares.into_iter().enumerate().rev().map(edit)))
     }
 
-    /// The same scenario with this number of workers on whole machines of both kinds.
+    /// The scenario with this number of workers on whole machines of both kinds.
     fn with_machines_beside(&self, number: u32) -> Result<Self, Fault> {
         let cluster = &self.scenario()?.cluster;
         let each = cluster.workers_per_node();
@@ -263,7 +263,7 @@ impl Request {
         }
     }
 
-    /// The same request with further edits; files are read again.
+    /// The request with further edits; files are read again.
     pub fn changed(&self, edits: impl IntoIterator<Item = Edit>) -> Self {
         let edits = self.edits.iter().cloned().chain(edits).collect();
         Self {
@@ -273,7 +273,7 @@ impl Request {
         }
     }
 
-    /// A request for what `edits` say alone, beside the files of this one.
+    /// A request for `edits` alone, with the files of this one.
     pub(crate) fn alone(&self, edits: Vec<Edit>) -> Self {
         Self::new(Document::new("a kept run", ""), self.files_again(), edits)
     }

@@ -26,7 +26,7 @@ use stepcast_stats::spread_of_logarithms;
 /// Phases of Horovod's cycles over which a single step is averaged.
 const PHASES: u32 = 8;
 
-/// Exchanges of a run whose steps differ by the phases of cycles alone.
+/// Exchanges of a run whose steps differ only by the phases of cycles.
 const ALIKE: u32 = 64;
 
 fn inapplicable(fault: Fault) -> Fault {
@@ -162,8 +162,8 @@ fn mean_communication<'a>(all: impl ExactSizeIterator<Item = &'a Communication> 
     }
 }
 
-/// A single step of a training, the mean over all phases of Horovod's cycles: how long it takes, and where the time of
-/// communication goes.
+/// A single step of a training, the mean over all phases of Horovod's cycles: its time, and the breakdown of
+/// communication.
 pub(crate) fn mean_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
     let Messages::Cycles { length, threshold, negotiation, .. } = training.messages else {
         return first_step(training);
@@ -315,7 +315,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
         _ => 1,
     };
     let slowed = contention.slowed(&slowest);
-    // What shows beyond the schedule is the same in every exchange.
+    // The exposed time beyond the schedule is the same in every exchange.
     let beyond = contention.beyond(&slowest, &rule, &liu2022::mean(&slowed, &update, &rule))
         / f64::from(period.max(1));
     let contention = contention.once_in(period);
@@ -384,7 +384,7 @@ fn computing(scenario: &Scenario) -> Result<Vec<Seconds>, Fault> {
     Ok(passes.iter().map(|(delay, pass)| *delay + pass.computing() + pass.update).collect())
 }
 
-/// Warnings about what is assumed of devices, and about messages of sizes that were not measured.
+/// Warnings about assumptions on devices, and about messages of unmeasured sizes.
 pub(crate) fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     let update = curve(scenario);
     let slowest = passes(scenario).ok().and_then(|passes| Pass::slowest(&passes));

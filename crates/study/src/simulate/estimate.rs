@@ -1,8 +1,8 @@
 //! The throughput in steady state, from runs that begin in another one.
 //!
-//! Workers that wait for each other begin afresh whenever all have met: the times between are independent of each other,
-//! nearly, and nothing has to be left out. All other runs are cut into slices; those of the beginning that are not
-//! typical are left out ([`warm_up`]).
+//! Workers that wait for each other start afresh whenever all have met: the times in between are nearly independent, and
+//! nothing has to be left out. All other runs are cut into slices; untypical slices at the beginning are left out
+//! ([`warm_up`]).
 
 use super::measure::{Measurement, Recorder};
 use stepcast_core::prediction::Warning;
@@ -17,7 +17,7 @@ pub(crate) const NOT_STEADY: &str = "not-steady";
 /// Slices of a run in which the beginning of the steady state is looked for.
 const SLICES: usize = 40;
 
-/// Slices of what is left, from which the interval is estimated.
+/// Batches of the steady state for the batch-means interval.
 const BATCHES: usize = 10;
 
 /// Share of a step by which the ends of a run may distort its rate.
@@ -26,13 +26,13 @@ const EDGE: f64 = 0.1;
 /// Share of the throughput that rounding may cost.
 const ROUNDING: f64 = 1e-6;
 
-/// Half-width of a throughput that was seen once, as a share of it: nothing shows how much it varies.
+/// Half-width of a throughput from a single observation, as a share of it: its variation is unknown.
 const SEEN_ONCE: f64 = 0.5;
 
-/// Cycles from which on the first one, which may be shorter, is left out.
+/// Least number of cycles with which the first one, which may be shorter, is left out.
 const CYCLES: usize = 4;
 
-/// The throughput of a system, as far as runs show it.
+/// Estimated throughput of a system.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Estimate {
     /// Samples per second.
@@ -43,14 +43,14 @@ pub(super) struct Estimate {
     pub(super) rates: Vec<f64>,
     /// The part of each run that counts.
     pub(super) windows: Vec<Window>,
-    /// Whether the throughput no longer changes with time, as far as runs show.
+    /// Whether the throughput no longer changes with time.
     pub(super) is_steady: bool,
-    /// Half-width that is asked for, as a share of the throughput.
+    /// Requested half-width, as a share of the throughput.
     precision: f64,
 }
 
 impl Estimate {
-    /// Whether the interval is as narrow as asked for.
+    /// Whether the interval is as narrow as requested.
     pub(super) fn is_precise(&self) -> bool {
         self.is_steady && self.half_width <= self.precision * self.throughput
     }
@@ -108,7 +108,7 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// The throughput as far as `runs` show it.
+    /// The estimate of the throughput from `runs`.
     pub(super) fn estimate<O: Recorder>(&self, runs: &[Measurement<'_, O>]) -> Estimate {
         let parts: Vec<Part> = runs.iter().map(|run| self.part(run)).collect();
         let series: Vec<Vec<f64>> = parts.iter().map(|part| part.series.clone()).collect();
@@ -203,7 +203,7 @@ impl<'a> Estimator<'a> {
             series: window.series(records, BATCHES, worth),
             rate: window.rate(records, worth),
             steps: mine,
-            // What changes until the middle may change after it.
+            // A throughput that changes until the middle may change after it.
             is_typical: mine >= 1.0 && cut < SLICES / 2,
             window,
         })
@@ -239,7 +239,7 @@ struct Part {
     window: Window,
     /// Samples per second.
     rate: f64,
-    /// What the width is estimated from.
+    /// Series from which the width is estimated.
     series: Vec<f64>,
     /// Steps of a worker whose part inside the window is only known on average.
     steps: f64,

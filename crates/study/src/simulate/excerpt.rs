@@ -1,7 +1,7 @@
-//! A short piece of a run: what happens during one or a few typical steps, in memory for no more than those.
+//! A short piece of a run: one or a few typical steps, with memory for no more than those.
 //!
-//! A step that a closed form predicts is simulated as closed forms see it, with mean times and equal shares: equal workers
-//! then do the same at the same moments and one of each kind is simulated.
+//! A step that a closed form predicts is simulated with its simplifications, mean times and equal shares: equal workers then
+//! behave alike, and one of each kind is simulated.
 
 use super::measure::go_on;
 use super::{all_reduce, is_sprint, parameter_server, sprint, waits};
@@ -13,16 +13,16 @@ use stepcast_core::scenario::{Scenario, SharingRule};
 use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::{ChunkRecord, End, Limits, Observer, Program, Run, StepRecord};
 
-/// Share of the effort that a run gets to settle where workers do not meet.
+/// Share of the effort for settling if workers do not meet.
 const SETTLING: f64 = 0.7;
 
-/// Steps that are recorded where they differ from each other.
+/// Number of recorded steps if they differ from each other.
 const RECORDED: u64 = 8;
 
 pub(super) struct NamedProgram {
     pub(super) program: Program,
     pub(super) lane_names: Vec<String>,
-    /// Operations of a profile that can be made of a run: the first of the program's.
+    /// Operations of a profile that can be made from a run: the first of the program's.
     pub(super) operations: Vec<Operation>,
 }
 
@@ -39,13 +39,13 @@ impl NamedProgram {
 pub(crate) struct Excerpt {
     pub(crate) program: Program,
     pub(crate) lane_names: Vec<String>,
-    /// What workers that are simulated did, in the order of its end.
+    /// Work of the simulated workers, in the order of its end.
     pub(crate) chunks: Vec<ChunkRecord>,
     /// Their steps, and those of workers they stand for.
     pub(crate) steps: Vec<StepRecord>,
 }
 
-/// Keeps what ends after a moment.
+/// Keeps records that end after a moment.
 #[derive(Default)]
 struct Recent {
     since: f64,
@@ -78,7 +78,7 @@ fn typical(scenario: &Scenario) -> Scenario {
 }
 
 /// A piece of a run of `scenario`, with mean times and equal shares if it is to be `typical`, that costs the engine no more
-/// than `effort`; none if that is too little, or if it is no longer wanted.
+/// than `effort`; none if that is too little, or if cancelled.
 pub(crate) fn excerpt(
     scenario: &Scenario,
     is_typical: bool,

@@ -1,8 +1,8 @@
 //! Runs of one program, continued until the throughput is known well enough or the budget is spent.
 //!
 //! Runs with different seeds go in parallel, in rounds. After each round the throughput is estimated
-//! ([`estimate`](super::estimate)); the runs go on where they stopped until the interval of the estimate is as narrow
-//! as asked for and shows no trend. Budgets are counted in work of the engine, so that the same input gives the same
+//! ([`estimate`](super::estimate)); the runs continue until the interval of the estimate is as narrow as requested and
+//! shows no trend. Budgets are counted in work of the engine, so that the same input gives the same
 //! figures on every machine.
 
 use super::broken;
@@ -21,19 +21,19 @@ use stepcast_stats::{deviation, quantile};
 
 pub(crate) const BUDGET: &str = "methods.simulate.budget";
 
-/// Work between two looks at whether anybody still waits for the answer: about 20 ms.
+/// Work between two checks for cancellation: about 20 ms.
 const SLICE: u64 = 200_000;
 
-/// Steps of the slowest worker that a run should have room for; where there are not, there are fewer runs.
+/// Least steps of the slowest worker in a run; with a smaller budget, there are fewer runs.
 const STEPS_PER_RUN: u64 = 50;
 
 /// Steps of the slowest worker without which there is no estimate.
 const FEWEST_STEPS: u64 = 3;
 
-/// By how much the budget may be exceeded for the fewest steps.
+/// Factor by which the budget may be exceeded for the fewest steps.
 pub(crate) const EXCESS: u64 = 4;
 
-/// Whether the budget has room for a step at all: an event for every layer of every group is the least that one has.
+/// Whether the budget pays for a step at all: a step has at least an event for every layer of every group.
 pub(crate) fn is_affordable(scenario: &Scenario) -> bool {
     budget::pass(scenario) <= scenario.methods.simulate.budget.saturating_mul(EXCESS)
 }
@@ -55,7 +55,7 @@ impl Recorder for Steps {
     }
 }
 
-/// Runs of a program and what they tell.
+/// Runs of a program and their estimate.
 pub(super) struct Measured<'p, O> {
     pub(super) runs: Vec<Measurement<'p, O>>,
     pub(super) estimate: Estimate,
@@ -73,13 +73,13 @@ impl<O> Measured<'_, O> {
 /// A run, and the part of it that counts.
 pub(super) struct Measurement<'p, O> {
     pub(super) run: Run<'p, O>,
-    /// Why it stopped the last time.
+    /// Reason for the last stop.
     pub(super) end: End,
     /// Simulated time from which on it may be typical.
     pub(super) since: f64,
 }
 
-/// Goes on until one of the limits, as long as the run is wanted: why it stopped.
+/// Continues until one of the limits, or until cancelled; returns the reason for the stop.
 pub(super) fn go_on<O: Observer>(
     run: &mut Run<'_, O>,
     limits: Limits,
@@ -97,7 +97,7 @@ pub(super) fn go_on<O: Observer>(
     }
 }
 
-/// Observes the first `steps` steps of every worker of one run, as long as they are wanted; the simulated time.
+/// Observes the first `steps` steps of every worker of one run, until cancelled; returns the simulated time.
 pub(super) fn observe<O: Observer>(
     program: &Program,
     seed: u64,
@@ -111,7 +111,7 @@ pub(super) fn observe<O: Observer>(
 }
 
 impl<O: Recorder> Measurement<'_, O> {
-    /// Goes on until the run has cost `effort`, or its slowest worker has done this many steps.
+    /// Continues until the run has cost `effort`, or its slowest worker has done this many steps.
     fn go_on(&mut self, effort: u64, steps: u64, wanted: &CancelCheck<'_>) -> Result<(), Stopped> {
         self.end = go_on(&mut self.run, Limits { effort, ..Limits::until_slowest(steps) }, wanted)?;
         Ok(())
@@ -122,7 +122,7 @@ impl<O: Recorder> Measurement<'_, O> {
     }
 }
 
-/// No step of the slowest worker has ended.
+/// The fault that no step of the slowest worker has ended.
 pub(super) fn too_long(options: &scenario::Simulate) -> Fault {
     let reason = format!("a budget of {} events ends before the first step of every worker", options.budget);
     Fault::in_key(BUDGET, reason, "use a larger budget, fewer workers or a closed form")
@@ -144,7 +144,7 @@ pub(super) fn measure<'p, O: Recorder>(
     let wanted = || watch(Progress::Working);
     let steps = u64::from(options.steps);
     let mut first: Measurement<'p, O> = begin(0)?;
-    // How much a step costs shows how many runs there can be.
+    // The cost of a step determines the number of runs.
     let most = options.budget.saturating_mul(EXCESS);
     let mut effort = (options.budget as f64 * ROUNDS[1]) as u64 / u64::from(options.runs);
     first.go_on(effort.max(1), steps, &wanted)?;
@@ -176,7 +176,7 @@ pub(super) fn measure<'p, O: Recorder>(
         measured.runs.par_iter_mut().try_for_each(|run| run.go_on(effort, steps, &wanted))?;
         let has_ended = measured.runs.iter().all(|run| run.end != End::EffortLimit);
         let decides = share > FIRST_LOOK;
-        // What moves on after half of the budget has no time to settle.
+        // Workers put ahead after half of the budget would have no time to settle.
         let has_moved = decides && share <= 0.5 && !has_ended && settle(program, &mut measured.runs);
         measured.estimate = estimator.estimate(&measured.runs);
         let is_enough = decides && measured.estimate.is_precise() && !has_moved;
@@ -192,13 +192,13 @@ pub(super) fn measure<'p, O: Recorder>(
 
 // Bounded staleness: fast workers run ahead of the slowest until they are as far ahead as they may be.
 //
-// In the long run all workers do as many steps as the slowest, whatever the bound. How long it takes until then grows
-// with the bound and is of no interest, so that workers that keep gaining on the slowest are put ahead at once.
+// In the long run all workers do as many steps as the slowest, whatever the bound. The time until then grows
+// with the bound and is of no interest, so workers that keep gaining on the slowest are put ahead at once.
 
-/// Standard deviations of the lead of equal workers that are not taken for a difference in speed.
+/// Number of standard deviations up to which a lead counts as chance, not as a difference in speed.
 const CHANCE: f64 = 4.0;
 
-/// Puts workers ahead that keep gaining on the slowest; whether there were any. Their runs count from now on.
+/// Puts workers ahead that keep gaining on the slowest, and returns whether there were any. Their runs count from now on.
 fn settle<O: Recorder>(program: &Program, runs: &mut [Measurement<'_, O>]) -> bool {
     let Synchronisation::Ssp(bound @ 1..) = program.coordination else { return false };
     let mut any = false;

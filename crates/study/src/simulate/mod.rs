@@ -2,7 +2,7 @@
 //!
 //! One module for each kind of training, `parameter_server`, `all_reduce`, `sprint` and `transformer`, each with `predict` and its
 //! program; `measure` continues runs until `estimate` knows the throughput in steady state well enough; `excerpt` is a typical
-//! step to explain, `timeline` a run to look at.
+//! step to explain, `timeline` a run to display.
 //!
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
 //! cores.
@@ -140,7 +140,7 @@ impl Method for Simulate {
     }
 }
 
-/// No program can be made, or the engine refuses it: the profile is beyond what can be simulated.
+/// The fault of a profile that cannot be simulated: no program can be made, or the engine refuses it.
 fn broken(error: ProgramError) -> Fault {
     Fault::in_key("model", error.to_string(), "check the profile")
 }
@@ -168,7 +168,7 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
         && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
 
-/// The first `steps` steps of every worker of one run, as long as they are wanted.
+/// The first `steps` steps of every worker of one run, with cancellation.
 pub fn timeline(scenario: &Scenario, steps: u64, wanted: &CancelCheck<'_>) -> Result<Recording, Stopped> {
     Simulate.applies(scenario)?;
     if scenario.strategy.plan.is_some() {
@@ -180,7 +180,7 @@ pub fn timeline(scenario: &Scenario, steps: u64, wanted: &CancelCheck<'_>) -> Re
     Ok(Recording { program, lane_names, observed, about: about(scenario, operations), marks: Vec::new() })
 }
 
-/// The head of a profile made from a run.
+/// The header of a profile made from a run.
 fn about(scenario: &Scenario, operations: Vec<Operation>) -> About {
     About {
         format: FORMAT.to_owned(),

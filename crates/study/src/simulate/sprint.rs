@@ -1,4 +1,4 @@
-//! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
+//! Asynchronous all-reduce: SPRINT's threads as events, with the closed form's times of their tasks.
 
 use super::excerpt::NamedProgram;
 use super::measure::{EXCESS, go_on, histogram, spread};
@@ -34,7 +34,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     Oyama2016.applies(&as_published(scenario))
 }
 
-/// The same scenario with the all-reduce of the paper, even where servers replace it.
+/// The scenario with the all-reduce of the paper, even where servers replace it.
 fn as_published(scenario: &Scenario) -> Scenario {
     let mut published = scenario.clone();
     published.methods.oyama2016.through_servers = false;
@@ -50,7 +50,7 @@ fn serving(scenario: &Scenario) -> Seconds {
     one_way * 2.0
 }
 
-/// The threads of the closed form as the engine runs them.
+/// The threads of the closed form as a program of the engine.
 pub fn simulated_threads(threads: &Threads, jitter: f64) -> Sprint {
     let own = threads.load_images + threads.deform_images + threads.compute + threads.scale_gradient;
     Sprint {
@@ -77,10 +77,10 @@ fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
     }
 }
 
-/// Steps that a run should have, where the budget has room for them.
+/// Steps of a run if the budget pays for them.
 const STEPS: u64 = 1000;
 
-/// Steps without which there is nothing to count.
+/// Least number of steps.
 const FEWEST_STEPS: u64 = 20;
 
 /// One step in this many is left out at the beginning of a run.
@@ -106,7 +106,7 @@ fn runs(sprint: &Sprint, scenario: &Scenario, watch: &Watch<'_>) -> Result<Vec<F
     seeds.into_par_iter().map(run).collect()
 }
 
-/// The slowest thread has not ended an iteration that counts.
+/// The fault that the slowest thread has not ended an iteration that counts.
 fn endless() -> Fault {
     Fault::in_key(
         "methods.simulate.budget",

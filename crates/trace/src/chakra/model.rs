@@ -1,4 +1,4 @@
-//! A network out of calls of PyTorch's operators.
+//! Builds a network from calls of PyTorch's operators.
 
 use super::operators::{Argument, Maker, Operator, Tensor};
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub(super) fn is_layer(name: &str) -> bool {
     LAYERS.contains(&name)
 }
 
-/// The layers that the last call with parameters needs, and the samples of a batch. What follows is the loss.
+/// The layers that the last call with parameters needs, and the samples of a batch. Later calls are the loss.
 pub(super) fn build(calls: &[Operator], place: &str) -> Result<(Model, u64), Fault> {
     let needed = needed(calls);
     let mut network = Network {
@@ -60,7 +60,7 @@ fn needed(calls: &[Operator]) -> Vec<bool> {
     if let Some(last) = calls.iter().rposition(parameters) {
         needed[last] = true;
     }
-    // What a call reads was made before it.
+    // The inputs of a call were made before it.
     for index in (0..calls.len()).rev() {
         if needed[index] {
             for (_, _, maker) in tensors(&calls[index]) {
@@ -115,7 +115,7 @@ impl Network<'_> {
         added.map_err(|error| self.wrong(call, &error.reason))
     }
 
-    /// The layer that a tensor comes from. One that no layer has made is the network's input, if it is the only one.
+    /// The layer that a tensor comes from. The only tensor that no layer has made is the network's input.
     fn source(
         &mut self,
         call: &Operator,

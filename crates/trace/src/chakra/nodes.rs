@@ -80,7 +80,7 @@ impl Nodes {
         if tells_data { |node| &node.data } else { |node| &node.control }
     }
 
-    /// Adds a node: the bytes that it takes here and in the replay.
+    /// Adds a node; returns the bytes that it takes here and in the replay.
     pub(super) fn push(&mut self, mut node: Node) -> usize {
         // A day.
         if !(0.0..=86_400e6).contains(&node.micros) {
@@ -155,7 +155,7 @@ fn attribute<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
         .map(|(_, value)| value)
 }
 
-/// Takes a node: the bytes that are kept of it.
+/// Takes a node; returns the bytes that are kept of it.
 fn take(object: &Object, nodes: &mut Nodes) -> usize {
     let Some(id) = whole(any(object, &["id", "Id"])) else { return 0 };
     let list = |keys: &[&str]| match any(object, keys) {

@@ -1,4 +1,4 @@
-//! Calls of PyTorch's operators, with the tensors that flow between them, and the network that they make up.
+//! Calls of PyTorch's operators, with the tensors that flow between them, and the network that they form.
 
 use super::model;
 use crate::import::Imported;
@@ -12,7 +12,7 @@ use stepcast_core::model::Model;
 /// Nodes beyond these are ignored: a step of training has some thousands.
 const MOST_NODES: usize = 200_000;
 
-/// Bytes of a node and of one of its outputs, with what is made of them.
+/// Bytes of a node and of one of its outputs, including derived data.
 const NODE: usize = 500;
 const OUTPUT: usize = 150;
 
@@ -23,7 +23,7 @@ struct Node {
     id: u64,
     parent: u64,
     name: String,
-    /// Of layers, and of those that pass a tensor on.
+    /// Arguments of layers, and of operators that pass a tensor on.
     arguments: Vec<Argument>,
     outputs: Vec<Tensor>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Operators {
 }
 
 impl Operators {
-    /// Takes a node: the bytes that are kept of it.
+    /// Takes a node; returns the bytes that are kept of it.
     pub(super) fn take(&mut self, node: &Object) -> usize {
         let (Some(name), Some(inputs)) = (text(node.get("name")), node.get("inputs")) else { return 0 };
         if self.nodes.len() == MOST_NODES {
@@ -129,19 +129,19 @@ fn arguments(inputs: &Value) -> Vec<Argument> {
     each.map(|(index, (value, shape))| Argument::parse(value, shape, kind(index))).collect()
 }
 
-/// A tensor, by its number and that of its memory: traces reuse both.
+/// A tensor, by its number and its memory's number: traces reuse both.
 pub(super) type Tensor = (u64, u64);
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Maker {
     Layer(usize),
-    /// An operator that is no layer.
+    /// An operator that is not a layer.
     Other(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Operator {
-    /// Without "aten::" and the "_" of one that works in place.
+    /// Name without "aten::" and the "_" of an operator that works in place.
     pub(super) name: String,
     pub(super) arguments: Vec<Argument>,
 }

@@ -43,7 +43,7 @@ impl Attribute {
     }
 }
 
-/// Whether these are a message about a trace and, as far as it is there, a node: a number, a name, a kind.
+/// Whether these bytes are a message about a trace, followed by a node, if any: a number, a name, a kind.
 pub(super) fn recognises(head: &[u8]) -> bool {
     let mut rest = head;
     let Ok(length) = decode_varint(&mut rest) else { return false };
@@ -136,8 +136,8 @@ fn next(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     if message.len() as u64 == length { Ok(Some(message)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Most bytes that a message takes when it is decoded: a number of one byte becomes eight, an attribute of two bytes 160,
-/// and a list that grows holds its old content for a moment.
+/// Most bytes of a decoded message: a number of one byte becomes eight, an attribute of two bytes 160, and a growing list
+/// holds its old content for a moment.
 fn cost(message: &[u8]) -> u64 {
     message.len() as u64 * 240
 }

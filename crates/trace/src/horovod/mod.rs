@@ -1,7 +1,7 @@
 //! Horovod timelines: when each gradient was ready and how it was reduced, recorded by rank 0.
 //!
 //! `record` pairs beginnings and ends of phases. Horovod records no computing: the time between
-//! the end of one step's last reduction and the readiness of the next gradients is taken for it. That includes the
+//! the end of one step's last reduction and the readiness of the next gradients counts as computing. This includes the
 //! optimiser, which is thus part of the next step.
 
 mod record;
@@ -211,7 +211,7 @@ fn find_steps(recorder: &Recorder, place: &str, notes: &mut Vec<String>) -> Resu
     Ok(Steps { tensors, steps })
 }
 
-/// In order of readiness, cut where a tensor comes again.
+/// Reductions in order of readiness, cut where a tensor recurs.
 fn split(reductions: &[Reduction]) -> Vec<Vec<Reduction>> {
     let mut sorted = reductions.to_vec();
     sorted.sort_by(|a, b| a.ready.total_cmp(&b.ready).then(a.tensor.cmp(&b.tensor)));

@@ -1,4 +1,4 @@
-//! Events of a timeline, paired: every tensor is a process of its own, and its phases nest.
+//! Events of a timeline, paired: every tensor is a separate process, and its phases nest.
 //!
 //! `NEGOTIATE_ALLREDUCE` goes from the first rank that is ready to the last, with an instant for each rank; `ALLREDUCE`
 //! holds `WAIT_FOR_DATA`, `QUEUE`, `MEMCPY_IN_FUSION_BUFFER`, `NCCL_ALLREDUCE` or its like, `MEMCPY_OUT_FUSION_BUFFER`. Its
@@ -14,7 +14,7 @@ const MOST_REDUCTIONS: usize = 2_000_000;
 /// Phases nest three deep; and there are some twenty of them.
 const DEEPEST: usize = 8;
 const MOST_PHASES: usize = 64;
-/// A wait for the device that is longer shows that the tensor was handed over before it was computed (a guess).
+/// Longest wait for the device; a longer one shows that the tensor was submitted before it was computed (a guess).
 const WAITED: f64 = 100e-6;
 /// Seconds beyond which a time stamp is a mistake.
 const LATEST: f64 = 1e10;
@@ -64,10 +64,10 @@ pub(super) struct Recorder {
     named: usize,
 }
 
-/// Bytes that a reduction takes here and in the steps that are made of it, and a tensor with all its open phases.
+/// Bytes of a reduction here and in the resulting steps, and of a tensor with all its open phases.
 const REDUCTION: usize = 400;
 const TENSOR: usize = 2500;
-/// Characters of a phase's name that are kept: all that Horovod has are shorter.
+/// Characters of a phase's name that are kept: all of Horovod's are shorter.
 const LONGEST_PHASE: usize = 80;
 
 impl Recorder {

@@ -204,12 +204,12 @@ impl Shape {
     }
 }
 
-/// A key: bytes, because nothing is gained by making sure that they are text.
+/// A key as bytes, to skip the check that it is text.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 
-/// A value of any type, as far as one is read: a list of numbers is its sizes, another list stands for its first entry, and what is
-/// neither number nor text nor list for nothing.
+/// A value of any type. Lists of numbers become shapes; other lists, their first entry; anything but numbers, texts and lists,
+/// `Nothing`.
 enum Loose<'a> {
     Number(f64),
     Text(Cow<'a, str>),
@@ -241,7 +241,7 @@ impl<'a> Loose<'a> {
         self.number().filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
     }
 
-    /// A number that stands for a thread: the same for 7 and "7".
+    /// Number of a thread: the same for 7 and "7".
     fn label(&self) -> u64 {
         match (self.whole(), self) {
             (Some(number), _) => number,

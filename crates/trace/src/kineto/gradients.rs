@@ -1,5 +1,5 @@
-//! When gradients are ready, when the parameters they belong to are needed, and how large they are: from recorded shapes, from copies
-//! for the exchange, or from kernels of the optimiser.
+//! When gradients are ready, when their parameters are needed, and their sizes: from recorded shapes, from copies for the exchange,
+//! or from kernels of the optimiser.
 
 use super::join::Joined;
 use super::messages::GradientSums;
@@ -18,7 +18,7 @@ pub(super) struct Gradient {
     pub(super) needed: Option<Time>,
     /// When the host had finished with it.
     pub(super) host: Time,
-    /// From recorded shapes.
+    /// Number of elements, from recorded shapes.
     pub(super) elements: Option<u64>,
     /// Bytes of one element; 0 if unknown.
     pub(super) element: u8,
@@ -28,7 +28,7 @@ pub(super) struct Gradient {
 ///
 /// Autograd adds a gradient to its parameter when it has launched all the work that computes it; that work has ended when
 /// everything that its thread had launched by then has ended. Of several micro-batches, the last one completes gradients.
-/// Where every gradient is sent by itself, before it is added (by hooks) or after the backward pass, it is ready when it is sent;
+/// Where every gradient is sent separately, before it is added (by hooks) or after the backward pass, it is ready when it is sent;
 /// where gradients are sent together after the backward pass, no earlier than the first of these messages.
 pub(super) fn find_gradients(
     recording: &Recording,
@@ -88,7 +88,7 @@ fn backward_end(recording: &Recording, window: Span) -> Option<Time> {
     own.map(|it| it.span.end).max()
 }
 
-/// What a collective waits for: all that the host has launched before it.
+/// Inputs of a collective: all work that the host has launched before it.
 pub(super) struct Inputs {
     /// By launch, when all works have ended. Empty where the host computes: there a collective is recorded when it starts.
     ends: Latest,
@@ -154,8 +154,8 @@ impl Forward {
         Self { nodes, operators }
     }
 
-    /// The accumulations of the last pass over the graph. A pass goes through nodes from the last to the first; another begins where
-    /// a node is later again, and adds gradients of the same sizes.
+    /// The accumulations of the last pass over the graph. A pass goes through nodes from the last to the first; a new pass begins where
+    /// the nodes jump back to a later one, and adds gradients of the same sizes.
     fn last_pass(&self, added: Vec<Accumulation>) -> Vec<Accumulation> {
         let sizes: Vec<u64> = added.iter().map(|it| it.elements).collect();
         let begins = |place: usize| {
@@ -255,7 +255,7 @@ pub(super) fn gradient_sizes(
 }
 
 impl Sizes {
-    /// Shapes of tensors that are divided over ranks are those of the whole: they share what is exchanged, if that is less.
+    /// Recorded shapes of tensors that are divided over ranks are whole: if the exchanged bytes are fewer, they are shared in proportion.
     fn divided(mut self, exchanged: Option<u64>) -> Self {
         let whole: u128 = self.elements.iter().copied().map(u128::from).sum();
         let own = exchanged.map(|bytes| u128::from(bytes / self.element));
@@ -306,7 +306,7 @@ fn by_copies(gradients: &[Gradient], sent: &[Collective], asked: &[&Placed]) -> 
     whole.then_some(Sizes { elements, element, source: SizeSource::Copies, between: None })
 }
 
-/// Where every gradient is sent by itself, it is copied just before.
+/// Sizes from the copy just before each gradient that is sent separately.
 fn by_copy_before(gradients: &[Gradient], sent: &[Collective], asked: &[&Placed]) -> Option<Sizes> {
     if sent.len() != gradients.len() || sent.iter().any(|it| it.elements.is_some()) {
         return None;
@@ -370,7 +370,7 @@ fn optimiser_kernels<'a>(
     })
 }
 
-/// Gradients are set to zero one by one, in the order of parameters: the reverse of that of gradients.
+/// Sizes from kernels that zero gradients one by one, in the order of parameters, which is the reverse of the order of gradients.
 fn by_kernels(recording: &Recording, gradients: &[Gradient], asked: &[&Placed]) -> Option<Sizes> {
     let kernels: Vec<&Placed> = optimiser_kernels(recording, asked, "elementwise_kernel").collect();
     if kernels.len() != gradients.len() {

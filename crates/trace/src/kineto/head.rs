@@ -36,13 +36,13 @@ pub(super) struct Device {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Its description, or else its name.
+    /// Its description; if missing, its name.
     pub(super) name: String,
     pub(super) ranks: u32,
 }
 
 impl Head {
-    /// Empty if it cannot be read.
+    /// Parses the head; empty if unreadable.
     pub(super) fn parse(text: &str) -> Self {
         let mut head: Self = serde_json::from_str(text).unwrap_or_default();
         let listed = head.distributed.as_mut().map(|own| own.pg_config.take());
@@ -69,8 +69,8 @@ fn group(value: &Value) -> Option<Group> {
 const POOL: usize = 2;
 
 impl Recording {
-    /// Attributes collectives whose group is not recorded: to the only group of the job; or, with gloo, to the threads that ran
-    /// them. Those of one group were started together, though ranks of the same host may have started some between them.
+    /// Attributes collectives whose group is not recorded: to the only group of the job; or, with gloo, by the threads that ran
+    /// them. Threads of one group were started together, though ranks of the same host may have started others in between.
     pub(super) fn attribute_groups(&mut self) {
         let only = match self.head.groups() {
             [only] => Some((self.names.intern(&only.name).0, only.ranks)),

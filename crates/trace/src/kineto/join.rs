@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap};
 
 #[derive(Debug)]
 pub(super) struct Joined {
-    /// In order of launch.
+    /// Works in order of launch.
     pub(super) works: Vec<Placed>,
     /// Works without a launch: it was before the trace began, or was not recorded.
     pub(super) orphans: usize,
-    /// When the host waits for the device: it synchronises, or waits for a copy to end.
+    /// Times at which the host waits for the device: it synchronises, or waits for a copy to end.
     pub(super) waiting: Vec<Span>,
     /// Whether the host itself computes.
     pub(super) on_host: bool,
@@ -177,7 +177,7 @@ pub(super) enum StepBoundary {
     Nothing,
 }
 
-/// Least share of kernels that agree with those one period later in a repetition (a guess).
+/// Least share of kernels in a repetition that agree with the kernels one period later (a guess).
 const SAME: f64 = 0.95;
 
 pub(super) fn step_windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, StepBoundary) {
@@ -209,8 +209,8 @@ fn of_role(recording: &Recording, role: Role) -> impl Iterator<Item = Span> {
     recording.ranges.iter().filter(move |range| range.role == role).map(|range| range.span)
 }
 
-/// From the end of one step of the optimiser to the end of the next. What comes before the first is a step if the trace
-/// holds its beginning.
+/// From the end of one step of the optimiser to the end of the next. The part before the first is a step if the trace
+/// contains its beginning.
 fn optimiser_steps(recording: &Recording, joined: &Joined) -> Vec<Span> {
     let mut ends: Vec<Time> = of_role(recording, Role::Optimiser).map(|span| span.end).collect();
     ends.sort_unstable();
@@ -221,7 +221,7 @@ fn optimiser_steps(recording: &Recording, joined: &Joined) -> Vec<Span> {
     starts.zip(&ends).map(|(start, &end)| Span { start, end }).filter(|span| span.length() > 0).collect()
 }
 
-/// Periods of the sequence of kernels: between kernels of the rarest name, if what lies between them is the same.
+/// Periods of the sequence of kernels: between kernels of the rarest name, if the kernels in between are the same.
 fn repetitions(joined: &Joined) -> Vec<Span> {
     let mut order: Vec<(Time, u32)> = joined.works.iter().map(|work| (work.launch, work.work.name)).collect();
     order.sort_unstable();

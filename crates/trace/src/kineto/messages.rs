@@ -1,4 +1,4 @@
-//! Messages of collectives: which of them sum gradients, and what every process group sends in a step.
+//! Messages of collectives: which of them sum gradients, and the traffic of every process group in a step.
 
 use super::gradients::Inputs;
 use super::join::Joined;
@@ -9,7 +9,7 @@ use super::timeline::Exchange;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A group that gathers this share of what it sums holds parts of the parameters (a guess: gathers of statistics are far below it).
+/// Gather-to-reduce ratio above which parameters are sharded (a guess: gathers of statistics are far below it).
 const LEAST_GATHERED: f64 = 0.5;
 
 /// The messages of one collective in one process group, in all steps together.
@@ -43,7 +43,7 @@ pub(super) fn recorded(recording: &Recording, window: Span) -> Vec<Collective> {
     let mut all: Vec<Collective> = inside(&recording.collectives, window, |it| it.span.start).to_vec();
     all.sort_by_key(|it| (it.thread, it.span.start, -it.span.end));
     let mut distinct: Vec<Collective> = Vec::new();
-    // Records at the end of the list that have no range of their own: they wait for the range that launches them.
+    // Records at the end of the list without a range: they wait for the range that launches them.
     let mut pending = 0;
     for next in all {
         match distinct.last_mut() {
@@ -85,15 +85,15 @@ fn together(parts: &[Collective]) -> Message {
 }
 
 pub(super) struct GradientSums {
-    /// Those over replicas, in order: they are taken out of the step.
+    /// Sums over replicas, in order: they are taken out of the step.
     pub(super) sums: Vec<Collective>,
-    /// What a rank exchanges with its replicas, or would exchange with more of them, in bytes; none if unknown.
+    /// Bytes that a rank exchanges with its replicas, or would exchange with more of them; none if unknown.
     pub(super) bytes: Option<u64>,
 }
 
 /// Finds the collectives of a step that sum gradients over replicas. A process group that sums during the forward pass sums
-/// activations (tensor parallelism), in the backward pass too; if no other group sums, messages of other sizes than those of the
-/// forward pass are gradients. Groups that also gather parameters hold parts of them (sharded data parallelism): all that they
+/// activations (tensor parallelism), also in the backward pass; if no other group sums, messages with sizes that do not occur in the
+/// forward pass are gradients. Groups that also gather parameters hold parts of them (sharded data parallelism): their whole
 /// exchange stays in the step, and replicas of such a group would exchange the parts.
 pub(super) fn gradient_sums(recording: &Recording, window: Span) -> GradientSums {
     let all = recorded(recording, window);
@@ -149,8 +149,8 @@ fn is_sharded(recording: &Recording, all: &[Collective], sums: &[Collective], gr
     !gathered.is_empty() && amount(&gathered) >= LEAST_GATHERED * amount(&summed)
 }
 
-/// Marks the works that sum gradients. A kernel belongs to the host's record of a collective around its launch; one without a
-/// record is known by its name alone.
+/// Marks the works that sum gradients. A kernel belongs to the host's record of a collective around its launch; without a
+/// record, its name decides.
 pub(super) fn mark_gradient_sums(recording: &Recording, joined: &mut Joined, windows: &[Span]) {
     for &window in windows {
         let records = recorded(recording, window);
@@ -168,7 +168,7 @@ pub(super) fn mark_gradient_sums(recording: &Recording, joined: &mut Joined, win
     }
 }
 
-/// What every process group sends in all steps, by collective; what takes longest comes first.
+/// Traffic of every process group in all steps, by collective, the longest first.
 pub(super) fn traffic(recording: &Recording, steps: &[AnalysedStep<'_>]) -> Vec<Traffic> {
     let mut found = BTreeMap::<(String, String, bool), Traffic>::new();
     for (step, works) in steps {
@@ -227,7 +227,7 @@ pub(super) fn exchanges(
     collectives.into_iter().map(exchange).collect()
 }
 
-/// What a kernel and the host's record around its launch say.
+/// The message of a kernel and of the host's record around its launch.
 fn message(recording: &Recording, recorded: &[Collective], placed: &Placed) -> Message {
     let own = recording.messages.get(&placed.work.correlation).copied().unwrap_or_default();
     let around = recorded.iter().find(|it| it.thread == placed.thread && it.span.contains(placed.launch));

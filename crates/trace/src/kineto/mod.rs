@@ -1,8 +1,8 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
-//! `event` reads one event, `head` the rest of the file; `records` and `recording` keep what matters. `join` assigns kernels to their
-//! calls, operators and phases and finds steps, `messages` tells sums of gradients from other collectives, `timeline` removes these
-//! sums from a step and puts them back, `gradients` finds what is exchanged and when. `rank` is the analysis of one file, `profile`
+//! `event` reads one event, `head` the rest of the file; `records` and `recording` keep the relevant data. `join` assigns kernels to
+//! their calls, operators and phases and finds steps, `messages` separates sums of gradients from other collectives, `timeline`
+//! removes these sums from a step and puts them back, `gradients` finds the exchanged gradients and their times. `rank` is the analysis of one file, `profile`
 //! makes the profile and `report` the summary, of one rank or of several. Assumptions are documented in `docs/import.md`.
 //!
 //! Reading takes one pass, or two for traces of more than a million records.
@@ -36,7 +36,7 @@ use stepcast_core::quantity::Seconds;
 
 const MOST_RECORDS: usize = 1_000_000;
 
-/// Bytes of memory for each of them, with all that is made of it.
+/// Bytes of memory for each record, including derived data.
 const RECORD: u64 = 400;
 
 /// Whether a file that begins like this is a trace of PyTorch's profiler: JSON that states the version of its schema and,
@@ -107,16 +107,16 @@ fn check_one_job(all: &[Rank], aligned: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A step of a rank, by what its device does.
+/// A step of a rank, by activity of its device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TracedStep {
-    /// From its first work to that of the next step.
+    /// Time from its first work to the first work of the next step.
     pub time: Seconds,
-    /// The device computes.
+    /// Time that the device computes.
     pub computing: Seconds,
-    /// It neither computes nor communicates while the host loads data.
+    /// Time that it neither computes nor communicates while the host loads data.
     pub loading: Seconds,
-    /// It neither computes nor communicates, for the host has asked for nothing.
+    /// Time that it neither computes nor communicates because the host has issued no work.
     pub silent: Seconds,
 }
 
@@ -223,7 +223,7 @@ fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording,
     Ok((recording, notes))
 }
 
-/// As many steps, after the first, as can be kept.
+/// The part of a trace with as many steps after the first as fit into memory.
 fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, Fault> {
     let marks = join::step_marks(recording);
     let per_step = records / marks.len().max(1) + 1;
@@ -239,7 +239,7 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
     }
 }
 
-/// A note about communication other than sums of gradients, which a profile keeps as it was recorded.
+/// A note about communication other than sums of gradients, which a profile keeps as recorded.
 fn kept_traffic(rank: &Rank) -> Option<String> {
     let kept: BTreeSet<&str> =
         rank.traffic.iter().filter(|own| !own.sums_gradients).map(|own| own.collective.as_str()).collect();

@@ -9,7 +9,7 @@ use super::rank::{Rank, Step};
 use super::records::Time;
 use stepcast_core::profile::{Operation, Profile, Resource, Step as ProfileStep};
 
-/// Steps that a profile holds at most: enough to show how they vary.
+/// Most steps of a profile: enough to show their variation.
 pub(super) const MOST_STEPS: usize = 100;
 
 fn sizes(rank: &Rank, gradients: usize) -> Vec<u64> {

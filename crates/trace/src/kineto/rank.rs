@@ -10,9 +10,9 @@ use super::timeline::{Exchange, Shift, Surroundings, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A step whose number of works differs by more than this share from the usual one is left out (a guess).
+/// Largest deviation of a step's number of works from the usual one, as a share; other steps are left out (a guess).
 const MOST_DIFFERENT: f64 = 0.25;
-/// A step at the beginning that takes this many times as long as usual is left out (a guess).
+/// Multiple of the usual time from which on a step at the beginning is left out (a guess).
 const WARMING_UP: Time = 2;
 
 #[derive(Debug)]
@@ -56,17 +56,17 @@ pub(super) struct Rank {
     pub(super) device: Option<String>,
     pub(super) steps: Vec<Step>,
     pub(super) left_out: usize,
-    /// Steps that begin on the device before the step before has ended.
+    /// Steps that begin on the device before the previous step has ended.
     pub(super) overlapping: usize,
     pub(super) boundary: StepBoundary,
     pub(super) sizes: Option<Sizes>,
     /// Samples of a step, from the first layer's input.
     pub(super) batch: Option<u32>,
-    /// Lengths of the marks on the host, and times between those on the device.
+    /// Lengths of the marks on the host, and times between the marks on the device.
     pub(super) host_marks: Vec<Time>,
     pub(super) device_marks: Vec<Time>,
     pub(super) operators: Vec<Usage>,
-    /// What process groups send.
+    /// Traffic of process groups.
     pub(super) traffic: Vec<Traffic>,
     pub(super) on_host: bool,
     pub(super) orphans: usize,
@@ -74,7 +74,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// None if it has no works.
+    /// The analysis of a recording; none if it has no works.
     pub(super) fn new(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
         recording.sort();
         recording.attribute_groups();
@@ -116,7 +116,7 @@ impl Rank {
         })
     }
 
-    /// About how many bytes it takes, with the profile that is made of it.
+    /// Approximate bytes that it takes, including the resulting profile.
     pub(super) fn held(&self) -> usize {
         let step = |step: &Step| {
             1000 + 300 * step.gradients.len()
@@ -191,7 +191,7 @@ fn analyse_steps<'a>(
     let mut carried = Shift::default();
     for (((host, works), begin), next) in grouped.into_iter().zip(begins.iter().copied()).zip(nexts) {
         let backward = |placed: &Placed| placed.phase == Phase::Backward;
-        // The host takes as long to reach the next step as this step has taken.
+        // The host takes as much time to reach the next step as this step took.
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
         let timeline = Timeline::new(&works, carried, (begin, next), (gap, launch), &around, backward);
         carried = timeline.carry();
@@ -252,7 +252,7 @@ fn last_end(works: &[&Placed]) -> Time {
     computing(works).map(|placed| placed.work.span.end).max().unwrap_or(0)
 }
 
-/// How many works of each step but the first start before the step before has ended.
+/// Number of works of each step but the first that start before the previous step has ended.
 fn early(grouped: &[(Span, Vec<&Placed>)]) -> Vec<usize> {
     let pair = |pair: &[(Span, Vec<&Placed>)]| {
         let end = last_end(&pair[0].1);
@@ -261,7 +261,7 @@ fn early(grouped: &[(Span, Vec<&Placed>)]) -> Vec<usize> {
     grouped.windows(2).map(pair).collect()
 }
 
-/// How many works of a step usually run beside the step before: copies of its data, say. A step is measured from the
+/// Usual number of works of a step that run beside the previous step, such as copies of its data. A step is measured from the
 /// first work after them; from the very first, if most of the step overlaps.
 fn usual_early(grouped: &[(Span, Vec<&Placed>)]) -> usize {
     let mut counts = early(grouped);
@@ -298,8 +298,8 @@ pub(super) fn median(times: &[Time]) -> Option<Time> {
     Some(low + (high - low) / 2)
 }
 
-/// Those with the usual number of gradients and about the usual number of works; without steps at the beginning that
-/// take twice as long as usual, while libraries are loaded and kernels chosen.
+/// Steps with the usual number of gradients and about the usual number of works, without steps at the beginning that take
+/// twice as long as usual, while libraries are loaded and kernels chosen.
 fn alike(steps: Vec<AnalysedStep<'_>>) -> Vec<AnalysedStep<'_>> {
     let usual = |counts: &mut dyn Iterator<Item = usize>| {
         let mut counts: Vec<usize> = counts.collect();

@@ -1,4 +1,4 @@
-//! The records of a trace that are kept: what ran where and when, with each name stored once.
+//! The kept records of a trace: name, place and time of all works, with each name stored once.
 //!
 //! A record takes some 40 bytes. Beyond a number of records only the marks of steps are kept, and
 //! the trace is read again for the steps that fit.
@@ -21,8 +21,8 @@ const LONGEST: f64 = 1e12;
 /// One launch in this many is kept, to find the works of a time window by their correlation.
 const SAMPLED: usize = 64;
 
-/// A part of a trace: events of the host in a window, and works that it launched then, by correlation. That may
-/// include a few more.
+/// A part of a trace: events of the host in a window, and works that it launched then, by correlation. The
+/// part may include a few more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) window: Span,
@@ -77,7 +77,7 @@ pub(super) struct Recording {
     /// Records seen, and the most that are kept.
     records: usize,
     most: usize,
-    /// Counts what is kept beside those: marks, collectives, names.
+    /// Counts other kept data: marks, collectives, names.
     memory: Memory,
     held: usize,
 }
@@ -101,7 +101,7 @@ impl Recording {
         self.memory.hold(BESIDE);
     }
 
-    /// An empty one for a part of a trace that has more records than fit.
+    /// An empty recording for a part of a trace that has more records than fit.
     pub(super) fn within(part: Part, most: usize, memory: Memory) -> Self {
         Self { part: Some(part), ..Self::new(most, memory) }
     }
@@ -123,7 +123,7 @@ impl Recording {
         (self.records > self.most).then_some(self.records)
     }
 
-    /// Puts everything in order of time.
+    /// Sorts everything by time.
     pub(super) fn sort(&mut self) {
         self.accumulations.sort_by_key(|it| it.span);
         self.numbered.sort_by_key(|it| it.start);
@@ -236,7 +236,7 @@ impl Recording {
         );
     }
 
-    /// What the arguments of a kernel or of an operator say about a message.
+    /// The message in the arguments of a kernel or of an operator.
     fn message(&mut self, details: &Details<'_>) -> Message {
         let described = details.group_description.as_deref().filter(|text| *text != "undefined");
         let group = described.or(details.group.as_deref()).map(|name| self.names.intern(name).0);
@@ -293,7 +293,7 @@ impl Recording {
             let bytes = elements.unwrap_or(0).saturating_mul(element.into());
             let message = Message { collective: Some(name), bytes, ..Message::default() };
             self.collectives.push(Collective { span, thread, name, elements, element, message });
-            // Sends and receives of gloo are recorded on the thread that asks for them.
+            // Sends and receives of gloo are recorded on the requesting thread.
             if event.name.starts_with("gloo:") && !matches!(self.name(name), "send" | "recv") {
                 self.pool_threads.insert(thread, event.thread as u32);
             }

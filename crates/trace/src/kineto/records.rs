@@ -1,5 +1,5 @@
-//! The records that are kept, one type for each kind of event, and the names of events, each stored once with the facts that follow
-//! from it.
+//! The records that are kept, one type for each kind of event, and the names of events, each stored once with derived
+//! facts.
 
 use rustc_hash::FxHashMap;
 
@@ -136,7 +136,7 @@ pub(super) struct Accumulation {
     pub(super) elements: u64,
 }
 
-/// What is recorded about the message of a collective.
+/// Recorded data of a collective's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Message {
     /// `all_reduce`.
@@ -144,12 +144,12 @@ pub(super) struct Message {
     pub(super) group: Option<u32>,
     /// Ranks of the group; 0 if unknown.
     pub(super) ranks: u32,
-    /// The larger of what goes in and what comes out; 0 if unknown.
+    /// The larger of input and output in bytes; 0 if unknown.
     pub(super) bytes: u64,
 }
 
 impl Message {
-    /// What one of two records of the same message says.
+    /// Combines two records of the same message.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             collective: self.collective.or(other.collective),
@@ -179,7 +179,7 @@ pub(super) struct Numbered {
     pub(super) thread: u16,
 }
 
-/// Those of `items`, which are in order of their start, that start in `window`.
+/// The `items`, sorted by start, that start in `window`.
 pub(super) fn inside<T>(items: &[T], window: Span, start: impl Fn(&T) -> Time) -> &[T] {
     let first = items.partition_point(|item| start(item) < window.start);
     let last = items.partition_point(|item| start(item) < window.end);
@@ -311,7 +311,7 @@ impl Names {
             (Fact::RecordsCollective, name == "record_param_comms"),
         ];
         let flags = flags.iter().filter(|(_, holds)| *holds).fold(0, |all, (fact, _)| all | 1 << *fact as u8);
-        // What a collective is called says nothing more, so that this does not recurse for `nccl:nccl:…`.
+        // The name of a collective has no further facts, so this does not recurse for `nccl:nccl:…`.
         let collective = collective(name).map(|what| match self.indices.get(what) {
             Some(&index) => index,
             None => self.add(what, Facts { role: role(what), ..Facts::default() }).0,

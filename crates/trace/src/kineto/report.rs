@@ -161,7 +161,7 @@ fn buckets(rank: &Rank) -> Option<SummaryTable> {
     Some(SummaryTable { key: "buckets", title: "All-reduce", columns, rows })
 }
 
-/// What process groups send in a step, by collective; left out where the table of buckets says it all.
+/// Traffic of process groups in a step, by collective; left out if the table of buckets is complete.
 fn traffic(rank: &Rank) -> Option<SummaryTable> {
     let only_buckets = rank.traffic.iter().all(|own| own.sums_gradients && own.group.is_empty());
     if only_buckets {
@@ -247,7 +247,7 @@ pub(super) fn ranks_table(ranks: &[Rank], standings: &[Standing], chosen: usize)
     SummaryTable { key: "ranks", title: "Ranks", columns, rows }
 }
 
-/// One rank beside the others.
+/// One rank relative to the others.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Standing {
     /// Its clock minus that of the first rank.

@@ -1,15 +1,15 @@
 //! One step on the device, with and without sums of gradients. Other collectives are works like any other: they stay.
 //!
 //! Between two works the device is idle for one of three reasons: the host had not launched the second yet (late), the
-//! second waited for a sum of gradients (exposed), or neither. A wait is counted as exposed while the second work had been
+//! second waited for a sum of gradients (exposed), or neither. A wait counts as exposed while the second work had been
 //! launched, or while the host itself waited for the device. Exposed waits are removed, and everything after them moves
 //! forward; but no work starts before its launch, so a slow host stays slow. A host that waits for
 //! the device continues as much earlier as the device finishes earlier, though not before it began to wait.
 //!
-//! A replay puts the sums back. A sum starts when what was launched before it has been computed and when those sums have ended that
-//! had ended before it in the trace. Collectives of one process group run one after another, so that a sum may delay those that stay
-//! in the step, and with them all that follows; the rest of the step waits for all sums. How far the result is from the recorded step
-//! shows what the profile loses.
+//! A replay puts the sums back. A sum starts when all work launched before it is done and when all sums that ended before it in the trace have
+//! ended. Collectives of one process group run one after another, so a sum may delay collectives that stay in the step, and all work
+//! after them; the rest of the step waits for all sums. The difference between the result and the recorded step shows the error of
+//! the profile.
 
 use super::rank::{Bucket, Rank, Step};
 use super::records::{Latest, Placed, Span, Time, within};
@@ -18,37 +18,37 @@ use stepcast_core::quantity::BytesPerSec;
 
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
-    /// From its mark, the first work that does not run beside the step before, to that of the next step.
+    /// From its mark, the first work that does not run beside the previous step, to the mark of the next step.
     pub(super) span: Span,
     /// Time that the device waits for sums of gradients.
     pub(super) exposed: Time,
     /// Time that the device computes or copies.
     pub(super) busy: Time,
-    /// It does nothing because the host is late, without communication.
+    /// Time that it idles because the host is late, without communication.
     pub(super) late: Time,
     pub(super) sums: Time,
     /// Time that it computes, without any collective.
     pub(super) computing: Time,
-    /// It neither computes nor communicates: while the host loads data, and while the host asks for nothing.
+    /// Time that it neither computes nor communicates: while the host loads data, and while the host issues no work.
     pub(super) loading: Time,
     pub(super) silent: Time,
     /// When the first work of the backward pass starts.
     pub(super) backward: Option<Time>,
     last_end: Time,
-    /// Start times, in order, and by how much works that start then or later move forward.
+    /// Start times, in order, and the shift of works that start then or later.
     shifts: Vec<(Time, Time)>,
-    /// By how much the host moves forward, as it waits less itself.
+    /// Shift of the host, as it waits less itself.
     host_shift: Time,
-    /// Until when its waits have been counted.
+    /// Time up to which its waits have been counted.
     counted: Time,
 }
 
-/// By how much works on the device and calls of the host move forward; each step inherits it from the one before.
+/// Shift of works on the device and of calls on the host; each step inherits it from the previous one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shift {
     device: Time,
     host: Time,
-    /// Until when waits of the host have been counted.
+    /// Time up to which waits of the host have been counted.
     counted: Time,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Shift {
 pub(super) struct Surroundings {
     pub(super) sums: Vec<Span>,
     pub(super) waiting: Vec<Span>,
-    /// Works that are no collectives, all works, and when the host loads data.
+    /// Works other than collectives, all works, and the times at which the host loads data.
     pub(super) computing: Vec<Span>,
     pub(super) works: Vec<Span>,
     pub(super) loading: Vec<Span>,
@@ -110,7 +110,7 @@ impl Timeline {
         timeline
     }
 
-    /// What the device does in the whole span.
+    /// Attributes the time of the device in the whole span.
     fn attribute(&mut self, around: &Surroundings) {
         let Span { start, end } = self.span;
         let covered = |spans: &[Span], span: Span| within(spans, span).map(Span::length).sum::<Time>();
@@ -212,7 +212,7 @@ pub(super) struct Exchange {
 }
 
 impl Step {
-    /// How long the step takes with its sums of gradients as recorded.
+    /// Time of the step with its recorded sums of gradients.
     pub(super) fn replayed(&self) -> Time {
         let clock = &self.timeline;
         let mut delay = 0;

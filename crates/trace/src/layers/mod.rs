@@ -117,7 +117,7 @@ const LONGEST_LINE: u64 = 64 << 10;
 #[derive(Debug, Clone, PartialEq)]
 struct Layer {
     name: String,
-    /// Not known for tables of the backward pass alone.
+    /// Forward time; unknown for tables of the backward pass alone.
     forward: Option<Seconds>,
     backward: Seconds,
     gradients: Bytes,
@@ -142,7 +142,7 @@ struct Lines<'a, 'b> {
     memory: Memory,
 }
 
-/// Bytes of memory that a line takes, and each byte of it, with the profile that is made of its layer.
+/// Bytes of memory for a line, and for each byte of it, including the resulting profile.
 const LINE: usize = 1500;
 const LINE_BYTE: usize = 10;
 

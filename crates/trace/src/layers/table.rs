@@ -26,7 +26,7 @@ struct Column {
 }
 
 impl Column {
-    /// What a header says, in any case, with "_", " " or brackets before the unit.
+    /// The column of a header in any letter case, with "_", " " or brackets before the unit.
     fn from_header(header: &str) -> Option<Self> {
         let header = header.trim().trim_matches('"');
         let end = header.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(header.len());
@@ -98,7 +98,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     Ok(layers)
 }
 
-/// No role comes twice, and the required ones are present.
+/// Checks that no role occurs twice, and that the required ones are present.
 fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Option<Column>>, Fault> {
     for (role, name) in [
         (Role::Layer, "layer"),
@@ -166,7 +166,7 @@ fn seconds(name: &str, cell: &str, unit: Option<&str>, lines: &Lines<'_, '_>) ->
     Ok(Seconds::new(lines.plausible(name, time.get(), MOST_SECONDS)?))
 }
 
-/// The cell with its own unit, or with that of the header.
+/// The cell with its own unit, or with the header's.
 fn quantity<Q: std::str::FromStr>(
     name: &str,
     cell: &str,

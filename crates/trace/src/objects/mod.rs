@@ -19,7 +19,7 @@ use stepcast_core::fault::Fault;
 
 /// Bytes that are fetched at once.
 const CHUNK: usize = 256 << 10;
-/// An object beyond this size has lost a bracket; so has a head that goes on without a list.
+/// Largest object; a larger one has lost a bracket, and so has a longer head without a list.
 const LONGEST: usize = 4 << 20;
 /// Depth beyond which a broken object has lost brackets; it also bounds how often a byte is read.
 const DEEPEST: usize = 48;
@@ -246,8 +246,8 @@ fn end_of_string(text: &[u8], mut at: usize) -> Option<usize> {
 
 pub(crate) type Object = Map<String, Value>;
 
-/// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
-/// file, in a list or one after the other. Losses are reported in `notes`. Only a file that unpacks to too much
+/// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, the objects of the
+/// whole file, in a list or one after the other. Losses are reported in `notes`. Only a file that unpacks to too much
 /// or takes too much memory is an error. `take` returns the bytes that it keeps of an object.
 pub(crate) fn each(
     source: &mut Source<'_>,

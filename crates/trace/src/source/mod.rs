@@ -174,7 +174,7 @@ fn visit_file(
 /// Most bytes of a file that is held as a whole, after decompression: 128 MiB.
 pub const MAX_UNPACKED: u64 = 128 << 20;
 
-/// The first bytes of a file, unpacked if it is compressed, as many as formats are recognised by.
+/// The first bytes of a file, unpacked if it is compressed, from which its format is recognised.
 pub fn head(path: &Path) -> Result<Vec<u8>, Fault> {
     one(path, &reading(), |source| Ok(source.head().to_vec()))
 }
@@ -207,7 +207,7 @@ pub(crate) fn is_tar(head: &[u8]) -> bool {
     head.get(TAR.0..TAR.0 + TAR.1.len()) == Some(TAR.1)
 }
 
-/// The decompressed content, if the first bytes are those of gzip or xz; otherwise the content as it is.
+/// The decompressed content, if the first bytes are those of gzip or xz; otherwise the unchanged content.
 pub(crate) fn decompress<'a>(
     mut reader: Box<dyn Read + 'a>,
     memory: Memory,

@@ -1,6 +1,6 @@
-//! One file or archive member as a stream with a known beginning and limits: on what it unpacks to, and on the memory that is held of
-//! it. Importers count what they keep, generously: lists that grow hold old and new content for a moment. Once they have counted more
-//! than the limit, every stream that they read from ends in an error.
+//! One file or archive member as a stream with a known beginning and limits on its unpacked size and on the memory for its data.
+//! Importers count the memory that they keep, generously: growing lists hold old and new content for a moment. Once the count exceeds
+//! the limit, every stream that they read from ends in an error.
 
 use std::cell::Cell;
 use std::io::{Cursor, Read};
@@ -47,12 +47,12 @@ impl<'a> Source<'a> {
         Self { name, head: Cursor::new(head), rest, failed, excess, memory }
     }
 
-    /// What may be held of it, together with all else that is imported.
+    /// Memory that may be held, shared with the rest of the import.
     pub(crate) fn memory(&self) -> Memory {
         self.memory.clone()
     }
 
-    /// Whether what is held is within the limit.
+    /// Checks that the held memory is within the limit.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         self.memory.check(&self.name)
     }
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         self.excess.get().is_some()
     }
 
-    /// The rest of the stream, at most `limits.unpacked` bytes and what memory is left.
+    /// The rest of the stream, at most `limits.unpacked` bytes and the remaining memory.
     pub(crate) fn read_within(&mut self, limits: Limits) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         // A list that grows holds its old content for a moment.
@@ -132,14 +132,14 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The most that is unpacked.
+/// Limits on unpacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Bytes after decompression.
     pub(crate) unpacked: u64,
     /// Bytes after decompression for each byte before it.
     pub(crate) ratio: u64,
-    /// What unpacks to less than this many bytes may exceed the ratio.
+    /// Content that unpacks to less than this many bytes may exceed the ratio.
     pub(crate) small: u64,
 }
 
@@ -166,7 +166,7 @@ pub(crate) enum Excess {
     Ratio(u64),
     /// More than this many bytes held in memory.
     Memory(u64),
-    /// The import is no longer wanted.
+    /// The import was cancelled.
     Stopped,
 }
 
@@ -203,14 +203,14 @@ impl fmt::Display for Excess {
     }
 }
 
-/// Who follows the reading of a file, and the memory that may be held of it.
+/// The observer of reading a file, and its memory.
 #[derive(Clone)]
 pub(crate) struct Reading<'a> {
     pub(crate) watch: Watch<'a>,
     pub(crate) memory: Memory,
 }
 
-/// Ends in an error, with the limit in `excess`, when `inner` exceeds the limits or is no longer wanted.
+/// Ends in an error, with the limit in `excess`, when `inner` exceeds the limits or is cancelled.
 pub(crate) struct Bounded<'a, R> {
     inner: R,
     limits: Limits,
@@ -264,7 +264,7 @@ const USUAL: u64 = 512 << 20;
 /// Bytes that an import may hold for each byte of its files on the disk, if that is more.
 const EACH: u64 = 8;
 
-/// What an import holds, and the most that it may.
+/// Memory held by an import, and its limit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     limit: u64,
@@ -276,7 +276,7 @@ impl Memory {
         Self { limit, held: Rc::default() }
     }
 
-    /// As much as was given, or as is usual for files of that size.
+    /// The given limit, or the default for files of that size.
     pub(crate) fn for_files(paths: &[PathBuf], given: Option<u64>) -> Self {
         let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
         let within = |path: &PathBuf| match path.is_dir() {
@@ -297,12 +297,12 @@ impl Memory {
         self.held.set(self.held.get().saturating_sub(bytes as u64));
     }
 
-    /// The most that may be held.
+    /// The limit.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// What may still be held.
+    /// The remaining memory.
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.held.get())
     }
@@ -312,7 +312,7 @@ impl Memory {
         self.excess().map_or(Ok(()), |excess| Err(excess.fault(place)))
     }
 
-    /// Whether more is held than may be.
+    /// The excess, if more is held than allowed.
     pub(crate) fn excess(&self) -> Option<Excess> {
         (self.held.get() > self.limit).then_some(Excess::Memory(self.limit))
     }

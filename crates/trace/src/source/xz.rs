@@ -173,7 +173,7 @@ impl<R: Read> Read for XzReader<R> {
     }
 }
 
-/// Reads the header of a stream: its kind of check. None at the end of the file.
+/// Reads the header of a stream and returns its kind of check. None at the end of the file.
 fn stream<R: Read>(reader: &mut Counted<R>, again: bool) -> io::Result<Option<u8>> {
     let mut header = [0; 12];
     loop {
@@ -200,7 +200,7 @@ fn stream<R: Read>(reader: &mut Counted<R>, again: bool) -> io::Result<Option<u8
     }
 }
 
-/// Reads the header of a block: the size of its dictionary. None if the index begins instead.
+/// Reads the header of a block and returns the size of its dictionary. None if the index begins instead.
 fn block<R: Read>(reader: &mut Counted<R>) -> io::Result<Option<u32>> {
     let mut size = [0];
     reader.read_exact(&mut size)?;
@@ -232,8 +232,8 @@ fn block<R: Read>(reader: &mut Counted<R>) -> io::Result<Option<u32>> {
     }
 }
 
-/// Reads the index, after its first byte, and the footer of a stream. Blocks have been read as they are, so that only
-/// their number is compared.
+/// Reads the index, after its first byte, and the footer of a stream. Blocks have been checked already, so only their
+/// number is compared.
 fn index<R: Read>(reader: &mut Counted<R>, blocks: u64) -> io::Result<()> {
     let begun = reader.read - 1;
     let mut crc = flate2::Crc::new();
@@ -264,7 +264,7 @@ fn index<R: Read>(reader: &mut Counted<R>, blocks: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Skips zeros to a multiple of four bytes since `begun`: how many.
+/// Skips zeros to a multiple of four bytes since `begun`, and returns their number.
 fn padding<R: Read>(reader: &mut Counted<R>, begun: u64) -> io::Result<usize> {
     let mut zeros = 0;
     while !(reader.read - begun).is_multiple_of(4) {

@@ -1,8 +1,8 @@
 //! From the graphs of the devices to one graph of operations and transfers.
 //!
-//! A `_Recv` node whose tensor comes from another process becomes a transfer; it waits for what the `_Send`
-//! node of the same tensor waits for, because that is when the tensor is there, and for what the `_Recv` node
-//! itself waits for, because that is when it is requested. Every other node is an operation if it was
+//! A `_Recv` node whose tensor comes from another process becomes a transfer; it waits for the prerequisites of
+//! the `_Send` node of the same tensor, because that is when the tensor exists, and for the prerequisites of the `_Recv`
+//! node itself, because that is when it is requested. Every other node is an operation if it was
 //! recorded. Nodes that were not recorded, and every `_Send`, are contracted: their successors wait for their
 //! predecessors. Cost: operations times contracted edges.
 
@@ -23,7 +23,7 @@ struct Node {
     place: Option<Place>,
     kind: GraphNodeKind,
     before: Vec<usize>,
-    /// The node and the output that its first data input comes from.
+    /// The node and the output of its first data input.
     source: Option<(usize, i32)>,
 }
 

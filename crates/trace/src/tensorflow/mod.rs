@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{Operation, Profile, Step};
 
-/// A step that lacks more than this share of what the other steps recorded is left out (a guess).
+/// Largest share of the other steps' records that a step may lack without being left out (a guess).
 const MOST_MISSING: f64 = 0.25;
 
 /// Whether a file that begins like this holds `RunMetadata`: its first field is the records of devices, or the graphs,
@@ -93,7 +93,7 @@ struct Steps {
     empty: Vec<String>,
 }
 
-/// Bytes of a record, here and in the profile that is made of it.
+/// Bytes of a record, here and in the resulting profile.
 const RECORD: usize = 400;
 
 impl Steps {
@@ -111,7 +111,7 @@ impl Steps {
         }
         let earlier = self.graphs.as_ref().is_none_or(|(known, _)| name < known.as_str());
         if !graphs_given && earlier && !metadata.partition_graphs.is_empty() {
-            // They are decoded already; what is made of them takes as much again.
+            // They are decoded already; derived data take as much again.
             memory.hold(usize::try_from(proto::decoded_size(bytes)).unwrap_or(usize::MAX));
             self.graphs = Some((name.to_owned(), metadata.partition_graphs));
         }
@@ -188,7 +188,7 @@ fn processes(
     Ok((worker, all.into_iter().filter(|place| matches!(place, Place::Server(_))).collect()))
 }
 
-/// Steps, with their lengths, that recorded most of what half of the steps recorded.
+/// Steps, with their lengths, that contain most operations common to at least half of the steps.
 fn keep_complete<'a>(
     steps: &'a [RecordedStep],
     lengths: &[f64],

@@ -14,7 +14,7 @@ pub(super) struct Recording {
 }
 
 /// Hands the recordings at `path`, which is a file, an archive of files, or a folder of files, to `take`, one at a time,
-/// and whether they are called after a step; a file that is named itself is.
+/// and whether they are named after a step; a file given directly counts as such.
 pub(super) fn each(
     path: &Path,
     reading: &Reading<'_>,

@@ -25,7 +25,7 @@ impl Key {
 pub(super) struct Interval {
     pub(super) start: i128,
     pub(super) end: i128,
-    /// Of a tensor.
+    /// Size of a tensor.
     pub(super) bytes: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct RecordedStep {
 /// Data of all steps together, except their times.
 #[derive(Debug, Default)]
 pub(super) struct JobRecords {
-    /// Payload of each output of each node, where a step says so.
+    /// Payload of each output of each node, if a step records it.
     pub(super) outputs: HashMap<(Place, String), Vec<(i32, u64)>>,
     /// Records of the same thing in the same step, beyond the first.
     pub(super) repeated: usize,
@@ -115,8 +115,8 @@ fn requested(outputs: &[NodeOutput]) -> u64 {
 }
 
 impl RecordedStep {
-    /// Adds a record. A second record of a tensor widens the first: asked for once, there when the last part
-    /// is. A second record of a node (a loop) lengthens the first: it was busy that much longer.
+    /// Adds a record. A second record of a tensor widens the first: requested once, arrived with the last
+    /// part. A second record of a node (a loop) lengthens the first: it was busy that much longer.
     fn insert(&mut self, key: Key, interval: Interval, job: &mut JobRecords) {
         self.first = self.first.min(interval.start);
         self.last = self.last.max(interval.end);

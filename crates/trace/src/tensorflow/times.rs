@@ -1,4 +1,4 @@
-//! The times of every operation in every step, with estimates of what was not recorded.
+//! The times of every operation in every step, with estimates for unrecorded ones.
 
 use super::graph::Vertex;
 use super::records::{Interval, Key, RecordedStep};
@@ -12,8 +12,8 @@ const LONGEST_GAP: f64 = 0.5;
 /// Nanoseconds in a second. Dividing, not multiplying by the inverse, keeps times short in print.
 const NANOSECONDS: f64 = 1e9;
 
-/// How early an operation may start before the end of what it waits for without a note, in seconds (a guess).
-/// Records are written without locks around what they describe.
+/// How early an operation may start before its prerequisites end without a note, in seconds (a guess).
+/// Records are written without locks around the recorded operation.
 const TOLERANCE: f64 = 50e-6;
 
 /// From the start of each step to the start of the next one, in seconds. `steps` are in order of time.

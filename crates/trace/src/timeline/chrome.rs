@@ -153,11 +153,11 @@ pub(super) fn read_events(reader: impl Read, memory: &Memory) -> Result<Events, 
     Ok(events)
 }
 
-/// Bytes since the last thing that was taken in.
+/// Bytes since the last event taken in.
 #[derive(Clone)]
 struct Unread(Rc<Cell<u64>>);
 
-/// Bytes of memory for each byte of something that is not taken in yet.
+/// Bytes of memory for each byte of an event that is not taken in yet.
 const EXPANSION: u64 = 8;
 
 /// Ends in an error where a single text or list takes more memory than there is.

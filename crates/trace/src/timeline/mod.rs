@@ -1,8 +1,8 @@
-//! Timelines for trace viewers: what happened where and when, how loaded links were, what led to what.
+//! Timelines for trace viewers: events by place and time, loads of links, and links between causes and effects.
 //!
 //! [`chrome`] and [`perfetto`] print a [`Timeline`], and an import reads it back: the steps of the first worker become a profile.
 //! Only that worker's events are kept in memory. Viewers draw events of a lane inside each other,
-//! so events of one lane either nest or do not meet: [`Timeline::untangle`] gives those that would overlap lanes of their own.
+//! so events of one lane either nest or do not meet: [`Timeline::untangle`] moves overlapping ones to separate lanes.
 
 pub mod chrome;
 pub mod perfetto;
@@ -63,7 +63,7 @@ pub struct Event<'a> {
     /// Index of its lane within the process.
     pub lane: u32,
     pub name: Cow<'a, str>,
-    /// What it is one of: events of one kind have one colour.
+    /// Its kind: events of one kind have one colour.
     pub kind: Option<&'static str>,
     pub since: Seconds,
     pub until: Seconds,
@@ -82,7 +82,7 @@ pub struct Level {
     pub value: f64,
 }
 
-/// The job, as far as an import needs it to make a profile of the timeline again.
+/// Data about the job that an import needs to restore a profile from the timeline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
@@ -143,7 +143,7 @@ impl Timeline<'_> {
     }
 }
 
-/// Whole nanoseconds; what lies before zero or beyond 584 years is cut off.
+/// Whole nanoseconds; times before zero or beyond 584 years are clamped.
 pub(super) fn nanoseconds(time: Seconds) -> u64 {
     (time.get() * 1e9).round() as u64
 }
@@ -175,7 +175,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     Ok(imported.map(Content::Profile))
 }
 
-/// From when until when, in nanoseconds.
+/// Start and end in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) since: u64,
@@ -214,7 +214,7 @@ impl Events {
         self.steps.push(span);
     }
 
-    /// Adds a part of an operation; events that are no operation of the profile, such as pauses, are skipped.
+    /// Adds a part of an operation; events other than operations of the profile, such as pauses, are skipped.
     pub(super) fn chunk(&mut self, name: &str, span: Span) {
         if let Some(&op) = self.index.get(name) {
             self.memory.hold(EVENT);
@@ -260,7 +260,7 @@ impl Events {
     }
 }
 
-/// Operations that took no time are not in a timeline: they ended when what they wait for had.
+/// Restores operations that took no time, which are not in a timeline: they end with their prerequisites.
 fn measured(
     operations: &[Operation],
     order: &[usize],

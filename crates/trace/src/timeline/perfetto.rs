@@ -1,4 +1,4 @@
-//! Perfetto's own format, printed and read back: a protobuf of packets, each a description of a track or something that happened on one.
+//! Perfetto's own format, printed and read back: a protobuf of packets, each a description of a track or an event on one.
 //!
 //! Only the messages and fields that are written or read are declared; numbers are those of perfetto_trace.proto.
 
@@ -84,12 +84,12 @@ const PACKET: u8 = 1 << 3 | 2;
 
 const SEQUENCE: u32 = 1;
 
-/// The note that holds what was run.
+/// The note that holds the job.
 const ABOUT: &str = "stepcast";
 
-/// Numbers of tracks: those of processes, then their lanes and levels.
+/// Numbers of tracks: processes, each followed by its lanes and levels.
 struct Tracks {
-    /// By process: its own, that of its first lane, that of its first level.
+    /// By process: the numbers of its own track, of its first lane and of its first level.
     first: Vec<[u64; 3]>,
 }
 
@@ -163,7 +163,7 @@ pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Describes all tracks, and says what was run.
+/// Describes all tracks and the job.
 fn describe<W: Write>(
     timeline: &Timeline<'_>,
     tracks: &Tracks,
@@ -192,7 +192,7 @@ fn describe<W: Write>(
             let counter = Some(CounterTrack { unit: (*unit).to_owned() });
             print(Track { counter, ..child(id, level) }, None)?;
         }
-        // Early, so that what the file is can be told from its beginning.
+        // Early, so that the format can be recognised from the beginning of the file.
         if pid == 1 {
             let text = Some(serde_json::to_string(&timeline.about)?);
             let notes = vec![Note { number: None, text, name: ABOUT.to_owned() }];
@@ -226,11 +226,11 @@ impl<W: Write> Packets<'_, W> {
 /// No packet of ours is longer.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Bytes of a name or a track, and of something that has begun.
+/// Bytes of a name or a track, and of an open event.
 const NAME: usize = 160;
 const OPEN: usize = 100;
 
-/// Tracks of the first worker: its own, and that of its steps.
+/// Tracks of the first worker: its own, and the track of its steps.
 const PROCESS: u64 = 1;
 const STEPS: u64 = 2;
 
@@ -238,7 +238,7 @@ pub(super) fn read_packets(mut reader: impl BufRead, memory: &Memory) -> Result<
     let mut events = None;
     let mut names: HashMap<u64, String> = HashMap::new();
     let mut own = HashSet::new();
-    // What began on a track and has not ended, innermost last.
+    // Open events of each track, innermost last.
     let mut open: HashMap<u64, Vec<(Option<u64>, u64)>> = HashMap::new();
     while let Some(packet) = next_packet(&mut reader, memory)? {
         for name in packet.interned.into_iter().flat_map(|interned| interned.names) {

@@ -1,4 +1,4 @@
-//! What scenarios can name: examples, models, and lists of the catalog.
+//! Names that scenarios can use: examples, models, and lists of the catalog.
 
 use crate::problem::Problem;
 use axum::Json;

@@ -60,7 +60,7 @@ impl Study for CheckRequest {
             None => read_steps("log", &self.log)?,
         };
         let lines = read_progress(&self.log);
-        // Logs without numbers of steps say nothing about the end.
+        // Logs without numbers of steps cannot predict the end.
         let is_followed =
             lines.len() > 1 && (self.steps_left.is_some() || lines.iter().any(|line| line.of.is_some()));
         let known = Known {

@@ -1,4 +1,4 @@
-//! All methods on one scenario: as a whole, or as a stream of tables with a row more each.
+//! All methods on one scenario: as one response, or as a stream of growing tables.
 
 use super::accepts;
 use crate::Shared;
@@ -37,7 +37,7 @@ pub(crate) enum ComparisonEvent {
     },
     /// All methods have answered.
     Compared {
-        /// The same as `stepcast compare --json`.
+        /// The comparison, as from `stepcast compare --json`.
         comparison: Box<Comparison>,
         /// The tables.
         #[serde(flatten)]

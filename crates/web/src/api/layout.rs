@@ -27,7 +27,7 @@ const NARROW: f64 = 460.0;
 pub(crate) struct LayoutRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
-    /// What colours of ranks stand for; by default the stage, or what else there is more than one of.
+    /// The role that colours ranks; by default the stage, or another role with more than one value.
     #[serde(default)]
     role: Option<Role>,
 }

@@ -47,7 +47,7 @@ const SVG: &str = "image/svg+xml";
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// An endpoint: how it is served, and what its description says.
+/// An endpoint: its handler and its description.
 struct Route {
     path: &'static str,
     method: &'static str,
@@ -58,7 +58,7 @@ struct Route {
     /// Schema of the events, for clients that ask for them.
     events: Option<SchemaOf>,
     also: &'static [&'static str],
-    /// Parameters, and where they stand: the fields of a type.
+    /// Parameters, as fields of a type, and their location.
     parameters: Option<(&'static str, SchemaOf)>,
 }
 
@@ -215,7 +215,7 @@ const fn posted<Body: JsonSchema, Answer: JsonSchema>(
     Route { method: "post", body: Some((JSON, body)), ..list::<Answer>(path, serve, summary) }
 }
 
-/// A study: as the command writes it, or with progress, plots and tables as events.
+/// A study: the command's output, or progress, plots and tables as events.
 const fn study<S: Study>(path: &'static str, summary: &'static str) -> Route {
     let events: SchemaOf = SchemaGenerator::subschema_for::<StudyEvent<S::Report>>;
     Route { events: Some(events), ..posted::<S, S::Report>(path, || post(ask::<S>), summary) }

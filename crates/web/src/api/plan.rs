@@ -1,4 +1,4 @@
-//! The best way to split a transformer, which machines to take for it, and what to measure before.
+//! The best way to split a transformer, the machines to take for it, and what to measure before.
 
 use super::map::several;
 use crate::edit::{Change, edits};
@@ -47,7 +47,7 @@ pub(crate) struct PlanRequest {
     /// Highest cost of training.
     #[serde(default)]
     budget: Option<f64>,
-    /// Whether plans are admitted that fit only if the allocator loses little.
+    /// Whether to include plans that fit only with low memory fragmentation.
     #[serde(default)]
     may_fit: bool,
 }

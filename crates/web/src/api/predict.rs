@@ -28,13 +28,13 @@ use tokio_util::sync::CancellationToken;
 /// Most rows of a scaling table.
 const MOST_POINTS: usize = 256;
 
-/// Closed forms of larger clusters take noticeable time.
+/// Largest cluster whose closed forms take no noticeable time.
 const LARGE: u64 = 10_000;
 
-/// Figures are not shown before the rest of an answer that takes less than this.
+/// Least time of an answer whose figures are shown before the rest.
 const SOON: Duration = Duration::from_millis(150);
 
-/// Predictions that an interval takes, about.
+/// Approximate number of predictions for an interval.
 const INTERVAL: u32 = 20;
 
 /// Predictions of slow methods in addition to the scaling table: the cluster itself, and the what-if changes.
@@ -86,11 +86,11 @@ pub(crate) enum ForecastEvent {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
 pub(crate) struct ForecastAnswer {
-    /// The same as `stepcast predict --json`.
+    /// The forecast, as from `stepcast predict --json`.
     forecast: Forecast,
     /// Figures, plots and tables as an HTML fragment.
     html: String,
-    /// How to apply what its tables list.
+    /// Edits that apply rows of its tables.
     apply: Apply,
 }
 
@@ -108,7 +108,7 @@ struct ForecastJob {
     scenario: Arc<Scenario>,
     method: &'static dyn Method,
     workers: Vec<u32>,
-    /// Whether the numbers of workers were asked for.
+    /// Whether the numbers of workers were requested.
     listed: bool,
 }
 
@@ -199,7 +199,7 @@ impl ForecastJob {
         ForecastAnswer { forecast, html, apply }
     }
 
-    /// The edits that make the scenario what each row of the tables predicts.
+    /// The edits that apply each row of the tables to the scenario.
     fn apply(&self, forecast: &Forecast) -> Apply {
         let scenario = &self.scenario;
         let from = scenario.to_file();

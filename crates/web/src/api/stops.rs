@@ -23,7 +23,7 @@ const COUNTS: [u64; 24] =
 const RATES: [f64; 14] =
     [0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0, 3200.0];
 
-/// How far from the current value others are tried, as a factor.
+/// Largest factor between the current value and tried ones.
 const REACH: u64 = 64;
 
 /// A slider.
@@ -81,7 +81,7 @@ fn sliders(shared: &Arc<Shared>, body: &ScenarioBody) -> Result<Vec<Slider>, Pro
         let stop =
             |rate: BitsPerSec| (rate == now, rate.human(), toml::Value::from(rate.to_string()).to_string());
         let stops: Vec<_> = rates.into_iter().map(stop).collect();
-        // The rate alone keeps the network of a machine, and a key of the network what a text says of it.
+        // Setting only the rate keeps the machine's network, and the other keys of a network that the text writes.
         let ways = ["cluster.network.bandwidth", "cluster.network"];
         sliders.extend(ways.iter().find_map(|key| trial.slider(key, "Bandwidth", stops.iter().cloned())));
     }
@@ -125,7 +125,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// What an edit makes of the scenario, if that is valid and some method predicts it.
+    /// The edited scenario, if it is valid and some method predicts it.
     fn reached(&self, edit: &Change) -> Option<ScenarioFile> {
         let scenario = edited(&self.body.scenario, std::slice::from_ref(edit)).ok()?;
         let request = ScenarioBody { scenario, set: self.body.set.clone() }.request(self.shared).ok()?;

@@ -30,13 +30,13 @@ pub(crate) struct SweepRequest {
     method: Option<String>,
 }
 
-/// What was swept; the rows themselves are JSON lines.
+/// Summary of a sweep; the rows themselves are JSON lines.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Report")]
 pub(crate) struct SweepReport {
     /// Points.
     points: u64,
-    /// Of which were predicted.
+    /// Points that were predicted.
     predicted: u64,
     /// The methods that predicted them.
     methods: Vec<&'static str>,

@@ -29,7 +29,7 @@ const MOST_EVENTS: u64 = 300_000;
 
 const KEPT: usize = 8;
 
-/// What is drawn out of sight on either side of a window, in windows.
+/// Width of the hidden drawn area on either side of a window, in windows.
 const BEYOND: f64 = 0.5;
 
 const WORKERS: usize = 4;
@@ -90,11 +90,11 @@ pub(crate) struct Window {
     from_s: f64,
     /// End of the window.
     to_s: f64,
-    /// The lanes, with what is near the window.
+    /// The lanes, with operations near the window.
     lanes: Vec<DrawnLane>,
     /// Names of operations.
     names: Vec<String>,
-    /// Colours of operations that do not have those of their lanes, and their names.
+    /// Colours of operations that differ from their lanes' colours, and their names.
     kinds: Vec<(usize, String)>,
 }
 

@@ -21,7 +21,7 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Time that an upload has beside what it takes at the lowest rate.
+/// Time allowed for an upload beyond its time at the lowest rate.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Lowest rate of an upload, in bytes per second.

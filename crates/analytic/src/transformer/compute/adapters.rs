@@ -65,7 +65,7 @@ impl Parts {
         sum
     }
 
-    /// Weights that every product of them first reads in few bits and writes in 16.
+    /// Expanding weights: each product first reads them in few bits and writes them in 16.
     pub(super) fn expanded(&self, shard: &Shard<'_>, products: &[Product], of_input: bool) -> Computed {
         let base = shard.shape.tuning.adapters.map(|own| own.base).filter(|base| base.is_expanded());
         let Some(base) = base else { return Computed::default() };
@@ -77,8 +77,8 @@ impl Parts {
         Computed { forward: sum, input: if of_input { sum } else { Work::default() }, ..Computed::default() }
     }
 
-    /// The product at the end of a layer and the sum behind it, where no gradient needs that product's input: PyTorch's
-    /// checkpoints end when all that was kept is there. Constants for layers that are trained themselves were fitted to
+    /// The last product of a layer and the sum behind it, where no gradient needs that product's input: PyTorch's
+    /// checkpoints stop recomputing as soon as all saved tensors exist. Constants for layers that are trained themselves were fitted to
     /// steps that count it.
     pub(super) fn behind_last_kept(&self, shard: &Shard<'_>) -> Work {
         if shard.experts.is_some() || shard.shape.needs_input(&[Target::Down]) {

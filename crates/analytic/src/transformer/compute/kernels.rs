@@ -14,7 +14,7 @@ const TILES: [[f64; 2]; 6] =
 /// Parts of the depth that multiprocessors may share where there are fewer tiles than multiprocessors.
 const PARTS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 
-/// Least depth of such a part.
+/// Least depth of a part.
 const LEAST_DEPTH: f64 = 512.0;
 
 /// Bytes that a part of the depth writes and reads again for each number of the result, in 32 bits.
@@ -61,19 +61,19 @@ impl Product {
 /// Number format of a product's operands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Operands {
-    /// Rate of its tensor units against the precision's, as far as it is reached.
+    /// Achieved rate of its tensor units relative to the precision's.
     pub(super) faster: f64,
-    /// Bytes of a number against the precision's.
+    /// Bytes of a number relative to the precision's.
     pub(super) bytes: f64,
-    /// What products of several experts keep of that rate.
+    /// Share of that rate that products of several experts reach.
     grouped: f64,
 }
 
 impl Operands {
-    /// That of the precision.
+    /// Operands in the format of the precision.
     pub(super) const WIDE: Self = Self { faster: 1.0, bytes: 1.0, grouped: 1.0 };
 
-    /// That of a recipe on a device: `gain` of what its 8-bit peak promises over `peak`, of its 4-bit peak `narrower` of that.
+    /// Operands of a recipe on a device: 8-bit products reach `gain` of their peak over `peak`; 4-bit reach `narrower` of that.
     pub(super) fn new(
         device: &Device,
         peak: FlopsPerSec,
@@ -107,7 +107,7 @@ const GROUPED: [f64; 2] = [0.95, 0.82];
 const ONE_MORE: f64 = 0.3;
 
 impl Parts {
-    /// Kernels of a product: Transformer Engine issues one for every expert.
+    /// Kernels issued for a product: Transformer Engine issues one for every expert.
     pub(super) fn issued(&self, product: &Product) -> f64 {
         if self.software.is_written() { 1.0 + ONE_MORE * (product.count - 1.0).max(0.0) } else { 1.0 }
     }
@@ -161,9 +161,9 @@ impl Parts {
     }
 }
 
-/// How much slower the products of an output layer are whose rows start at no multiple of 16 bytes, forward, for the input and
-/// for the weights, where the vocabulary is even and where it is odd: kernels for Ampere and Turing compute them, as Hopper's units
-/// cannot copy such tensors. Medians on an H200 of 115 sets of vocabulary, width and tokens beside their aligned neighbours:
+/// Slowdown of an output layer whose rows do not start at multiples of 16 bytes: forward, for the input and for the weights;
+/// first for an even vocabulary, then for an odd one. Kernels for Ampere and Turing compute them, as Hopper's units cannot copy
+/// such tensors. Medians on an H200 of 115 sets of vocabulary, width and tokens beside their aligned neighbours:
 /// 260, 250 and 270 TFLOP/s, and 97, 140 and 147 (research/transformers/misaligned.py).
 const MISALIGNED: [[f64; 3]; 2] = [[2.8, 2.8, 2.6], [7.6, 5.2, 4.8]];
 
@@ -183,7 +183,7 @@ impl Parts {
 /// arXiv:2402.13499: 0.63).
 pub(super) const WARP_PRODUCTS: f64 = 0.63;
 
-/// Operations of flash attention's backward pass against its forward: four products, and the scores again.
+/// Operations of flash attention's backward pass relative to its forward: four products, and the scores again.
 const FLASH_BACKWARD: f64 = 2.5;
 
 /// Keys on the diagonal of cuDNN's attention, forward and backward, as `diagonal` of the priors: on one H200 its causal rates at
@@ -191,7 +191,7 @@ const FLASH_BACKWARD: f64 = 2.5;
 /// (heads of 128, PyTorch 2.11).
 const CUDNN_DIAGONAL: [f64; 2] = [220.0, 380.0];
 
-/// Keys on the diagonal of FlashAttention 2 backward against forward: on the same H200 its causal rates at 512, 2048, 4096 and 8192
+/// Keys on the diagonal of FlashAttention 2, backward relative to forward: on the same H200 its causal rates at 512, 2048, 4096 and 8192
 /// tokens are 0.54, 0.85, 0.91 and 0.95 of the best forward, and 0.35, 0.68, 0.81 and 0.89 backward, as with 200 and 480 keys.
 const FLASH_DIAGONAL: [f64; 2] = [1.0, 2.4];
 
@@ -205,7 +205,7 @@ const REPEATED: f64 = 4.0;
 /// all tokens on average; backward the gradients of queries, and those of keys and values, are added up (`AttnFuncWithCP` of
 /// Transformer Engine). And their kernels.
 pub(super) const RING: [f64; 2] = [4.5, 2.25];
-/// The same in PyTorch 2.5 to 2.9, operation by operation in 32 bits, counted by operands (`_SDPAMerger` and
+/// These passes in PyTorch 2.5 to 2.9, operation by operation in 32 bits, counted by operands (`_SDPAMerger` and
 /// `_templated_ring_attention_backward`); timed on one H200, 15.4 to 16.6 and 8.5 to 8.9 (research/transformers/attention.py).
 pub(super) const RING_EAGER: [f64; 2] = [16.25, 8.4];
 const RING_KERNELS: [f64; 2] = [2.0, 3.0];
@@ -218,7 +218,7 @@ const HEAD: f64 = 128.0;
 /// the softmax once more.
 const SCORES: [f64; 2] = [4.0, 7.0];
 
-/// The same of dropout, a kernel of its own either way: scores read and written, and a mask of half their width.
+/// Passes of dropout, in a separate kernel each way: scores read and written, and a mask of half their width.
 const SCORES_DROPOUT: [f64; 2] = [2.5, 2.5];
 
 /// Kernels of unfused attention: products, softmax and copies of heads.
@@ -435,7 +435,7 @@ impl Compute {
         }
     }
 
-    /// Time of the host in each pass through a layer, beside issuing its kernels: to enter its compiled graph, or to call
+    /// Host time of each pass through a layer, beside issuing its kernels: to enter its compiled graph, or to call
     /// the modules of Megatron core.
     pub fn entering(&self) -> Seconds {
         match self {

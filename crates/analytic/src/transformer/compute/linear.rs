@@ -4,19 +4,19 @@ use super::kernels::Operands;
 use super::{Computed, Parts, Product, Shard, Work, pointwise};
 use stepcast_core::strategy::{OverlapPreset, Plan, Recipe};
 
-/// Where gradients of weights are added to those of earlier micro-batches in 32 bits.
+/// Where gradients of weights are accumulated in 32 bits over micro-batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sums {
     /// Nowhere: gradients stay in the format of weights.
     None,
     /// In the product that computes them, as Transformer Engine does.
     InProduct,
-    /// By a kernel of its own behind each product.
+    /// A separate kernel after each product.
     Apart,
 }
 
 impl Sums {
-    /// Those of a plan: eager software makes its own only where it keeps Megatron's states (nanotron).
+    /// Where a plan accumulates: eager software has 32-bit sums only where it keeps Megatron's states (nanotron).
     pub(super) fn of(plan: &Plan) -> Self {
         let [weight, gradient, _] = plan.states.bytes();
         match (weight < gradient, plan.implemented_by().is_eager(), plan.overlap) {
@@ -28,7 +28,7 @@ impl Sums {
     }
 }
 
-/// What the input of a product was written by.
+/// The operation that wrote a product's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     /// A norm, which Transformer Engine lets write the format of the product.
@@ -37,12 +37,12 @@ pub(super) enum Input {
     Plain,
 }
 
-/// Bytes of a weight that a product moves to add its gradient to a sum in 32 bits, beside the 16 bits that it would write; and
-/// those of a kernel of its own.
+/// Bytes moved for each weight to add its gradient to a sum in 32 bits: by the product itself, beyond the 16 bits that it would
+/// write anyway; and by a separate kernel.
 const ADDED: f64 = 6.0;
 const ADDED_APART: f64 = 10.0;
 
-/// Share of these transfers that a product does not hide, and what is added to it as they come to take as long as the product:
+/// Share of these transfers that a product does not hide, and the increase of this share as they approach the product's time:
 /// on one H200 products of 512 to 16,384 tokens, 3 to 350 million weights, singly and of 4 to 16 experts, take 1.2 to 2 times as long at
 /// 512 tokens, 1.1 at 2,048 and 1.02 to 1.04 from 4,096 on (research/transformers/accumulate.py, PyTorch 2.11).
 const SHOWN: [f64; 2] = [0.35, 0.65];
@@ -119,7 +119,7 @@ impl Parts {
         sum
     }
 
-    /// What it takes longer to add the gradients of a product's weights to sums in 32 bits than to write them in 16.
+    /// Additional time to add the gradients of a product's weights to sums in 32 bits instead of writing them in 16.
     fn summing(&self, product: &Product, gradient: Work) -> Work {
         let weights = product.weights();
         match self.software.sums {

@@ -1,4 +1,4 @@
-//! What mixes the tokens of a layer: attention with its products, a gated delta net, or Mamba.
+//! Mixers of the tokens of a layer: attention with its products, a gated delta net, or Mamba.
 //!
 //! Kernels of scans compute chunks from what they read again and again, so their times follow from passes over memory, and those of
 //! a delta net also from the chunks that its state goes through one after the other. Passes and kernels were counted on an H200
@@ -13,7 +13,7 @@ use stepcast_core::quantity::{Flops, Seconds};
 const CONVOLVED: [f64; 2] = [1.7, 3.6];
 
 /// Passes over values for their gate and their norm in groups of 512 channels and more (Mamba 2); and what the row of one head takes
-/// (delta nets), as many numbers at the rate of passes, because each has a block of its own.
+/// (delta nets), as many numbers at the rate of passes, because each has a separate block.
 const NORMALISED: [f64; 2] = [2.2, 8.4];
 const NORMALISED_ROW: [f64; 2] = [845.0, 1750.0];
 

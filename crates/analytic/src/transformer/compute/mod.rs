@@ -1,9 +1,9 @@
-//! What the shard of a transformer on one device takes to compute.
+//! Computing time of the shard of a transformer on one device.
 //!
 //! One model for every device ([`Parts`]): products run in tiles over the multiprocessors (`kernels`), attention at its
 //! own share of the peak rate or, unfused, as products and passes over its scores, everything else as passes over
-//! memory (`pointwise`), experts as one product for all of them. The host needs time to issue every kernel, which shows
-//! where it is longer than the device's. Rates are those of the data sheet times assumed shares (`catalog/priors.toml`).
+//! memory (`pointwise`), experts as one product for all of them. The host needs time to issue every kernel; this is exposed
+//! where it exceeds the device's time. Rates are those of the data sheet times assumed shares (`catalog/priors.toml`).
 //! A device whose share of the peak rate is given computes all operations at [one rate](Compute::OneRate).
 
 mod adapters;
@@ -39,18 +39,18 @@ pub enum Compute {
         /// Rate of memory, as far as it is reached.
         memory: BytesPerSec,
     },
-    /// Every part at what it reaches.
+    /// Every part at its own achieved rate.
     Parts(Parts),
 }
 
 impl Compute {
-    /// The slower of two.
+    /// The slower of the two.
     #[must_use]
     pub fn slower(self, other: Self) -> Self {
         if other.rate() < self.rate() { other } else { self }
     }
 
-    /// The same with the update of the slower of two: replicas that differ wait for each other before it and behind it.
+    /// Takes the slower update of the two: unequal replicas synchronise before and after the update.
     #[must_use]
     pub fn updating_with(self, other: &Self) -> Self {
         match (self, other) {
@@ -106,14 +106,14 @@ fn capped(power: f64) -> f64 {
     (1.47 * (power - IDLE)).max(0.01)
 }
 
-/// What the parts of a transformer reach on a device.
+/// Achieved rates of the parts of a transformer on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
     /// Rate of large products.
     product: FlopsPerSec,
     /// Rate of flash attention, forward and backward, with wide heads.
     flash: [FlopsPerSec; 2],
-    /// The same of Triton's of 2023.
+    /// Rate of Triton's flash attention as of 2023, forward and backward.
     triton: [FlopsPerSec; 2],
     /// Rate of cuDNN's attention against flash attention.
     cudnn: f64,
@@ -133,16 +133,16 @@ pub struct Parts {
     multiprocessors: f64,
     /// Peak rate of a multiprocessor against that of an H200's, which computes as many exponentials in a cycle.
     pace: f64,
-    /// Slowdown of everything on the device against what is assumed.
+    /// Slowdown of everything on the device relative to the assumption.
     slowness: f64,
-    /// The same on the host.
+    /// Slowdown of everything on the host.
     host_slowness: f64,
     software: Software,
     constants: Transformers,
 }
 
 impl Parts {
-    /// What `device` reaches at its data sheet's `peak`, `speed` times as fast as others of its name.
+    /// Achieved rates of `device` at its data sheet's `peak`, `speed` times as fast as others of its name.
     pub fn new(
         device: &Device,
         peak: FlopsPerSec,
@@ -236,7 +236,7 @@ impl Parts {
         moved / self.stream + self.starting(kernels)
     }
 
-    /// The same device while it has rested before: at the clock that its power limit does not lower yet.
+    /// The device right after idling: at a clock that its power limit does not lower yet.
     #[must_use]
     pub fn rested(self) -> Self {
         let faster = 1.0 / self.constants.sustained;
@@ -248,7 +248,7 @@ impl Parts {
         }
     }
 
-    /// The same device and host where everything takes longer by a factor.
+    /// The device and host with all times multiplied.
     #[must_use]
     pub fn disturbed(self, factor: f64) -> Self {
         Self {
@@ -259,13 +259,13 @@ impl Parts {
         }
     }
 
-    /// The same device whose host replays a graph of the whole step.
+    /// The device with a host that replays a graph of the whole step.
     #[must_use]
     pub fn graphed(self) -> Self {
         Self { constants: self.constants.with_slower_host(0.0), ..self }
     }
 
-    /// The same device with weights that arrive in 16 bits, such as FSDP gathers: nothing of them is left to cast.
+    /// The device with weights that arrive in 16 bits, as FSDP gathers them, and need no cast.
     #[must_use]
     pub fn gathering(self) -> Self {
         Self { software: Software { casts: false, ..self.software }, ..self }
@@ -310,7 +310,7 @@ impl Work {
         Self { device: self.device + other.device, kernels: self.kernels + other.kernels }
     }
 
-    /// What is left of it without a part of it.
+    /// The work without a part of it.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self { device: self.device - part.device, kernels: self.kernels - part.kernels }
@@ -328,8 +328,8 @@ pub struct Computed {
     pub weight: Work,
     /// Core attention alone, forward and backward, as part of the others.
     pub core: [Work; 2],
-    /// What recomputation of a part within a layer repeats, by [`Recompute`]: all of the MLP or of the experts; operators are every
-    /// other product, and all that lies between. Attention is `core`.
+    /// Work that recomputing a part of a layer repeats, by [`Recompute`]: all of the MLP or of the experts; `Operators` repeats every
+    /// other product, and everything in between. Attention is `core`.
     pub again: [Work; Recompute::ALL.len()],
     /// The end of the forward pass, before which recomputation of a layer stops.
     pub last: Work,
@@ -360,17 +360,17 @@ impl Computed {
         }
     }
 
-    /// The same as often as `count` says.
+    /// Scaled by `count`.
     fn times(self, count: f64) -> Self {
         self.map(|work| Work { device: work.device * count, kernels: work.kernels * count })
     }
 
-    /// The same with all times multiplied.
+    /// All times multiplied.
     fn slower(self, factor: f64) -> Self {
         self.map(|work| Work { device: work.device * factor, ..work })
     }
 
-    /// The same with the time of each pass multiplied: forward, for the input and for the weights.
+    /// The time of each pass multiplied: forward, for the input and for the weights.
     fn slower_by_pass(self, factors: [f64; 3]) -> Self {
         let slow = |work: Work, factor| Work { device: work.device * factor, ..work };
         let [forward, input, weight] = factors;
@@ -382,13 +382,13 @@ impl Computed {
         }
     }
 
-    /// The same, with the work that is repeated where `part` is recomputed.
+    /// Adds the work that recomputing `part` repeats.
     fn repeating(mut self, part: Recompute, work: Work) -> Self {
         self.again[part as usize] = work;
         self
     }
 
-    /// The same with core attention that takes `factor` times as long.
+    /// Core attention takes `factor` times as long.
     #[must_use]
     pub fn with_slower_core(self, factor: f64) -> Self {
         let [forward, backward] = self.core.map(|work| work.device * (factor - 1.0));
@@ -401,7 +401,7 @@ impl Computed {
         }
     }
 
-    /// The same with nothing behind the forward pass of a layer that does not go backward.
+    /// Drops the parts of the backward pass that a layer of this kind does not have.
     fn going_backward(self, backward: Backward) -> Self {
         match backward {
             Backward::Nothing => {
@@ -411,7 +411,7 @@ impl Computed {
         }
     }
 
-    /// The same with all gradients computed in the forward pass.
+    /// Moves all gradients into the forward pass.
     #[must_use]
     pub fn in_forward(self) -> Self {
         Self { forward: self.forward.and(self.input).and(self.weight), ..Self::default() }
@@ -485,7 +485,7 @@ impl Parts {
         self.paced(table.and(self.receiving(shard)))
     }
 
-    /// Adds what every kernel takes to start and to end, and what this device is slower than others of its name.
+    /// Adds the start and the tail of every kernel, and scales by the slowdown of this device relative to others of its name.
     fn paced(&self, all: Computed) -> Computed {
         all.map(|work| Work { device: (work.device + self.starting(work.kernels)) * self.slowness, ..work })
     }

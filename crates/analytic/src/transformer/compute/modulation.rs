@@ -1,4 +1,4 @@
-//! What turns a signal into tokens, and conditions that scale, shift and gate the halves of a layer.
+//! Matrices that turn a signal into tokens, and conditions that scale, shift and gate the halves of a layer.
 
 use super::{Computed, Parts, Product, Shard, Work};
 
@@ -9,7 +9,7 @@ const GATED: [f64; 2] = [2.0, 6.0];
 const SHIFTED_KERNELS: [f64; 2] = [2.0, 4.0];
 const GATED_KERNELS: [f64; 2] = [1.0, 3.0];
 
-/// The same where they are fused with the norm before them and the sum behind them: sums over tokens read gradients and states.
+/// These passes where they are fused with the norm before them and the sum behind them: sums over tokens read gradients and states.
 const SHIFTED_FUSED: [f64; 2] = [0.0, 2.0];
 const GATED_FUSED: [f64; 2] = [1.0, 2.0];
 

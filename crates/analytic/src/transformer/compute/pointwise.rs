@@ -16,7 +16,7 @@ pub(super) const HALF: f64 = 2.0;
 pub(super) const CAST: f64 = 6.0;
 
 /// Bytes moved, and kernels, to cast a number of the input, of the weights and of the gradient from 16 bits to fewer, in
-/// kernels of their own: read, for one scale a tensor read once more for its largest value, and written.
+/// separate kernels: read, for one scale a tensor read once more for its largest value, and written.
 pub(super) const fn cast(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
     match recipe {
         Recipe::Fp8Delayed | Recipe::Fp8Row | Recipe::Fp8Block | Recipe::Mxfp8 | Recipe::Int8 => {
@@ -28,9 +28,9 @@ pub(super) const fn cast(recipe: Recipe) -> ([f64; 3], [f64; 3]) {
     }
 }
 
-/// The same by Transformer Engine in Megatron's layers. Norms write 8 bits in place of 16, and once more transposed; what attention and
-/// activations have written, and gradients, are read, and written both ways, by a kernel of their own; weights are cast once in
-/// a step. NVFP4 reads tensors once more for their largest values, and turns them by a Hadamard matrix for gradients of weights.
+/// Bytes and kernels of these casts by Transformer Engine in Megatron's layers. Norms write 8 bits in place of 16, and once more
+/// transposed. A separate kernel reads gradients and the outputs of attention and activations, and writes them both ways. Weights are
+/// cast once in a step. NVFP4 reads tensors once more for their largest values, and turns them by a Hadamard matrix for gradients of weights.
 pub(super) const fn cast_fused(recipe: Recipe, input: Input) -> ([f64; 3], [f64; 3]) {
     match (recipe, input) {
         (Recipe::Nvfp4, _) => ([4.0, 0.0, 6.0], [2.0, 0.0, 2.0]),
@@ -49,13 +49,13 @@ const NORM_FROZEN: f64 = 3.0;
 /// Bytes of a root mean square of separate operations for each number of 16 bits, forward and backward: cast to 32 bits, square,
 /// mean, factor, cast back, weights; and the gradients of each, with the sums where paths meet.
 const SEPARATE_NORM: [f64; 2] = [36.0, 80.0];
-/// The same of a number of 32 bits, without the casts.
+/// Bytes of such a norm for each number of 32 bits, without the casts.
 const SEPARATE_NORM_WIDE: [f64; 2] = [34.0, 76.0];
-/// Of these, what gradients of the weights move.
+/// Part of these bytes that gradients of the weights move.
 const SEPARATE_WEIGHTS: f64 = 10.0;
 /// Time of the host for a small operation against one of a module with its own gradients.
 pub(super) const SMALL: f64 = 0.6;
-/// Kernels of such a norm beside those of a fused one, and the same of Gemma's, whose weights are in 32 bits; counted in steps of
+/// Additional kernels of such a norm over a fused one; then those of Gemma's norm, whose weights are in 32 bits; counted in steps of
 /// transformers 5.17.
 const SEPARATE_KERNELS: [[f64; 2]; 2] = [[7.0, 16.0], [9.0, 17.0]];
 
@@ -73,11 +73,11 @@ const LIGER_CALL: f64 = 5.0;
 
 /// Passes of the activation for each number of the MLP's width, in units of w, forward and backward.
 const GELU: [f64; 2] = [2.0, 3.0];
-/// The same of GELU from separate operations (0.5 x (1 + tanh(c (x + 0.044715 x³)))) in 16 bits, and under autocast, which
+/// Passes of GELU from separate operations (0.5 x (1 + tanh(c (x + 0.044715 x³)))) in 16 bits, and under autocast, which
 /// computes its power and all behind it in 32. They are plain passes over long tensors, at the rate of copies.
 const GELU_SEPARATE: [[f64; 2]; 2] = [[18.0, 28.0], [38.0, 59.0]];
 const GELU_SEPARATE_KERNELS: [f64; 2] = [8.0, 11.0];
-/// The same of a gate and its factor in two kernels, and in one.
+/// Passes of a gate and its factor in two kernels; below, in one.
 const GATED: [f64; 2] = [5.0, 8.0];
 const GATED_FUSED: [f64; 2] = [3.0, 5.0];
 
@@ -88,10 +88,10 @@ const DROPOUT: f64 = 5.0;
 /// its sum and its logarithm; a gradient filled with zeros, the softmax's gradient, and its cast.
 const LOSS: [f64; 2] = [22.0, 20.0];
 
-/// The same with a loss in one kernel, which reads logits in their own width.
+/// Bytes moved for each logit by a loss in one kernel, which reads logits in their own width.
 const LOSS_FUSED: [f64; 2] = [10.0, 8.0];
 
-/// The same of a loss that computes its gradient at once and in place: logits are read for their sum, read again, and
+/// Bytes moved for each logit by a loss that computes its gradient at once and in place: logits are read for their sum, read again, and
 /// overwritten by their gradient, in 16 bits.
 const LOSS_CHUNKED: [f64; 2] = [6.0, 0.0];
 
@@ -115,7 +115,7 @@ impl Parts {
         Work { device: self.passing(bytes), kernels }
     }
 
-    /// So many small operations beside the bytes that they move.
+    /// The host's work for `count` small operations, beside the bytes that they move.
     pub(super) fn small(&self, count: f64) -> Work {
         Work { device: self.starting(count * (1.0 - SMALL)), kernels: count * SMALL }
     }
@@ -252,7 +252,7 @@ impl Parts {
         self.linear(shard, &shard.widening_products(), false, Input::Normed).forward.and(rotated)
     }
 
-    /// The activation of an MLP of so many numbers.
+    /// The MLP activation over `numbers` elements.
     pub(super) fn activation(&self, shard: &Shard<'_>, numbers: f64) -> Computed {
         let mixed = self.software.precision.is_mixed();
         let small = if shard.separate_activation() { GELU_SEPARATE_KERNELS } else { [0.0; 2] };

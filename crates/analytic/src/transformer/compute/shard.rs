@@ -17,11 +17,11 @@ pub struct ExpertShard {
     pub count: f64,
     /// Experts of the router.
     pub all: f64,
-    /// Rows that they compute together: visits of tokens.
+    /// Rows that the device's experts compute together: visits of tokens.
     pub visits: f64,
     /// Tokens that the router sees.
     pub tokens: f64,
-    /// Width of one.
+    /// Width of one expert.
     pub width: f64,
     /// Width of the shared expert.
     pub shared: f64,
@@ -46,7 +46,7 @@ pub struct Shard<'a> {
     pub hidden: f64,
     /// Query heads.
     pub heads: f64,
-    /// Width of queries, of keys, and of values, all heads together; nothing of another mixer.
+    /// Width of queries, of keys, and of values, all heads together; 0 for another mixer.
     pub widths: [f64; 3],
     /// Tensor-parallel ranks.
     pub tensor: f64,
@@ -64,13 +64,14 @@ pub struct Shard<'a> {
     pub biased: bool,
     /// Steps of keys and values around a ring of context-parallel ranks, a kernel each; none without a ring.
     pub ring: f64,
-    /// Passes over queries, and over queries, keys and values, that add up what every step around it brings, forward and backward.
+    /// Passes that add up the results of every step around the ring: forward over the width of queries, backward over queries, keys and
+    /// values.
     pub ring_passes: [f64; 2],
     /// How the loss is computed, if the plan says it.
     pub loss: Option<Loss>,
     /// Whether dropout keeps masks.
     pub dropout: bool,
-    /// What is computed in the backward pass.
+    /// Gradients computed in the backward pass.
     pub backward: Backward,
     /// Whether keys and values are repeated for all heads: PyTorch's kernel for documents of several lengths needs it, and its ring.
     pub repeats: bool,
@@ -243,7 +244,7 @@ impl<'a> Shard<'a> {
         self.separate && !self.liger && matches!(self.shape.norm, NormKind::Rms)
     }
 
-    /// Products that widen the narrow projections of latent attention; without one of queries, that which computes them.
+    /// Products that widen the narrow projections of latent attention; if queries have none, the product that computes queries.
     pub(super) fn widening_products(&self) -> [Product; 2] {
         let [query, up, _, keys, ..] = self.attention_products();
         match self.shape.mla {

@@ -1,12 +1,12 @@
-//! A layer as PyTorch computes it, operation by operation: what it keeps for the backward pass, and what it needs
-//! while it goes backward.
+//! A layer as PyTorch computes it, operation by operation: tensors kept for the backward pass, and memory needed during
+//! the backward pass.
 //!
 //! Every operation keeps its inputs, so that more is kept than by fused kernels: the output of the gate's non-linearity
 //! (8f instead of 6f), queries and keys before and after their rotation, and, as rotated queries lie head by head, a
-//! second copy of the attention output. Under autocast, what passes between layers is in 32 bits, and 16-bit copies of
+//! second copy of the attention output. Under autocast, hidden states between layers are in 32 bits, and 16-bit copies of
 //! matrices are kept.
 //!
-//! What models of Hugging Face keep was read from allocations of PyTorch 2.11 and transformers 5.17 at the peak of steps of
+//! Tensors kept by models of Hugging Face were read from allocations of PyTorch 2.11 and transformers 5.17 at the peak of steps of
 //! sixteen models: root mean squares keep their input in 32 bits and their result before the weights; autocast casts the
 //! input of every matrix by itself, and leaves experts in 32 bits; queries and keys are not kept before their rotation, and
 //! attention lies token by token, unless one matrix computes queries, keys and values. With Liger's kernels, norms keep their input
@@ -49,7 +49,7 @@ pub(super) enum Gradients {
 /// One layer for one micro-batch on one rank; all figures in bytes, those of matrices in elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layer {
-    /// What is computed again.
+    /// The recomputed parts.
     pub(super) recompute: Recomputed,
     autocast: bool,
     /// Whether queries and keys are kept before their rotation, too, which lays them out head by head.
@@ -59,30 +59,30 @@ pub(super) struct Layer {
     gated: bool,
     /// Tensors of the inner width that are kept beside the input of the last matrix.
     within: f64,
-    /// What passes from layer to layer.
+    /// Hidden states that pass from layer to layer.
     pub(super) stream: f64,
-    /// How often a layer that is computed again keeps it: twice for adapters beside sharded weights (Accelerate's FSDP; validation
+    /// How many copies of them a recomputed layer keeps: two for adapters beside sharded weights (Accelerate's FSDP; validation
     /// set `tuning`).
     inputs_kept: f64,
     /// Whether it has a mixer, and whether it has a feed-forward: 1 or 0.
     halves: [f64; 2],
-    /// What the norms of a half keep.
+    /// Bytes that the norms of a half keep.
     norms: f64,
-    /// What scales, shifts and gates keep in a half: its normalised input, and its output.
+    /// Bytes that scales, shifts and gates keep in a half: its normalised input, and its output.
     modulated: f64,
-    /// What passes from layer to layer in 16 bits.
+    /// These hidden states in 16 bits.
     hidden: f64,
-    /// Copies of it for matrices: of queries, keys and values; of the MLP.
+    /// Copies of them for matrices: of queries, keys and values; of the MLP.
     casts: [f64; 2],
     queries: f64,
     keys: f64,
     values: f64,
-    /// Keys and values repeated for all heads, beside themselves once.
+    /// Keys and values repeated for all heads, and the originals.
     repeated: f64,
     attended: f64,
-    /// What the backward pass of attention needs for a while.
+    /// Temporary memory of the backward pass of attention.
     sums: f64,
-    /// Of the softmax: logarithms of sums, or scores.
+    /// Kept by the softmax: logarithms of sums, or scores.
     core: f64,
     inner: f64,
     /// Copies of the hidden states for experts, statistics of norms and masks.
@@ -91,7 +91,7 @@ pub(super) struct Layer {
     matrices: [f64; 3],
     /// The 16-bit copy of the matrix of a condition.
     modulation: f64,
-    /// Those of the MLP that autocast copies.
+    /// Parameters of the MLP that autocast copies.
     mlp_copies: f64,
     /// Parameters that are trained, all of them and those outside of the matrices.
     pub(super) trained: f64,
@@ -101,8 +101,7 @@ pub(super) struct Layer {
     inputs: [bool; 4],
     /// Whether the input of the layer has a gradient.
     of_input: bool,
-    /// Adapters: what one of each group of matrices narrows a token's hidden states to, the same of all of them, and parameters
-    /// of a group.
+    /// The adapters of the layer, if it has any.
     adapters: Option<AdapterMemory>,
     /// The largest matrix in 16 bits, where matrices are stored in fewer.
     expanded: f64,
@@ -203,7 +202,7 @@ impl Layer {
         let has_heads = block.mixer.attends();
         let streams = block.mixer.streams() as f64;
         let projected = if biased { 4.0 } else { 2.0 };
-        // Widths of what a mixer computes from the hidden states and of its result, and bytes of a token that it keeps beside both.
+        // Widths of a mixer's projections and of its result, and further bytes of a token that it keeps.
         let mixer = |widths: Option<[u64; 3]>| {
             let [projected, inner, kept] = widths.unwrap_or_default().map(|width| width as f64 / t);
             [projected, inner, kept - 2.0 * (projected + inner)]
@@ -321,7 +320,7 @@ impl Layer {
         }
     }
 
-    /// What the forward pass keeps; `of` accounts for attention that is computed again.
+    /// Bytes kept by the forward pass; `of` accounts for recomputed attention.
     pub(super) fn kept(&self) -> f64 {
         match self.recompute {
             own if own.has(Recompute::Layer) => self.stream * self.inputs_kept,
@@ -334,13 +333,13 @@ impl Layer {
         }
     }
 
-    /// What the MLP keeps beside its input.
+    /// Bytes that the MLP keeps beside its input.
     fn within_mlp(&self) -> f64 {
         let last = if self.inputs[3] { 1.0 } else { 0.0 };
         self.inner * (last + self.within)
     }
 
-    /// What the backward pass needs, with the 16-bit copies of matrices under autocast.
+    /// Bytes that the backward pass needs, with the 16-bit copies of matrices under autocast.
     pub(super) fn whole(&self) -> f64 {
         let [projecting, output, mlp, _] = self.inputs.map(|kept| f64::from(u8::from(kept)));
         let copied = if self.by_heads { self.attended * output } else { 0.0 };
@@ -364,7 +363,7 @@ impl Layer {
         if self.autocast { 2.0 * (input + output + mlp * self.mlp_copies) + self.modulation } else { 0.0 }
     }
 
-    /// Most that its backward pass needs beyond what it has kept and beyond the gradient of its output.
+    /// Peak of its backward pass beyond the kept tensors and the gradient of its output.
     pub(super) fn backward(&self, gradients: Gradients) -> f64 {
         let mut memory = Use::default();
         if self.halves[1] > 0.0 {
@@ -426,7 +425,7 @@ impl Layer {
         }
     }
 
-    /// The gradient of what passes between layers, as matrices take it.
+    /// The gradient of the hidden states, in the width that matrices take.
     fn cast(&self, memory: &mut Use) -> f64 {
         if !self.autocast {
             return 0.0;
@@ -440,7 +439,7 @@ impl Layer {
         let cast = self.cast(memory);
         self.matrix(memory, (matrix, 3), [inner, cast, inner], gradients);
         if self.gated {
-            // The product: its gradient and both factors go when theirs have come; then the non-linearity.
+            // The product: its gradient and both factors are freed once the gradients of the factors exist; then the non-linearity.
             memory.take(2.0 * inner);
             memory.free(3.0 * inner);
             memory.take(inner);

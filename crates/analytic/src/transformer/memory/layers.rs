@@ -38,10 +38,9 @@ impl StageLayers {
 /// Layers of a stage, chunk by chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::transformer) struct ChunkLayers {
-    /// Those of all chunks.
+    /// Layers of all chunks.
     pub(super) all: StageLayers,
-    /// Layers with a backward pass: those to which recomputation applies, the others, and the number of consecutive chunks with
-    /// the same layers.
+    /// Layers with a backward pass, recomputed ones first, and the number of consecutive chunks that have the same layers.
     pub(super) backward: Vec<([StageLayers; 2], u64)>,
 }
 

@@ -1,10 +1,9 @@
-//! What a rank holds: weights, gradients, optimiser states, activations and working sets, stage by stage.
+//! Memory of a rank: weights, gradients, optimiser states, activations and working sets, stage by stage.
 //!
 //! States follow Rajbhandari 2020 (ZeRO) and Megatron-LM, activations Korthikanti 2022: bytes of a token in 16 bits,
 //! of which norms, inputs of matrices and dropout masks are on every tensor-parallel rank unless sequence parallelism
 //! divides them, and the rest is divided by tensor parallelism. This is the textbook's count. Frameworks need more
-//! than it ([`Implementation`]): Megatron-LM while it computes the loss and goes back through a layer, PyTorch what
-//! `phases` adds up.
+//! ([`Implementation`]): Megatron-LM during the loss and the backward pass of a layer, PyTorch as `phases` adds up.
 
 mod eager;
 mod layers;
@@ -38,7 +37,7 @@ pub struct MemoryInputs<'a> {
     pub micro_batch: u64,
     /// m: micro-batches of a replica in a step.
     pub micro_batches: u64,
-    /// What data-parallel ranks hold only a part of.
+    /// Which states data-parallel ranks divide.
     pub sharding: Sharding,
     /// Ranks of a sharding group, if they are not all replicas (HSDP).
     pub sharding_group: Option<u64>,
@@ -62,7 +61,7 @@ pub struct MemoryInputs<'a> {
     pub prefetch: bool,
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
-    /// Layers of every virtual stage, from its first, to which recomputation applies; as it says itself if empty.
+    /// Recomputed layers of every virtual stage, counted from its first; as `recompute` says if empty.
     pub stage_recompute: &'a [u64],
     /// Coefficient of variation of the loads of single experts.
     pub expert_imbalance: f64,
@@ -80,7 +79,7 @@ pub struct MemoryInputs<'a> {
     pub graphs: bool,
 }
 
-/// What one rank of a stage holds.
+/// Memory of one rank of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RankMemory {
     /// Parameters before sharding.
@@ -91,7 +90,7 @@ pub struct RankMemory {
     pub gradients: Bytes,
     pub optimiser: Bytes,
     pub activations: Bytes,
-    /// Activations of the layer that is computed again.
+    /// Activations of the layer that is being recomputed.
     pub recomputed: Bytes,
     /// Token ids and the embedding's dropout mask.
     pub embedding: Bytes,
@@ -99,7 +98,7 @@ pub struct RankMemory {
     pub head: Bytes,
     /// Gathered weights and whole gradients of the units in use (sharded weights).
     pub unsharded: Bytes,
-    /// What the loss, a backward pass or a sum of gradients needs for a while, and workspaces.
+    /// Temporary memory of the loss, a backward pass or a sum of gradients, and workspaces.
     pub temporary: Bytes,
 }
 
@@ -117,7 +116,7 @@ impl RankMemory {
     }
 }
 
-/// What the allocator and libraries take beside tensors.
+/// Memory of the allocator and of libraries beyond tensors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Allowance {
     /// Share of all tensors that is lost between them.
@@ -127,7 +126,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// What is needed for tensors of `total`.
+    /// Memory needed for tensors of `total`.
     pub fn with(&self, total: Bytes) -> Bytes {
         total * (1.0 + self.fragmentation) + self.fixed
     }
@@ -167,13 +166,13 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// What a rank of `stage` holds when it holds most, with the experts' load that none exceeds with a probability of
+    /// Peak memory of a rank of `stage`, with a load of experts that no rank exceeds with a probability of
     /// [`loads::MEMORY`].
     pub fn rank(&self, stage: u64) -> RankMemory {
         self.rank_with(stage, self.load(stage), self.states_of(stage))
     }
 
-    /// The same with what software saves although a plan does not say it: XLA computes again what does not fit (its pass
+    /// The inputs with savings that software makes without being told by the plan: XLA recomputes what does not fit (its pass
     /// HloRematerialization), and Megatron-LM may keep gradients in 16 bits.
     pub fn sparing(&self) -> Option<(Saving, Self)> {
         match (self.implementation, self.states) {
@@ -187,7 +186,7 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// What a rank with these layers holds without sharding, except weights, gradients and optimiser states. Only for
+    /// Memory of a rank with these layers without sharding, except weights, gradients and optimiser states. Only for
     /// implementations whose memory is a sum of parts.
     pub(super) fn beside_states(&self, stage: u64, layers: &ChunkLayers) -> RankMemory {
         let states = RankMemory { in_flight: self.in_flight(stage), ..RankMemory::default() };
@@ -205,7 +204,7 @@ impl<'a> MemoryInputs<'a> {
         loads.map_or(self.expert_load, |loads| loads.quantile(loads::MEMORY, self.loaded(stage)))
     }
 
-    /// What a rank of `stage` holds with this load of its experts and these states.
+    /// Memory of a rank of `stage` with this load of its experts and these states.
     fn rank_with(&self, stage: u64, expert_load: f64, states: RankMemory) -> RankMemory {
         let held = Self { expert_load, ..*self };
         match self.implementation {
@@ -223,7 +222,7 @@ impl<'a> MemoryInputs<'a> {
         ExpertLoads::new(self.shape, self.split.expert, imbalance, self.expert_capacity)
     }
 
-    /// Layers whose loads memory depends on: all that keep what experts compute, or the one that is computed again.
+    /// Layers on whose loads memory depends: all that keep activations of experts, or the one that is being recomputed.
     fn loaded(&self, stage: u64) -> Over {
         let layers = self.layers(stage).of(self.shape).filter(|(block, _)| block.has_experts());
         let layers = layers.map(|(_, count)| count).sum::<u64>().max(1);
@@ -255,7 +254,7 @@ impl<'a> MemoryInputs<'a> {
         Some(1.0 - stages.map(kept).product::<f64>())
     }
 
-    /// What one layer, of which this is computed again, keeps of a micro-batch for its backward pass.
+    /// Activations of a micro-batch that one layer keeps under this recomputation.
     pub fn kept_by(&self, kind: LayerKind, recompute: Recomputed) -> Bytes {
         if kind.backward == Backward::Nothing {
             return Bytes::ZERO;
@@ -270,7 +269,7 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// What the final norm, the output layer and the loss keep of a micro-batch, beside the input of the norm.
+    /// Activations of a micro-batch that the final norm, the output layer and the loss keep, without the input of the norm.
     pub fn kept_by_head(&self) -> Bytes {
         let copies = match self.implementation {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => 0.0,
@@ -296,7 +295,7 @@ impl<'a> MemoryInputs<'a> {
             }
             false => Bytes::new(parameters as f64 * bytes),
         };
-        // Gradients leave when they are reduced; until then the unit in use has its own.
+        // Gradients leave the device when they are reduced; until then, only the unit in use has gradients.
         let gradients = match (self.offload.optimiser, self.sharding) {
             (true, Sharding::Zero2) => {
                 let [_, trained] = self.unit(self.layers(stage));
@@ -322,7 +321,7 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// What low-rank moments and their projections save compared with full moments. Projections have the format of gradients.
+    /// Bytes saved by low-rank moments and their projections compared with full moments. Projections have the format of gradients.
     fn narrowed(&self, stage: u64) -> Bytes {
         let Some(rank) = self.optimiser_rank else { return Bytes::ZERO };
         let [_, gradient, _] = self.states.bytes();
@@ -403,7 +402,7 @@ impl<'a> MemoryInputs<'a> {
         (self.sequence() * self.micro_batch) as f64 / self.split.context as f64
     }
 
-    /// The same that reach the output layer.
+    /// Tokens of a micro-batch on one context-parallel rank that reach the output layer.
     fn predicted(&self) -> f64 {
         let all = self.tokens_of(Block::DENSE);
         match self.shape.signal {
@@ -412,7 +411,7 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// The same that pass through a layer of this kind.
+    /// Tokens of a micro-batch on one context-parallel rank that pass through a layer of this kind.
     fn tokens_of(&self, block: Block) -> f64 {
         match self.shape.target {
             0 => self.tokens(),
@@ -420,12 +419,12 @@ impl<'a> MemoryInputs<'a> {
         }
     }
 
-    /// The same of the longer of two sequences.
+    /// Tokens of the longer of two sequences, on one context-parallel rank.
     fn most_tokens(&self) -> f64 {
         self.tokens().max(self.tokens_of(Block::DENSE))
     }
 
-    /// Tokens of the longest sequence: memory has to do for it.
+    /// Tokens of the longest sequence, for which memory has to suffice.
     fn sequence(&self) -> u64 {
         self.shape.documents.map_or(self.shape.sequence, |own| own.longest(self.shape.sequence))
     }

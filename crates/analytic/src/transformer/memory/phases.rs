@@ -1,5 +1,5 @@
 //! A step of PyTorch in phases: the end of the forward pass, the loss, the backward pass of every layer, the gradient of
-//! the embedding, the update. A rank needs the most of them.
+//! the embedding, the update. A rank needs the memory of the largest phase.
 
 use super::eager::{Gradients, Layer};
 use super::widths::{is_autocast, norm_width, stream_width, vocabulary_matrix};
@@ -8,7 +8,7 @@ use stepcast_core::model::transformer::Backward;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Recompute, Recomputed};
 
-/// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
+/// Memory of a rank of `stage` in the phase that needs most; `states` is the rank with its states alone.
 pub(super) fn peak(held: &MemoryInputs<'_>, stage: u64, states: RankMemory) -> RankMemory {
     let phases = Phases::new(held, stage, states);
     let mut most = phases.update();
@@ -32,9 +32,9 @@ struct Phases<'a> {
     stage: u64,
     /// Layers from the first: each as it is computed.
     layers: Vec<Layer>,
-    /// What layers keep of all micro-batches in flight, but one.
+    /// Activations of all micro-batches in flight but one.
     earlier: f64,
-    /// What the layer keeps that keeps most.
+    /// Largest activations of a layer.
     largest: f64,
 }
 
@@ -80,19 +80,19 @@ impl<'a> Phases<'a> {
         phases
     }
 
-    /// What all layers keep of one micro-batch.
+    /// Activations of one micro-batch in all layers.
     fn kept(&self) -> f64 {
         self.layers.iter().map(Layer::kept).sum()
     }
 
-    /// What passes between layers.
+    /// Hidden states that pass between layers.
     fn stream(&self) -> f64 {
         self.held.tokens() / self.held.split.token_ranks() as f64
             * self.held.shape.hidden as f64
             * stream_width(self.held)
     }
 
-    /// What is on the device of this micro-batch's `kept` and of earlier ones.
+    /// The part of this micro-batch's `kept` activations, and of earlier ones, that is on the device.
     fn on_device(&self, kept: f64) -> Bytes {
         self.held.on_device(Bytes::new(self.earlier + kept), Bytes::new(self.largest))
     }
@@ -127,7 +127,7 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// What the output layer and the loss keep, and the input of the final norm.
+    /// Activations of the output layer and the loss, and the input of the final norm.
     fn head(&self) -> Bytes {
         self.held.kept_by_head() + Bytes::new(self.stream() * norm_width(self.held) / stream_width(self.held))
     }

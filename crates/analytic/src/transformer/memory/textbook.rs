@@ -1,4 +1,4 @@
-//! Activations and working sets as papers count them (Korthikanti 2022), and what Megatron-LM needs beside them.
+//! Activations and working sets as papers count them (Korthikanti 2022), and further memory of Megatron-LM.
 
 use super::{ChunkLayers, MemoryInputs, RankMemory, StageLayers, WORKSPACES};
 use crate::transformer::Split;
@@ -49,7 +49,7 @@ impl MemoryInputs<'_> {
                     largest[index] = largest[index].max(of_largest(layers, kept));
                 }
             }
-            // What one layer computes again. Layers that keep everything go backward first and are free by then.
+            // Activations that one layer recomputes. Layers that keep everything go backward first and are freed by then.
             let of_one = match parts {
                 true => of_largest(some, std::array::from_fn(|place| base[place] - what[place])),
                 false => of_largest(some, everything),
@@ -61,7 +61,7 @@ impl MemoryInputs<'_> {
         let sharded = self.sharding.stage() == 3;
         RankMemory {
             activations,
-            // What a layer keeps is part of what it computes again: together no more than if all were kept.
+            // Kept activations are part of the recomputed ones: together no more than if all were kept.
             recomputed: recomputed.min((all - activations).max(Bytes::ZERO)),
             embedding: if first { self.embedding() } else { Bytes::ZERO },
             head: if last { self.head() } else { Bytes::ZERO },
@@ -70,13 +70,13 @@ impl MemoryInputs<'_> {
         }
     }
 
-    /// Of all that layers keep, what is on the device: with offloading, that of a layer in use and of one under way.
+    /// The part of the kept activations that is on the device: with offloading, a layer in use and one under way.
     pub(super) fn on_device(&self, kept: Bytes, of_one: Bytes) -> Bytes {
         if self.offload.activations { kept.min(of_one * 2.0) } else { kept }
     }
 
-    /// The textbook's count with what is needed for a while: beside the logits when the loss is computed, or, when they
-    /// are gone, beside the layer that goes backward.
+    /// The textbook's count with temporary memory: beside the logits while the loss is computed, or, once they are freed,
+    /// beside the layer that goes backward.
     pub(super) fn megatron(&self, stage: u64, states: RankMemory, layers: &ChunkLayers) -> RankMemory {
         let rank = self.textbook(stage, states, layers);
         let loss = Bytes::new(self.logits_meanwhile(self.is_last(stage)));
@@ -105,7 +105,7 @@ impl MemoryInputs<'_> {
         Bytes::new(2.0 * layers.of(self.shape).map(of_block).max().unwrap_or_default() as f64)
     }
 
-    /// Gradients of the inner activations of an MLP, before its saved ones are free: of its output and of its inputs.
+    /// Gradients of the inner activations of an MLP, before its saved tensors are freed: of its output and of its inputs.
     pub(super) fn layer_gradients(&self, layers: StageLayers) -> Bytes {
         let shape = self.shape;
         let inputs = if shape.mlp == Mlp::Swiglu { 2 } else { 1 };
@@ -124,7 +124,7 @@ impl MemoryInputs<'_> {
         Bytes::new(layers.of(shape).map(of_block).fold(0.0, f64::max))
     }
 
-    /// What the loss of one micro-batch needs beside what is kept of its logits.
+    /// Memory that the loss of one micro-batch needs beyond the kept logits.
     pub(super) fn logits_meanwhile(&self, last: bool) -> f64 {
         let [_, meanwhile] = self.logit;
         let bytes = meanwhile * self.shape.vocabulary as f64 / self.split.tensor as f64;
@@ -203,7 +203,7 @@ impl MemoryInputs<'_> {
         }
         let (key, value) = shape.widths();
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads }.max(self.split.tensor);
-        // Those of another sequence, for each token of this one.
+        // Keys of another sequence, for each token of this one.
         let kv_heads = kv_heads * shape.keys_of(block) / shape.tokens_of(block);
         // Keys are computed again with every other operator, all three from their narrow projections.
         let heads = match recompute {
@@ -247,7 +247,7 @@ impl MemoryInputs<'_> {
         self.head_of((4 * self.shape.hidden) as f64)
     }
 
-    /// The same with so many bytes of a token for the inputs.
+    /// The head's memory with `inputs` bytes of a token for the inputs.
     pub(super) fn head_of(&self, inputs: f64) -> Bytes {
         let inputs = inputs / self.split.token_ranks() as f64;
         let [kept, _] = self.logit;

@@ -1,4 +1,4 @@
-//! What depends on few properties of a plan, computed once for each of their combinations.
+//! Costs that depend on few properties of a plan, computed once for each combination of these.
 
 use super::TimesOf;
 use super::layout::{Class, EqualStages, Layout};
@@ -65,7 +65,7 @@ pub(super) fn layout_key(choice: &PlanChoice) -> PlanChoice {
     PlanChoice { tensor: 1, context: 1, expert: 1, ..state_key(&choice.without_sharding()) }
 }
 
-/// What the times of a micro-batch depend on, on a layer of each kind, on the embedding and on the output layer.
+/// The dimensions on which the times of a micro-batch depend: in layers of each kind, the embedding and the output layer.
 pub(super) fn layer_key(choice: &PlanChoice) -> PlanChoice {
     // 16-bit copies of sharded weights are not kept.
     let gathered = choice.sharding.stage() == 3;
@@ -111,9 +111,9 @@ pub(super) fn send_key(choice: &PlanChoice) -> PlanChoice {
 /// Times of a micro-batch: forward, backward, gradients of weights.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LayerCosts {
-    /// Of which something may be computed again, and the others.
+    /// Layers with recomputation, and layers without.
     kinds: [[Passes; kinds::COUNT]; 2],
-    /// Seconds of the host's link for what a layer of each kind keeps, if it goes there.
+    /// Seconds of the host's link for the activations of a layer of each kind, if they are offloaded.
     offloaded: Option<[[f64; kinds::COUNT]; 2]>,
     embedding: Passes,
     head: Passes,
@@ -121,7 +121,7 @@ pub(super) struct LayerCosts {
     ahead: bool,
     split: bool,
     shared: bool,
-    /// What computing beside traffic takes longer, as a share of its time.
+    /// Slowdown of computing beside traffic, as a share of its time.
     interference: f64,
 }
 
@@ -148,8 +148,8 @@ impl LayerCosts {
         }
     }
 
-    /// A micro-batch on a virtual stage whose layers, and what belongs to none, gather and reduce as `sharded` says, on links of this
-    /// level, and whose gradients take this long to the host.
+    /// A micro-batch on a virtual stage. `sharded` has the gathers and reductions of its layers and its root unit, on links of this
+    /// level; `offloaded` is the time to move its gradients to the host.
     pub(super) fn place(
         &self,
         class: &Class,
@@ -200,18 +200,18 @@ impl LayerCosts {
     }
 }
 
-/// What replicas send and hold, and the send between stages.
+/// Traffic and memory of replicas, and the send between stages.
 #[derive(Debug, Clone)]
 pub(super) struct StateCosts {
-    /// Gather and reduction of a layer, and of what belongs to none, for every class of virtual stages.
+    /// Gather and reduction of a layer and of the root unit, for every class of virtual stages.
     pub(super) sharded: Vec<[[Seconds; 2]; 2]>,
-    /// The level of the network that these load.
+    /// The level of the network that gathers and reductions load.
     pub(super) level: usize,
     /// The level that gradients and weights load once in a step.
     pub(super) data: usize,
     /// Gradients of a micro-batch to the host, for every class of virtual stages.
     pub(super) offloaded: Vec<Seconds>,
-    /// What stages send and update once, for every kind of stage.
+    /// Sends and updates once in a step, for every kind of stage.
     pub(super) once: Vec<TailWork>,
     /// Weights, gradients, optimiser states and gathered weights, for every kind of stage.
     pub(super) states: Vec<Bytes>,

@@ -1,20 +1,20 @@
 //! When every stage ends, by recurrences over stages in place of a graph of operations.
 //!
 //! In one step u of 1F1B and of interleaved schedules, stage s does forward u−s and backward u−(ahead+s) of its list,
-//! `ahead` being the forwards before its first backward. All that these wait for was then computed in step u−1, or
-//! earlier in step u: a few numbers for each stage are the whole state. In between the first and the last micro-batches
-//! a step depends on the one before in the same way every p·v steps; times only shift. Once a state is an earlier one
-//! shifted by a constant, all further ones are (a max-plus linear system that has reached its period; Baccelli 1992,
-//! theorem 3.109), and the micro-batches that are left are skipped.
+//! `ahead` being the forwards before its first backward. All their inputs were computed in step u−1, or earlier in
+//! step u: a few numbers for each stage are the whole state. Between the first and the last micro-batches the recurrence
+//! repeats every p·v steps; times only shift. Once a state equals an earlier one shifted by a constant, all further states
+//! do (a max-plus linear system that has reached its period; Baccelli 1992, theorem 3.109), and the remaining
+//! micro-batches are skipped.
 
 use crate::transformer::schedules::{self, PassKind, Sends, Sizes, Times, beside_sends, is_split};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
-/// Differences of a shift that are rounding.
+/// Relative difference of shifts that counts as rounding.
 const ROUNDING: f64 = 1e-14;
 
-/// Durations of a micro-batch on every virtual stage, and what joins them.
+/// Durations of a micro-batch on every virtual stage, and the sends between them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pipeline<'a> {
     pub(super) kind: ScheduleKind,
@@ -26,11 +26,11 @@ pub(super) struct Pipeline<'a> {
     pub(super) weight: &'a [f64],
     /// How long each pass keeps the link of sends busy; empty if that is for sends alone.
     pub(super) busy: [&'a [f64]; 3],
-    /// Before which the first forward of every virtual stage does not end; empty if its weights are there.
+    /// Earliest end of the first forward of every virtual stage; empty if its weights have arrived.
     pub(super) weights: &'a [f64],
     pub(super) send: f64,
     pub(super) sends: Sends,
-    /// What the host takes after every operation.
+    /// Host time after every operation.
     pub(super) issue: f64,
 }
 
@@ -73,7 +73,7 @@ impl Scratch {
         }
     }
 
-    /// The constant by which the state is the kept one shifted.
+    /// Time shift between this state and the kept one, if constant.
     fn shift(&self) -> Option<f64> {
         let by = self.free.first()? - self.kept.first()?;
         let now = self.free.iter().chain(&self.link).chain(&self.forward).chain(&self.backward);
@@ -144,11 +144,11 @@ impl Pipeline<'_> {
         }
         let sizes = self.sizes();
         if !schedules::is_long(&sizes) {
-            return self.worked_off(scratch);
+            return self.simulate_all(scratch);
         }
         let all = schedules::ends_of_any(&sizes, |m| {
             let some = Self { micro_batches: m as usize, ..*self };
-            some.worked_off(scratch).map(|()| [&scratch.ends[..], &scratch.last].concat()).ok_or(())
+            some.simulate_all(scratch).map(|()| [&scratch.ends[..], &scratch.last].concat()).ok_or(())
         });
         let all = all.ok()?;
         scratch.ends = all[..p].to_vec();
@@ -156,8 +156,8 @@ impl Pipeline<'_> {
         Some(())
     }
 
-    /// The same, with every micro-batch worked off, or skipped once the schedule repeats itself.
-    fn worked_off(&self, scratch: &mut Scratch) -> Option<()> {
+    /// Runs every micro-batch, or skips whole periods.
+    fn simulate_all(&self, scratch: &mut Scratch) -> Option<()> {
         let (p, m) = (self.stages, self.micro_batches);
         scratch.clear(p, p * self.chunks);
         // Recurrences know neither receives that are posted late nor a slow host.

@@ -30,7 +30,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// What belongs to every kind of its layers, and how many of them there are.
+    /// The value of every kind of its layers, and the number of such layers.
     pub(super) fn each<'a, T>(
         &self,
         of: &'a [[T; kinds::COUNT]; 2],
@@ -49,7 +49,7 @@ pub(super) struct EqualStages {
     /// Every one of these classes, and how many virtual stages have it.
     pub(super) counted: Vec<(usize, u32)>,
     pub(super) layers: u64,
-    /// The same, chunk by chunk.
+    /// The layers of the stages, chunk by chunk.
     pub(super) chunks: ChunkLayers,
     /// Sends of each to other stages, for one micro-batch.
     pub(super) sends: u32,

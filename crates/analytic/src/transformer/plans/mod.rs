@@ -78,9 +78,9 @@ struct CostIndices {
 #[derive(Debug)]
 pub struct Table<'a> {
     run: Run<'a>,
-    /// What a rank of the run holds.
+    /// Memory of a rank of the run.
     held: MemoryInputs<'a>,
-    /// The same on workers of each kind alone, if there are two.
+    /// Tables for workers of each kind alone, if there are two.
     kinds: Option<Box<[Table<'a>; 2]>>,
     layouts: Memo<Layout>,
     /// By kind of stage.
@@ -93,13 +93,13 @@ pub struct Table<'a> {
     activations: (Option<PlanChoice>, Vec<Bytes>),
     /// A micro-batch on every class of virtual stages.
     classes: Vec<Passes>,
-    /// What the host takes in a step whose device is alone in its pipeline.
+    /// Host time of a step whose device is alone in its pipeline.
     host: f64,
     /// Times of every virtual stage, by pass.
     places: [Vec<f64>; 3],
-    /// How long these keep the link of sends busy, if they use it.
+    /// How long the passes keep the link of sends busy, if they use it.
     busy: [Vec<f64>; 3],
-    /// When the weights of every virtual stage have come, if they travel beside the step.
+    /// When the weights of every virtual stage have arrived, if they travel beside the step.
     weights: Vec<f64>,
     /// Last passes of a stage, and when the gradients of every stage are summed.
     last: Vec<EndPass>,
@@ -117,7 +117,7 @@ struct StageSends {
 }
 
 impl<'a> Table<'a> {
-    /// An empty table for plans that differ from the run's in what [`PlanChoice`] says, all on the same number of ranks.
+    /// An empty table for plans that differ from the run's plan only in [`PlanChoice`], all on the same number of ranks.
     pub fn new(run: Run<'a>) -> Self {
         Self {
             kinds: run.kinds.map(|_| Box::new([0, 1].map(|kind| Self::new(run.on_kind(kind))))),
@@ -181,7 +181,7 @@ impl<'a> Table<'a> {
         CostIndices { layout, layers, states, send }
     }
 
-    /// What the tensors of the fullest rank take.
+    /// Memory of the tensors of the fullest rank.
     pub fn memory(&mut self, choice: &PlanChoice) -> Bytes {
         let [layout, states] = self.find_states(choice);
         let held = MemoryInputs {
@@ -236,7 +236,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// How long a step occupies the busiest link of a stage that is one of these.
+    /// How long a step occupies the busiest link of the stages at `index`, which are alike.
     fn occupied(&self, found: CostIndices, choice: &PlanChoice, index: usize, sum: &Passes) -> f64 {
         let states = &self.states.values[found.states];
         let alike = &self.layouts.values[found.layout].alike[index];
@@ -257,7 +257,7 @@ impl<'a> Table<'a> {
         sum
     }
 
-    /// A time that no step of the plan is shorter than.
+    /// A lower bound of the plan's step.
     ///
     /// A stage works on all micro-batches, after the first has come through the stages before it. It then has its own
     /// gradients to send, or the last micro-batch goes back through the stages before it. If sends block, it makes all
@@ -310,11 +310,11 @@ impl<'a> Table<'a> {
         Seconds::new(least)
     }
 
-    /// What no step is shorter than in which these stages divide the layers in any way and recompute none.
+    /// A lower bound of the step over all divisions of the layers over these stages, without recomputation.
     ///
     /// With c_i the time of a micro-batch on stage i and A_i that of the stages before it, there and back, a step takes
-    /// T ≥ A_i + m·c_i. So A_i+1 ≤ (1 − 1/m)·A_i + T/m, and all stages together have at most T·(1 − (1 − 1/m)^p). What stages
-    /// wait for sharded weights is taken as it is with equal stages.
+    /// T ≥ A_i + m·c_i. So A_i+1 ≤ (1 − 1/m)·A_i + T/m, and all stages together have at most T·(1 − (1 − 1/m)^p). Waits for
+    /// sharded weights are those of equal stages.
     pub fn divided_bound(&mut self, choice: &PlanChoice) -> Seconds {
         if let Some(kinds) = &mut self.kinds {
             let [one, other] = kinds.each_mut().map(|table| table.divided_bound(choice));
@@ -345,8 +345,8 @@ impl<'a> Table<'a> {
         stagewise(&Run { plan: &plan, division: choice.division(), ..self.run }, fits, limit)
     }
 
-    /// What `of` says of both kinds of replicas with the best division of the micro-batches between them, the longer of both;
-    /// none where all have as many.
+    /// The longer time by `of` of both kinds of replicas, with the best division of the micro-batches between them; none
+    /// where all replicas have the same number.
     fn shared(
         &mut self,
         choice: &PlanChoice,

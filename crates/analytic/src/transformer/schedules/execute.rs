@@ -1,7 +1,7 @@
-//! Runs the orders of all stages: when every operation starts, and what is idle in between.
+//! Runs the orders of all stages: when every operation starts, and how long stages idle in between.
 //!
-//! Stages are worked off in turn as far as their next operations can start, so that the cost is proportional to the
-//! number of operations. Operations that run as one are a group.
+//! Stages run in turn, each as far as its next operations can start, so that the cost is proportional to the number of
+//! operations. Operations that run as one are a group.
 
 use super::{Operation, Order, PassKind, Sends, Sizes, is_split, place_of, stage_of};
 use stepcast_core::quantity::Seconds;
@@ -15,21 +15,21 @@ pub struct Times<'a> {
     pub backward: &'a [Seconds],
     /// Gradients of weights of every virtual stage, with a split backward.
     pub weight: &'a [Seconds],
-    /// What a virtual stage computes before each backward without waiting for its gradient: recomputation, if it is
-    /// begun early; empty otherwise.
+    /// Work of a virtual stage before each backward that does not wait for its gradient: recomputation, if it begins
+    /// early; empty otherwise.
     pub ahead: &'a [Seconds],
     /// Durations of all operations, stage by stage, in the stage's order, in place of those above; empty if they are the
     /// same for all micro-batches.
     pub each: &'a [Vec<Seconds>],
-    /// What the host takes after every operation to issue its messages.
+    /// Host time after every operation to issue its messages.
     pub issue: Seconds,
     pub send: Seconds,
     pub sends: Sends,
     /// How long forward, backward and gradients of weights of every virtual stage keep the link busy over which stages send;
     /// empty if that link is for sends alone.
     pub busy: [&'a [Seconds]; 3],
-    /// Before which the first forward of every virtual stage does not end, its weights being under way; empty if they are
-    /// there.
+    /// Earliest end of the first forward of every virtual stage while its weights are under way; empty if they have
+    /// arrived.
     pub weights: &'a [Seconds],
 }
 
@@ -59,7 +59,7 @@ pub struct Timeline {
     pub last_end: Vec<Seconds>,
     /// Start of the last operation of every virtual stage that computes gradients of weights.
     pub last_start: Vec<Seconds>,
-    /// What every stage waits for the weights of its first forwards.
+    /// How long every stage waits for the weights of its first forwards.
     pub waited: Vec<Seconds>,
     pub step: Seconds,
 }
@@ -84,8 +84,7 @@ pub struct Deadlock {
     pub operation: Operation,
 }
 
-/// When the results of operations are where they are needed, by virtual stage and micro-batch; not a number before it is
-/// known.
+/// When the results of operations arrive where they are needed, by virtual stage and micro-batch; NaN until known.
 struct Arrivals {
     micro_batches: usize,
     forward: Vec<f64>,
@@ -249,7 +248,7 @@ fn duration(times: &Times<'_>, kind: PassKind, place: usize, (stage, index): (us
     list.get(place).map_or(0.0, |time| time.get())
 }
 
-/// What is computed right before an operation, whatever it waits for.
+/// Time of the work right before an operation that does not wait for its inputs.
 fn ahead(times: &Times<'_>, kind: PassKind, place: usize) -> f64 {
     match kind {
         PassKind::Backward => times.ahead.get(place).map_or(0.0, |time| time.get()),
@@ -267,8 +266,8 @@ pub(in crate::transformer) fn beside_sends(link: &mut f64, begin: f64, end: f64,
     end.max(link.min(end + busy))
 }
 
-/// When all that an operation waits for has arrived, which its stage asks for at `ask` if it has to; not a number if some of
-/// it is not known yet.
+/// When all inputs of an operation have arrived, given that its stage asks for them at `ask` if it has to; NaN if some are
+/// not known yet.
 #[expect(
     clippy::too_many_arguments,
     reason = "all of it changes from operation to operation or is fixed in the loop"
@@ -288,7 +287,7 @@ fn ready(
         Some(ask) if !arrived.is_nan() && stage_at(kind, stages, from) != here => arrived.max(ask) + send,
         _ => arrived,
     };
-    // What the stage itself has computed before is there, if it has been computed.
+    // The stage's own earlier results are available as soon as they are computed.
     let own = |arrived: f64| if arrived.is_nan() { arrived } else { 0.0 };
     match operation.kind {
         PassKind::Forward => match place.checked_sub(1) {
@@ -313,8 +312,8 @@ fn ready(
 // PyTorch goes through the orders of all stages in turn, one operation of each, and notes a receive on its stage when it
 // comes to the operation that sends (`_add_send_recv` of `torch.distributed.pipelining`).
 
-/// For every operation of every stage, the number of the stage's operations before which it asks for what this one
-/// waits for; nothing is asked for where an operation waits for its own stage.
+/// For every operation of every stage, the number of the stage's operations before which it asks for this operation's
+/// input; none where the input comes from the stage itself.
 pub(super) fn asked_after(kind: ScheduleKind, sizes: &Sizes, orders: &[Order]) -> Vec<Vec<usize>> {
     let (stages, m) = (orders.len(), sizes.micro_batches as usize);
     let places = stages * sizes.chunks as usize;

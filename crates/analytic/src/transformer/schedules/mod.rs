@@ -33,8 +33,8 @@ pub struct Operation {
     pub kind: PassKind,
     pub micro_batch: u32,
     pub chunk: u32,
-    /// Whether it and the next operation of its stage are one: they begin when all that they wait for is there, and what they
-    /// send leaves when both have ended.
+    /// Whether it runs as one with the next operation of its stage: they begin when all inputs of both have arrived, and their
+    /// results leave when both have ended.
     pub with_next: bool,
 }
 

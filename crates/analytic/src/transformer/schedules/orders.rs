@@ -184,7 +184,7 @@ impl Groups {
         let mut group = Order::with_capacity(operations.len());
         for &(kind, chunk) in operations {
             if kind == PassKind::Weight {
-                // Those of the backward before.
+                // Gradients of weights of the backward before.
                 group.extend(self.waiting.pop_back());
                 continue;
             }

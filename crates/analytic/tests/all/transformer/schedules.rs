@@ -1,4 +1,4 @@
-//! Schedules against a slow simulation and counts, on random sizes and uneven stages; long ones against the same worked off.
+//! Schedules against a slow simulation and counts, on random sizes and uneven stages; long ones against a simulation in full.
 
 use proptest::prelude::*;
 use std::ops::Range;
@@ -269,8 +269,8 @@ fn sends_on_demand_are_exposed() {
 }
 
 #[test]
-fn long_schedules_are_as_if_worked_off() {
-    // From many rounds through the stages that are worked off to the fewest.
+fn long_schedules_end_as_if_simulated_in_full() {
+    // From many simulated rounds through the stages to the fewest.
     for (stages, micro_batches) in [(4, 6000), (32, 1600), (80, 960)] {
         for &kind in KINDS {
             let sizes = Sizes { stages, micro_batches, chunks: chunks_of(kind, 2), group: None };
@@ -280,14 +280,14 @@ fn long_schedules_are_as_if_worked_off() {
             };
             let (forward, backward, weight) = (times(1.0), times(1.5), times(1.0));
             let times = Times { send: Seconds::new(0.125), ..Times::new(&forward, &backward, &weight) };
-            let worked_off = |micro_batches| {
+            let simulated = |micro_batches| {
                 let sizes = Sizes { micro_batches, ..sizes };
                 let timeline = execute(kind, &sizes, &orders(kind, &sizes), &times)?;
                 Ok::<Vec<f64>, Deadlock>(timeline.last_end.into_iter().map(Seconds::get).collect())
             };
             assert!(is_long(&sizes));
-            let whole = worked_off(micro_batches).unwrap();
-            let quick = ends_of_any(&sizes, worked_off).unwrap();
+            let whole = simulated(micro_batches).unwrap();
+            let quick = ends_of_any(&sizes, simulated).unwrap();
             // The fewest rounds are a little short for this one.
             let short = kind == ScheduleKind::InterleavedZeroBubble && stages == 80;
             let tolerance = if short { 0.005 } else { 1e-9 };
@@ -298,7 +298,7 @@ fn long_schedules_are_as_if_worked_off() {
     }
 }
 
-/// A thousand million micro-batches are worked off as two schedules of some thousand.
+/// A thousand million micro-batches are simulated as two schedules of some thousand.
 #[test]
 fn the_work_is_bounded() {
     let mut worked = Vec::new();

@@ -39,7 +39,7 @@ impl Corrections {
         corrections
     }
 
-    /// The same nodes with other values, one per node.
+    /// These nodes with other values, one per node.
     #[must_use]
     pub fn with(self, log_ratios: Vec<f64>) -> Self {
         Self { log_ratios, ..self }

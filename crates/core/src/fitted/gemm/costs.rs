@@ -72,13 +72,13 @@ pub struct Costs(pub [f64; COUNT]);
 pub type Features = [f64; COUNT];
 
 impl Costs {
-    /// The same device with a host that is slower by the factor `ratio`.
+    /// The device with a host that is slower by the factor `ratio`.
     pub fn with_host(mut self, ratio: f64) -> Self {
         OF_HOST.iter().for_each(|place| self.0[*place] *= ratio);
         self
     }
 
-    /// The same host with a device that is slower by the factor `ratio`.
+    /// The host with a device that is slower by the factor `ratio`.
     pub fn with_device(mut self, ratio: f64) -> Self {
         (START..COUNT).for_each(|place| self.0[place] *= ratio);
         self
@@ -137,7 +137,7 @@ impl Product {
         }
     }
 
-    /// The same product with a host that is slower by the factor `ratio`.
+    /// The product with a host that is slower by the factor `ratio`.
     pub fn with_host(self, ratio: f64) -> Self {
         Self { host: ratio, ..self }
     }

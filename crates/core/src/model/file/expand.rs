@@ -10,7 +10,7 @@ use crate::suggest;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 
-/// Blocks within blocks.
+/// Deepest nesting of blocks.
 const DEEPEST: u32 = 16;
 
 /// Layers and inputs of one model, together; more than any network has, and few enough to hold.
@@ -19,7 +19,7 @@ const MOST_STEPS: u64 = 2_000_000;
 pub(super) type Values = BTreeMap<String, Value>;
 pub(super) type Blocks = BTreeMap<String, BlockFile>;
 
-/// A layer that cannot be built, and where it stands in the file.
+/// A layer that cannot be built, and its place in the file.
 pub(in crate::model) struct LayerFault {
     pub(in crate::model) path: KeyPath,
     pub(in crate::model) error: ShapeError,
@@ -43,15 +43,15 @@ pub(in crate::model) fn expand(
     expansion.list(layers, &scope, &KeyPath::of("layers")).map(drop)
 }
 
-/// The values that formulas see, and what names are relative to.
+/// The values that formulas see, and the block to which names are relative.
 #[derive(Default)]
 struct Scope<'a> {
     values: Values,
     /// The names of all blocks around it, joined by dots.
     prefix: String,
-    /// What its block reads; none in a repetition, which sees the input of its block.
+    /// The input of its block; none in a repetition, which sees the input of the block around it.
     input: Option<Vec<LayerId>>,
-    /// Layers and named blocks added so far; none where names are those of the scope around it.
+    /// Number of layers and named blocks added so far; none if the scope uses the names of the scope around it.
     children: Option<Cell<u64>>,
     outer: Option<&'a Scope<'a>>,
 }
@@ -73,16 +73,16 @@ impl<'a> Scope<'a> {
 struct Expansion<'a> {
     builder: &'a mut Builder,
     blocks: &'a Blocks,
-    /// What layers and blocks put out, by their full names.
+    /// Outputs of layers and blocks, by their full names.
     names: HashMap<String, Vec<LayerId>>,
-    /// The same names in the order of computation.
+    /// These names in the order of computation.
     order: Vec<String>,
     steps: u64,
     depth: u32,
 }
 
 impl<'a> Expansion<'a> {
-    /// Adds the layers of a list; returns what the last of them puts out.
+    /// Adds the layers of a list; returns the output of the last one.
     fn list(
         &mut self,
         layers: &[LayerFile],
@@ -171,7 +171,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// The full name of a layer or block, what it reads, and whether it is there at all.
+    /// The full name of a layer or block, its inputs, and whether it exists.
     fn place(
         &mut self,
         layer: &LayerFile,
@@ -278,7 +278,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// What the layers of this name put out: nearest block first, then the blocks around it. A star stands for any
+    /// The outputs of the layers with this name: nearest block first, then the blocks around it. A star stands for any
     /// part of a name without dots.
     fn find(&mut self, name: &str, scope: &Scope<'_>) -> Result<Vec<LayerId>, ShapeError> {
         if name == "input" {
@@ -359,7 +359,7 @@ fn too_large() -> ShapeError {
     ShapeError::new("the model has too many layers", "check its repetitions for a slip of the keyboard")
 }
 
-/// A name within a block; an empty one is that of the block.
+/// A name within a block; an empty name is the name of the block.
 fn joined(prefix: &str, name: &str) -> String {
     match (prefix, name) {
         ("", _) => name.to_owned(),

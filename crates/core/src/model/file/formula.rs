@@ -64,10 +64,10 @@ const OPERATORS: [(&str, u8); 12] = [
     ("/", 5),
 ];
 
-/// What names stand for: the value of a name, or dimension `k` of a layer's output for `name[k]`.
+/// The meaning of names: the value of a name, or dimension `k` of a layer's output for `name[k]`.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str, Option<u64>) -> Option<Value>;
 
-/// The value with its formulas evaluated. A single word that stands for nothing remains a word, and so does no word.
+/// The value with its formulas evaluated. A single unknown word remains a word, and so does an empty text.
 pub(super) fn evaluate(value: &Value, lookup: Lookup<'_>) -> Result<Value, ShapeError> {
     match value {
         Value::Text(text) if text.is_empty() || is_name(text) => {

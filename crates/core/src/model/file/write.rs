@@ -195,7 +195,7 @@ fn head_reads_last(layers: &[LayerFile]) -> bool {
     layers.first().is_some_and(|layer| layer.inputs.is_none() && layer.op != "input")
 }
 
-/// The same error with indices into `layers` reduced by `kept`.
+/// The error with indices into `layers` reduced by `kept`.
 fn without(kept: usize, fault: Fault) -> Fault {
     let step = |path: KeyPath, step: &Step| match step {
         Step::Key(key) => path.key(key),

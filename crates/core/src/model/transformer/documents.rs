@@ -1,4 +1,4 @@
-//! Documents of samples: how long they are, how they share a sequence, and what attention and padding follow.
+//! Documents of samples: their lengths, how they share a sequence, and the resulting attention and padding.
 
 use crate::fault::Fault;
 use crate::files::Files;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Longest document.
 const MOST: u64 = 1 << 24;
 
-/// Points of a distribution at which documents are taken.
+/// Number of documents that represent a distribution.
 const POINTS: u64 = 512;
 
 /// Buckets of documents of similar length: the sampler of Hugging Face sorts documents of fifty batches at a time
@@ -20,14 +20,14 @@ const BUCKETS: u128 = 50;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Packing {
-    /// Each has a sequence of its own, which is filled up.
+    /// Each has a separate sequence, which is padded.
     Padded,
     /// Several follow each other, and attention sees all of them.
     Across,
     /// Several follow each other, and attention stays within each.
     #[default]
     Within,
-    /// Each has a sequence of its own; documents of similar length come together and are filled up to the longest of them.
+    /// Each has a separate sequence; documents of similar length come together and are padded to the longest of them.
     Bucketed,
 }
 
@@ -39,7 +39,7 @@ plain!(Packing, "`\"padded\"`, `\"across\"`, `\"within\"` or `\"bucketed\"`");
 pub enum Lengths {
     /// All alike.
     Fixed(u64),
-    /// Each, or a sample of them.
+    /// The length of each document, or of a sample of them.
     Each(Vec<u64>),
     /// A file of lines `length` or `length,count`, beside the scenario.
     File(String),
@@ -54,7 +54,7 @@ pub enum Lengths {
     Sums(DocumentLengths),
 }
 
-/// Sums over documents, from which all that matters follows.
+/// Sums over documents, which determine all results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentLengths {
@@ -66,7 +66,7 @@ pub struct DocumentLengths {
     pub squares: u64,
     /// Fourth powers of lengths, each divided by 2^20.
     pub fourths: u64,
-    /// Tokens where each is filled up to the longest of its bucket, and squares of these lengths.
+    /// Tokens where each document is padded to the longest of its bucket, and squares of these lengths.
     pub bucketed: [u64; 2],
     /// The longest.
     pub longest: u64,
@@ -88,7 +88,7 @@ impl DocumentLengths {
             let each = [1, length, square, (square * square) >> 20];
             sums.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * count);
         }
-        // Every bucket has as many documents, and the length of its last one.
+        // All buckets have the same number of documents, each padded to the length of its last one.
         let documents = sums[0].max(1);
         let (mut bucketed, mut from, mut before) = ([0_u128; 2], 0, 0);
         for (length, count) in lengths {
@@ -197,7 +197,7 @@ impl Documents {
         if self.packing == Packing::Bucketed { self.lengths.longest.max(sequence) } else { sequence }
     }
 
-    /// The same, where at most `sequence` tokens fit.
+    /// The documents, cut to at most `sequence` tokens.
     #[must_use]
     pub fn cut(self, sequence: u64) -> Self {
         let longest = self.lengths.longest.min(sequence);
@@ -213,8 +213,8 @@ impl Documents {
         }
     }
 
-    /// Sum of the squared lengths of the documents in a sequence, if attention stays within each: s·Σl²/Σl; of those in buckets with
-    /// what fills them up.
+    /// Sum of the squared lengths of the documents in a sequence, if attention stays within each: s·Σl²/Σl; in buckets, with
+    /// padding.
     pub fn squares(&self, sequence: u64) -> Option<u128> {
         let DocumentLengths { tokens, squares, bucketed, longest, .. } = self.lengths;
         let whole = u128::from(sequence);
@@ -229,7 +229,7 @@ impl Documents {
         }
     }
 
-    /// Attention of the fullest of `ranks` against the mean, whose steps have `sequences` each: the expected largest of as many
+    /// Attention of the fullest of `ranks`, each with `sequences` in a step, relative to the mean: the expected largest of this many
     /// normal sums of squared lengths (Blom 1958).
     pub fn imbalance(&self, sequence: u64, sequences: u64, ranks: u64) -> f64 {
         let DocumentLengths { documents, tokens, squares, fourths, .. } = self.lengths;

@@ -1,8 +1,8 @@
 //! `config.json` of Hugging Face transformers: the shape of a checkpoint.
 //!
 //! Families write the same facts under different names and leave out their usual values; [`read`] knows those
-//! that the zoo has and their kin, by their `model_type` or, of diffusers, `_class_name`. Keys that say nothing about sizes are ignored.
-//! Of a model that also sees, the part for text is read.
+//! of the zoo and their relatives, by their `model_type` or, for diffusers, `_class_name`. Keys that do not affect sizes are ignored.
+//! Of a multimodal model, the text part is read.
 
 mod gpt;
 mod hybrid;
@@ -264,7 +264,7 @@ fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qk_norm: true, head_width, ..llama(config)? })
 }
 
-/// Normalisation follows each half; that of queries and keys is over all heads.
+/// Normalisation follows each half; queries and keys are normalised over all heads.
 fn olmo2(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qk_norm: true, qk_norm_joint: true, ..llama(config)? })
 }
@@ -297,7 +297,7 @@ fn qwen3_moe(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { experts: Some(experts(config)?), ..qwen3(config)? })
 }
 
-/// Experts of Qwen's kind; version 5 of transformers writes their number under the name that Mixtral has for it.
+/// Experts of Qwen's kind; version 5 of transformers writes their number under Mixtral's name.
 fn experts(config: &Config<'_>) -> Result<Experts, Fault> {
     let count = config.first(&["num_local_experts", "num_experts"])?;
     Ok(Experts::new(count, config.number("num_experts_per_tok")?, config.number("moe_intermediate_size")?))
@@ -318,7 +318,7 @@ fn gemma2(config: &Config<'_>) -> Result<Transformer, Fault> {
     })
 }
 
-/// Five layers with a window, one without; queries and keys are normalised. Models that also see leave out what is usual.
+/// Five layers with a window, one without; queries and keys are normalised. Multimodal models leave out default values.
 fn gemma3(config: &Config<'_>) -> Result<Transformer, Fault> {
     let mut whole = config.0.clone();
     for (key, usual) in GEMMA3 {
@@ -329,7 +329,7 @@ fn gemma3(config: &Config<'_>) -> Result<Transformer, Fault> {
     Ok(Transformer { qk_norm: true, window_every: 1, global_every, ..gemma2(&Config(&whole))? })
 }
 
-/// What a configuration of Gemma 3 has unless it says otherwise.
+/// Defaults of a configuration of Gemma 3.
 const GEMMA3: [(&str, u64); 4] = [
     ("num_attention_heads", 8),
     ("num_key_value_heads", 4),

@@ -1,4 +1,4 @@
-//! A transformer as a model of layers, for methods that know nothing but layers.
+//! A transformer as a model of layers, for methods that know only layers.
 //!
 //! Matrices are linear layers. What the operations of [`Op`] do not have (normalisation without a shift, grouped
 //! queries, windows, latent attention, experts) are counted layers with the same costs.
@@ -112,7 +112,7 @@ impl Transformer {
             )?;
             x = b.add("embedding.add", Op::Add, &[x, types])?;
         }
-        // Those of frames are fixed.
+        // Positions of frames are fixed.
         if self.positions > 0 && self.target == 0 {
             x = b.add("positions", Op::PositionEmbedding { count: self.positions }, &[x])?;
         }
@@ -191,7 +191,7 @@ impl Transformer {
         b.add(format!("{name}.output"), plain(self.hidden), &[x])
     }
 
-    /// Attention to itself, or to what an encoder makes of its input.
+    /// Attention to itself, or to the output of an encoder.
     fn attention(
         &self,
         b: &mut Builder,

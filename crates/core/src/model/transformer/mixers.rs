@@ -1,4 +1,4 @@
-//! Mixers in place of attention: gated delta nets and Mamba. Widths, parameters, operations, and what is kept.
+//! Mixers in place of attention: gated delta nets and Mamba. Widths, parameters, operations, and kept activations.
 //!
 //! Both carry a state from token to token. Kernels compute it in chunks: products within a chunk, and one state between two.
 //! Operations are those of one token with all heads, a multiply-add being two; a short convolution of every channel comes
@@ -59,7 +59,7 @@ impl Delta {
         2 * self.key_heads * self.key_width + self.inner()
     }
 
-    /// What is computed from the hidden states: channels, a gate of the output, and decay and strength of every head.
+    /// Width of the input projection: channels, a gate of the output, and decay and strength of every head.
     pub const fn projected(&self) -> u64 {
         self.channels() + self.inner() + 2 * self.value_heads
     }
@@ -72,9 +72,9 @@ impl Delta {
         2 * self.convolution * self.channels() + self.value_heads * head
     }
 
-    /// Bytes of a token that stay for the backward pass beside the input, in 16 bits: what passes the convolution, before it and
-    /// behind it with a key for every value's head; gate, result and normalised result; decays in 32 bits, strengths, and the inverse
-    /// triangle. States are computed again.
+    /// Bytes of a token kept for the backward pass beside the input, in 16 bits: inputs of the convolution, and its outputs with a
+    /// key for every value's head; gate, result and normalised result; decays in 32 bits, strengths, and the inverse triangle. States are
+    /// recomputed.
     pub const fn kept(&self) -> u64 {
         let behind = 2 * self.value_heads * self.key_width + self.inner();
         2 * (self.channels() + behind + 3 * self.inner()) + self.value_heads * (6 + 2 * Self::CHUNK)
@@ -108,12 +108,12 @@ impl Mamba {
         2 * self.state * if self.is_first() { 1 } else { self.groups }
     }
 
-    /// What passes the convolution: of Mamba 2 also inputs and outputs of the states.
+    /// Channels of the convolution: in Mamba 2 also inputs and outputs of the states.
     pub const fn channels(&self) -> u64 {
         self.inner() + if self.is_first() { 0 } else { self.states() }
     }
 
-    /// What is computed from the hidden states: channels, a gate and, in Mamba 2, a step in time of every head.
+    /// Width of the input projection: channels, a gate and, in Mamba 2, a step in time of every head.
     pub const fn projected(&self) -> u64 {
         self.channels() + self.inner() + if self.is_first() { 0 } else { self.heads }
     }
@@ -136,9 +136,8 @@ impl Mamba {
         convolution + scan
     }
 
-    /// Bytes of a token that stay for the backward pass beside the input, in 16 bits: what is computed from the hidden states, the
-    /// result and its product with the gate; of Mamba 1 also channels behind the convolution, steps and states. Chunks are computed
-    /// again.
+    /// Bytes of a token kept for the backward pass beside the input, in 16 bits: the output of the input projection, the result and
+    /// its product with the gate; in Mamba 1 also channels behind the convolution, steps and states. Chunks are recomputed.
     pub const fn kept(&self) -> u64 {
         let selected = if self.is_first() { 2 * self.inner() + self.step_rank + self.states() } else { 0 };
         2 * (self.projected() + 2 * self.inner() + selected)

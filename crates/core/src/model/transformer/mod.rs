@@ -45,7 +45,7 @@ pub struct Transformer {
     pub modules: Modules,
     /// Rows of the embedding and of the output layer; of the output layer alone where patches take the place of tokens.
     pub vocabulary: u64,
-    /// Tokens of one sample: those of the encoder, where there is one.
+    /// Tokens of one sample: of the encoder, if there is one.
     pub sequence: u64,
     /// Tokens of the decoder behind an encoder (T5); 0 without an encoder.
     pub target: u64,
@@ -64,7 +64,7 @@ pub struct Transformer {
     pub qk_norm_joint: bool,
     /// Learned positions; 0 for rotary positions and for biases of attention.
     pub positions: u64,
-    /// Rows of a table of biases that scores get by distance, for every head; each stack has one, and no other positions (T5).
+    /// Rows of the table of relative-position biases, for every head; each stack has one such table and no other positions (T5).
     pub relative_positions: u64,
     /// Rows of a table of token types (BERT).
     pub token_types: u64,
@@ -80,14 +80,14 @@ pub struct Transformer {
     pub window: Option<u64>,
     /// Every layer of this period has the window; 1 for all layers.
     pub window_every: u64,
-    /// The last layer of this period has no window (Gemma 3); 0 if that is no rule.
+    /// The last layer of this period has no window (Gemma 3); 0 without such a period.
     pub global_every: u64,
-    /// The last layers that predict further tokens: each joins the states before it with the embedding of the token that they
-    /// predict, and has the output layer for its own (multi-token prediction, DeepSeek-V3 section 2.2).
+    /// Number of last layers that predict further tokens: each joins the states before it with the embedding of the token that
+    /// they predict, and passes through the output layer (multi-token prediction, DeepSeek-V3 section 2.2).
     pub multi_token: u64,
     /// Whether attention is multiplied by a gate of its width (Qwen3-Next).
     pub attention_gate: bool,
-    /// Kinds of layers, if they differ in what mixes their tokens.
+    /// Kinds of layers, if their mixers differ.
     pub pattern: Option<Pattern>,
     /// Gated delta nets of a pattern.
     pub delta: Option<Delta>,
@@ -99,10 +99,10 @@ pub struct Transformer {
     pub mla: Option<Mla>,
     /// Patches or frames in place of tokens.
     pub signal: Option<Signal>,
-    /// What modulates every layer (DiT).
+    /// Condition that modulates every layer (DiT).
     pub condition: Option<Condition>,
     pub tuning: Tuning,
-    /// The documents in its sequences, if these are not whole.
+    /// The documents in its sequences, if they are shorter than samples.
     pub documents: Option<Documents>,
 }
 
@@ -130,7 +130,7 @@ impl Mlp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modules {
-    /// Those of Llama and most others.
+    /// Modules of Llama and most other models.
     Plain,
     /// One matrix for queries, keys and values; GELU from separate operations; dropout.
     Gpt2,
@@ -149,7 +149,7 @@ pub enum Modules {
 }
 
 impl Modules {
-    /// Whether one matrix computes queries, keys and values.
+    /// Whether a single matrix computes queries, keys and values.
     pub const fn joins_heads(self) -> bool {
         matches!(self, Self::Gpt2 | Self::Neox | Self::Phi3 | Self::Timm)
     }
@@ -254,7 +254,7 @@ impl Transformer {
         }
     }
 
-    /// A decoder in the manner of Llama: rotary positions, RMSNorm, no biases, SwiGLU, an output layer of its own.
+    /// A decoder in the manner of Llama: rotary positions, RMSNorm, no biases, SwiGLU, a separate output layer.
     pub fn llama(
         layers: u64,
         hidden: u64,
@@ -284,7 +284,7 @@ impl Transformer {
         }
     }
 
-    /// The same with samples of another length; the target keeps its share.
+    /// The shape with samples of another length; the target keeps its share.
     #[must_use]
     pub fn with_sequence(self, sequence: u64) -> Self {
         let target =
@@ -305,12 +305,12 @@ impl Transformer {
         }
     }
 
-    /// Whether configurations of Hugging Face usually have dropout: those of encoders of text do.
+    /// Whether configurations of Hugging Face usually have dropout: text encoders do.
     pub const fn drops_out(&self) -> bool {
         self.modules.drops_out() || (!self.causal && self.signal.is_none())
     }
 
-    /// Whether modules of Hugging Face copy logits to 32 bits: those of BERT and T5 do not.
+    /// Whether modules of Hugging Face copy logits to 32 bits: BERT and T5 do not.
     pub const fn widens_logits(&self) -> bool {
         self.causal && self.target == 0
     }

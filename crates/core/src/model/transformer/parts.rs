@@ -14,9 +14,9 @@ use std::ops::{Add, AddAssign};
 pub struct Parameters {
     /// Divided by tensor parallelism.
     pub tensor: u64,
-    /// Of the key-value heads, divided by tensor parallelism up to their number.
+    /// Parameters of the key-value heads, divided by tensor parallelism up to their number.
     pub key_value: u64,
-    /// Of the routed experts, divided by expert parallelism.
+    /// Parameters of the routed experts, divided by expert parallelism.
     pub expert: u64,
     /// On every rank.
     pub every: u64,
@@ -137,7 +137,7 @@ impl Transformer {
         self.parts().total()
     }
 
-    /// Parameters that one token uses: all but those of the experts it does not visit.
+    /// Parameters that one token uses: all but the experts that it does not visit.
     pub fn active_parameters(&self) -> u64 {
         let idle = self.experts.map_or(0, |experts| {
             (experts.count - experts.active) * self.mlp_matrices(experts.width) * self.expert_layers()
@@ -145,7 +145,7 @@ impl Transformer {
         self.parameters() - idle
     }
 
-    /// Tokens or what makes them of a signal, positions, token types, and their normalisation; conditions.
+    /// Embedding of tokens, or the matrices that turn a signal into tokens; positions, token types, and their normalisation; conditions.
     pub fn embedding_parameters(&self) -> Parameters {
         let norm = if self.embedding_norm { self.norm_parameters() } else { 0 };
         let biases = self.stacks() * self.relative_positions * self.heads;
@@ -173,7 +173,7 @@ impl Transformer {
         let matrix = if self.tied { 0 } else { self.vocabulary * self.hidden };
         let (dense, bias) = match self.head_transform {
             true => (self.hidden * self.hidden + self.hidden + self.norm_parameters(), self.vocabulary),
-            // Outputs that are no words have biases.
+            // Outputs other than words have biases.
             false => (0, if self.looks_up() { 0 } else { self.vocabulary }),
         };
         let modulation = self.last_modulation() * self.hidden * (self.hidden + 1);
@@ -331,7 +331,7 @@ impl Transformer {
     }
 }
 
-/// A matrix: widths of its input and output, and which of them tensor parallelism divides.
+/// A matrix: widths of its input and output, and the side that tensor parallelism divides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Matrix {
     pub(super) input: u64,
@@ -352,14 +352,14 @@ pub struct LowRank {
 }
 
 impl Transformer {
-    /// Weights of the matrices of a layer, which alone are stored in the base's format.
+    /// Weights of the matrices of a layer; only these are stored in the base's format.
     pub fn layer_matrices(&self, block: Block) -> Parameters {
         let all = self.layer_parameters(block);
         let small = self.norms_of(block) * self.norm.parameters() * self.hidden;
         Parameters { every: all.every.saturating_sub(small), ..all }
     }
 
-    /// What an optimiser keeps that projects the shorter side of every matrix to `rank` (GaLore: Zhao 2024, Table 1).
+    /// States of an optimiser that projects the shorter side of every matrix to `rank` (GaLore: Zhao 2024, Table 1).
     pub fn low_rank(&self, block: Block, rank: u64) -> LowRank {
         let mut sum = LowRank::default();
         for (_, Matrix { input, output, count, .. }) in self.matrices(block) {

@@ -1,4 +1,4 @@
-//! Layers that are not all alike: what mixes the tokens of each, and what follows it.
+//! Layers that are not all alike: the mixer of each, and the feed-forward after it.
 
 use super::Transformer;
 use super::section::most;
@@ -6,18 +6,18 @@ use crate::fault::Fault;
 use std::fmt::{self, Debug, Display};
 use std::ops::Range;
 
-/// What mixes the tokens of a layer.
+/// Mixer of the tokens of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mixer {
     #[default]
     Attention,
     /// Attention of an encoder: every query sees every key.
     Encoder,
-    /// Attention of a decoder to what its encoder makes of the input.
+    /// Attention of a decoder to the output of its encoder.
     Cross,
-    /// Attention over the tokens of an image and of a text, each with weights of their own (Stable Diffusion 3).
+    /// Attention over the tokens of an image and of a text, each with separate weights (Stable Diffusion 3).
     Joint,
-    /// The same where the tokens of the text end: behind attention only those of the image go on.
+    /// The last joint layer: behind attention, only the tokens of the image go on.
     JointLast,
     /// A gated delta net.
     Linear,
@@ -38,7 +38,7 @@ impl Mixer {
     }
 }
 
-/// What follows the mixer of a layer.
+/// Second half of a layer, after the mixer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FeedForward {
     #[default]
@@ -48,7 +48,7 @@ pub enum FeedForward {
     None,
 }
 
-/// Both halves of a layer, each with a norm and a sum of its own.
+/// Both halves of a layer, each with its own norm and residual sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Block {
     pub mixer: Mixer,
@@ -99,7 +99,7 @@ pub const MOST_BLOCKS: usize = 4;
 
 const MOST_LETTERS: usize = 128;
 
-/// A letter for each layer, from the first on again behind the last.
+/// A letter for each layer; the pattern repeats after the last letter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
     letters: [u8; MOST_LETTERS],
@@ -120,7 +120,7 @@ impl Pattern {
         if let Some(letter) = text.chars().find(|letter| !"ALMECJalmjf".contains(*letter)) {
             return wrong(format!("\"{letter}\" is no kind of layer"));
         }
-        // The shortest that says the same.
+        // The shortest equivalent pattern.
         let whole = text.as_bytes();
         let repeats = |length: &usize| {
             whole.len().is_multiple_of(*length) && whole.chunks(*length).all(|part| part == &whole[..*length])
@@ -170,8 +170,8 @@ impl Transformer {
         Block { mixer, feed }
     }
 
-    /// Every kind of block that occurs, in a place of its own. Without a pattern, the first place is that of dense layers and
-    /// the second that of layers with experts.
+    /// Every kind of block that occurs, each in its place. Without a pattern, dense layers are in the first place and layers
+    /// with experts in the second.
     pub fn blocks(&self) -> [Option<Block>; MOST_BLOCKS] {
         let mut all = [None; MOST_BLOCKS];
         if self.pattern.is_none() {
@@ -225,7 +225,7 @@ impl Transformer {
         }
     }
 
-    /// Whether its scores get biases by distance: not those of cross-attention.
+    /// Whether its scores have relative-position biases; cross-attention has none.
     pub const fn biases_scores(&self, block: Block) -> bool {
         self.relative_positions > 0 && matches!(block.mixer, Mixer::Attention | Mixer::Encoder)
     }
@@ -261,7 +261,7 @@ impl Transformer {
             && own.iter().flatten().all(|heads| heads.is_multiple_of(ranks))
     }
 
-    /// That the pattern has the widths of its mixers, and no more kinds of layers than are told apart.
+    /// Checks that the shape has the widths of the pattern's mixers, and the pattern at most [`MOST_BLOCKS`] kinds of layers.
     pub(super) fn check_pattern(&self) -> Result<(), Fault> {
         let Some(pattern) = self.pattern else {
             return match self.target {

@@ -1,4 +1,4 @@
-//! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
+//! `[model.transformer]`: a transformer written key by key, or by its differences from a transformer of the zoo.
 
 use super::{
     Block, ConditionSection, DeltaSection, FeedForward, MambaSection, Mlp, Modules, NormKind, Pattern,
@@ -34,9 +34,9 @@ document_keys! {
         modules: Modules, "string", "`\"plain\"`";
         /// Rows of the embedding and of the output layer, with padding if the framework pads; of the output layer alone for patches.
         vocabulary: u64, "integer", "required";
-        /// Tokens of one sample: those of the encoder, where there is one.
+        /// Tokens of one sample: of the encoder, if there is one.
         sequence: u64, "integer", "required";
-        /// Tokens of the decoder behind an encoder; `--sequence` changes them with those of the encoder.
+        /// Tokens of the decoder behind an encoder; `--sequence` scales them with the encoder's.
         target: u64, "integer", "`0`";
         /// Normalisation: `"rms"`, `"layer"`, `"layer-no-bias"` or, without parameters, `"layer-plain"`.
         norm: NormKind, "string", "`\"rms\"`";
@@ -54,7 +54,7 @@ document_keys! {
         qk_norm_joint: bool, "boolean", "`false`";
         /// Learned positions; 0 for rotary ones.
         positions: u64, "integer", "`0`";
-        /// Rows of a table of biases that scores get by distance, in place of other positions (T5: 32).
+        /// Rows of the table of relative-position biases, in place of other positions (T5: 32).
         relative_positions: u64, "integer", "`0`";
         /// Rows of a table of token types (BERT).
         token_types: u64, "integer", "`0`";
@@ -77,10 +77,10 @@ document_keys! {
         multi_token: u64, "integer", "`0`";
         /// Whether attention is multiplied by a gate of its width (Qwen3-Next).
         attention_gate: bool, "boolean", "`false`";
-        /// Kinds of layers, a letter each and from the first on again: `A` attention, `L` a gated delta net, `M` Mamba, each with a
-        /// feed-forward; `a`, `l`, `m` the same without; `f` a feed-forward alone (Qwen3-Next: `"LLLA"`). `E` is a layer of an encoder, `C`
-        /// cross-attention with a feed-forward: a layer of T5's decoder is `aC`. `J` is a layer whose tokens of image and text have
-        /// weights of their own, `j` the last of them (Stable Diffusion 3).
+        /// Kinds of layers, one letter each, repeated: `A` attention, `L` a gated delta net, `M` Mamba, each with a
+        /// feed-forward; `a`, `l`, `m` without one; `f` a feed-forward alone (Qwen3-Next: `"LLLA"`). `E` is a layer of an encoder, `C`
+        /// cross-attention with a feed-forward: a layer of T5's decoder is `aC`. `J` is a layer with separate weights for the tokens of
+        /// image and text, `j` the last of them (Stable Diffusion 3).
         pattern: String, "string", "`\"A\"`";
         /// Gated delta nets of the pattern, see below.
         delta: DeltaSection, "table", "none";
@@ -92,13 +92,13 @@ document_keys! {
         mla: MlaSection, "table", "none";
         /// Patches of images or frames of sound in place of tokens, see below.
         signal: SignalSection, "table", "none";
-        /// What modulates every layer (DiT), see below.
+        /// Condition that modulates every layer (DiT), see below.
         condition: ConditionSection, "table", "none";
     }
 }
 
 /// Declares a part of a transformer together with the section that describes it. Each line has a key, its type, and either an example of
-/// what must be given or the default, as the documentation has it and as a value, which may be that of an earlier key.
+/// a required value or the default, as documented and as a value, which may be an earlier key.
 macro_rules! part_keys {
     (
         $(#[doc = $meaning:literal])* struct $part:ident;
@@ -193,7 +193,7 @@ pub(super) mod most {
     pub(super) const TOKENS: u64 = 1 << 28;
 }
 
-/// Hands the keys to a macro whose default is that of the base, or of Llama's kind.
+/// Passes a macro the keys whose default is the value of the base, or Llama's.
 macro_rules! plain_keys {
     ($macro:ident) => {
         $macro!(

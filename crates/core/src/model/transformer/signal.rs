@@ -1,4 +1,4 @@
-//! Tokens that are no rows of a vocabulary, patches of images and frames of sound, and conditions that modulate every layer.
+//! Tokens made of a signal instead of rows of a vocabulary: patches of images and frames of sound. Conditions that modulate every layer.
 
 use super::layout::{Added, times};
 use super::parts::Parameters;
@@ -9,7 +9,7 @@ use crate::model::op::Activation;
 use crate::model::{Builder, LayerId};
 
 part_keys! {
-    /// What tokens are made of in place of rows of a vocabulary.
+    /// Signal of which tokens are made, in place of rows of a vocabulary.
     struct Signal;
     /// `[model.transformer.signal]`: patches or frames in place of a table of tokens.
     section SignalSection();
@@ -25,15 +25,15 @@ part_keys! {
 }
 
 part_keys! {
-    /// What modulates every layer.
+    /// Condition that modulates every layer.
     struct Condition;
     /// `[model.transformer.condition]`: a vector of each sample that scales, shifts and gates the halves of every layer (DiT).
     section ConditionSection();
-    /// Rows of a table of classes, that without a class included.
+    /// Rows of a table of classes, including the row for no class.
     classes: u64, "integer", "`0`", or 0;
     /// Width of a pooled text, which two matrices turn into a part of the condition (Stable Diffusion 3).
     pooled: u64, "integer", "`0`", or 0;
-    /// Width of the tokens of a text before they join those of the image, for layers `J`.
+    /// Width of the tokens of a text before they join the image's, for layers `J`.
     text: u64, "integer", "`0`", or 0;
     /// Tokens of that text, which `sequence` includes.
     text_tokens: u64, "integer", "`0`", or 0;
@@ -46,7 +46,7 @@ impl Signal {
     /// Convolutions over three frames.
     pub const KERNEL: u64 = 3;
 
-    /// Inputs of the matrices that turn the signal into tokens, and how many rows of each there are for a token.
+    /// Inputs of the matrices that turn the signal into tokens, and the number of rows of each for a token.
     pub fn matrices(&self, hidden: u64) -> [(u64, u64); 2] {
         match self.patch {
             0 => [(Self::KERNEL * self.frequencies, 2), (Self::KERNEL * hidden, 1)],
@@ -72,12 +72,12 @@ impl Transformer {
         if self.condition.is_some() { 2 } else { 0 }
     }
 
-    /// Whether the first layer looks tokens up in a table: not those of patches.
+    /// Whether the first layer looks tokens up in a table; patches are not looked up.
     pub const fn looks_up(&self) -> bool {
         !matches!(self.signal, Some(Signal { patch: 1.., .. }))
     }
 
-    /// Tokens of a text that have weights of their own in layers `J`.
+    /// Tokens of a text that have separate weights in layers `J`.
     pub const fn text_tokens(&self) -> u64 {
         match self.condition {
             Some(own) => own.text_tokens,
@@ -113,7 +113,7 @@ impl Transformer {
         [signal[0], signal[1], time[0], time[1], pooled[0], pooled[1], text[0], text[1]]
     }
 
-    /// Parameters of what turns a signal into tokens, and of the condition before the first layer.
+    /// Parameters of the matrices that turn a signal into tokens, and of the condition before the first layer.
     pub(super) fn signal_parameters(&self) -> Parameters {
         let inputs = self.signal_matrices().into_iter().map(|(_, input)| input);
         let matrices: u64 = inputs.filter(|input| *input > 0).map(|input| (input + 1) * self.hidden).sum();
@@ -123,7 +123,7 @@ impl Transformer {
 }
 
 impl Transformer {
-    /// Tokens made of patches or frames, with those that are learned and those of a text, and conditions.
+    /// Tokens made of patches or frames, with learned tokens and tokens of a text, and conditions.
     pub(super) fn receive(&self, b: &mut Builder, signal: Signal) -> Added {
         let received = self.received();
         let [(first, rows), (second, _)] = signal.matrices(self.hidden);
@@ -147,7 +147,7 @@ impl Transformer {
         b.counted(name, &[x], &[self.sequence, self.hidden], cost)
     }
 
-    /// Vectors of a condition, and what they scale, shift and gate.
+    /// Vectors of a condition, and the scales, shifts and gates that they control.
     pub(super) fn modulate(&self, b: &mut Builder, name: &str, vectors: u64, from: LayerId) -> Added {
         if vectors == 0 {
             return Ok(from);

@@ -1,4 +1,4 @@
-//! What of a transformer is trained: everything, adapters beside frozen matrices (Hu 2021, LoRA; Liu 2024, DoRA), or its last
+//! Trained parts of a transformer: everything, adapters beside frozen matrices (Hu 2021, LoRA; Liu 2024, DoRA), or its last
 //! layers; and how frozen matrices are stored (Dettmers 2023, QLoRA).
 
 use super::{Block, Mixer, Parameters, Transformer};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 /// Largest rank of an adapter.
 const MOST_RANK: u64 = 1 << 14;
 
-/// What is trained and what is frozen.
+/// Trained and frozen parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tuning {
-    /// Adapters beside the matrices of layers, which are frozen then, as are norms.
+    /// Adapters beside the matrices of layers; these matrices and norms are then frozen.
     pub adapters: Option<Adapters>,
     /// Number of first layers that are not trained.
     pub frozen_layers: u64,
@@ -28,11 +28,11 @@ pub struct Tuning {
 pub struct Adapters {
     /// Columns of B and rows of A.
     pub rank: u64,
-    /// The matrices that have one.
+    /// The matrices that have an adapter.
     pub targets: Targets,
     /// Whether the input of A passes dropout.
     pub dropout: bool,
-    /// Whether directions and lengths of columns are trained apart (DoRA).
+    /// Whether directions and lengths of columns are trained separately (DoRA).
     pub dora: bool,
     /// Storage of the frozen matrices of layers.
     pub base: BaseFormat,
@@ -151,7 +151,7 @@ document_keys! {
         targets: Vec<String>, "list of strings", "`[\"all\"]`, without experts";
         /// Whether the input of an adapter passes dropout.
         dropout: bool, "boolean", "`false`";
-        /// Whether lengths of columns are trained apart from their directions (DoRA).
+        /// Whether lengths and directions of columns are trained separately (DoRA).
         dora: bool, "boolean", "`false`";
         /// Storage of the frozen matrices of layers: `"bf16"`, `"fp8"`, `"int8"` or `"nf4"`.
         base: BaseFormat, "string", "`\"bf16\"`";
@@ -196,7 +196,7 @@ impl AdaptersSection {
                         let remedy = "use q, k, v, o, gate, up, down, experts, attention, mlp or all";
                         Fault::in_key("targets", reason, remedy)
                     })?;
-                    // "all" has experts only where there are some.
+                    // "all" includes experts only if the model has some.
                     all.extend(named.iter().filter(|target| {
                         named.len() == 1 || **target != Target::Experts || shape.experts.is_some()
                     }));
@@ -226,7 +226,7 @@ impl AdaptersSection {
 }
 
 impl Tuning {
-    /// What the sections say; without them everything is trained.
+    /// The tuning that the sections describe; without them everything is trained.
     pub fn resolve(
         adapters: Option<&AdaptersSection>,
         frozen: Option<&FrozenSection>,
@@ -263,7 +263,7 @@ impl Tuning {
         }
     }
 
-    /// The sections that say this.
+    /// The sections that describe this tuning.
     pub fn sections(&self) -> (Option<AdaptersSection>, Option<FrozenSection>) {
         match self.adapters {
             Some(own) => {
@@ -291,7 +291,7 @@ impl Tuning {
     }
 }
 
-/// What a layer computes in the backward pass.
+/// Gradients that a layer computes in the backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backward {
     /// Nothing: neither it nor anything before it is trained.
@@ -304,7 +304,7 @@ pub enum Backward {
 }
 
 impl Transformer {
-    /// What the layer at `index` computes in the backward pass.
+    /// Gradients that the layer at `index` computes in the backward pass.
     pub const fn backward_at(&self, index: u64) -> Backward {
         let Tuning { frozen_layers, frozen_embedding, .. } = self.tuning;
         if !frozen_embedding || index > frozen_layers {
@@ -321,7 +321,7 @@ impl Transformer {
         self.tuning.adapters.is_none()
     }
 
-    /// Whether the gradient of `target`'s weights, or of its adapter's, is computed, which needs its input.
+    /// Whether the gradients of these targets' weights, or of their adapters, are computed, which needs their inputs.
     pub fn needs_input(&self, targets: &[Target]) -> bool {
         self.tuning.adapters.is_none_or(|own| own.targets.any(targets))
     }

@@ -108,15 +108,15 @@ document_keys! {
     KernelsSection {
         /// Patches of the input laid out as a matrix.
         im2col: LineSection, "line", "no time";
-        /// The same backwards.
+        /// Backward pass of `im2col`.
         col2im: LineSection, "line", "no time";
         /// Non-linearity.
         activation: LineSection, "line", "no time";
-        /// Its derivative.
+        /// Derivative of the non-linearity.
         activation_gradient: LineSection, "line", "no time";
         /// Max-pooling.
         pool: LineSection, "line", "no time";
-        /// The same backwards.
+        /// Backward pass of max-pooling.
         pool_gradient: LineSection, "line", "no time";
         /// Softmax and loss.
         softmax: LineSection, "line", "no time";
@@ -134,9 +134,9 @@ document_keys! {
         sizes: Vec<u32>, "list of integers", "–";
         /// Times of all (m, n, k), k changing fastest; neither matrix transposed.
         nn: Vec<Seconds>, "list of times", "–";
-        /// The same, the first matrix transposed.
+        /// Times with the first matrix transposed.
         tn: Vec<Seconds>, "list of times", "–";
-        /// The same, the second matrix transposed.
+        /// Times with the second matrix transposed.
         nt: Vec<Seconds>, "list of times", "–";
         /// Artefact of [`stepcast fit gemm`](fit.md), in place of sizes and times; used in the scenario's `precision`.
         fitted: String, "path", "–";
@@ -193,16 +193,16 @@ pub enum Products {
 }
 
 keys! {
-    /// What Oyama 2016 takes as inputs beside the scenario.
+    /// Inputs of Oyama 2016 beside the scenario.
     #[derive(Debug, Clone, PartialEq, Default)]
     struct Oyama2016;
-    /// `[methods.oyama2016]`: what SPRINT's threads take.
+    /// `[methods.oyama2016]`: times of SPRINT's threads.
     section Oyama2016Section;
     keys {
-        /// Nodes exchange with the servers of `[cluster.servers]`, each by itself, in place of the all-reduce (beyond the
-        /// paper); only `simulate`.
+        /// Whether nodes exchange with the servers of `[cluster.servers]`, each independently, in place of the all-reduce
+        /// (beyond the paper); only `simulate`.
         through_servers: bool => bool, default(false), Check::Any, Resolved;
-        /// Rate of one host thread on memory, for what is not given below.
+        /// Rate of one host thread on memory, for times that are not given below.
         host_memory_rate: BytesPerSec => BytesPerSec, optional("`\"8 GB/s\"`"), Check::Positive("a rate such as \"8 GB/s\""), Resolved;
         /// Loading images from disk to the device, by sample.
         load_image: LineSection => Line, optional("the link to the device"), Check::Any, Resolved;
@@ -243,7 +243,7 @@ pub(super) fn resolve(
     Ok(oyama2016)
 }
 
-/// Takes what the section does not give from fitted components.
+/// Fills missing times of the section from fitted components.
 fn fill_fitted(section: &mut Oyama2016Section, path: &str, files: &dyn Files) -> Result<(), Fault> {
     let lines = match artefact::load(path, files)? {
         Artefact::Sprint(lines) => lines,

@@ -11,7 +11,7 @@ use crate::quantity::{Bytes, BytesPerSec, Seconds};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum SharingRule {
-    /// Unequal shares, others in every step, as connections of real networks have them.
+    /// Unequal shares that change with every step, as in real networks.
     #[default]
     Uneven,
     /// Equal shares at all times (Li 2020, section 3.1).
@@ -61,9 +61,9 @@ keys! {
         steps: u32 => u32, default(10_000_u32), Check::Between(1, 1_000_000, "a number such as 10"), Resolved;
         /// Steps of every worker that do not count, fewer than `steps`. Found from the run where it is not given.
         warm_up: u32 => u32, optional("found"), Check::Any, Resolved;
-        /// Where random numbers begin.
+        /// Seed of random numbers.
         seed: u64 => u64, default(1_u64), Check::Any, Resolved;
-        /// Bytes after which a transfer lets others go first, once.
+        /// Bytes after which a transfer is preempted by others, once.
         window: Bytes => Bytes, optional("`\"28 MB\"`"), Check::Positive("a size such as \"28 MB\""), Resolved;
         /// `false`: transfers are never interrupted.
         flow_control: bool => bool, default(true), Check::Any, Resolved;
@@ -75,10 +75,10 @@ keys! {
         parse_while_computing: bool => bool, default(false), Check::Any, Resolved;
         /// Spread of computing times, standard deviation against the mean, where steps are made from a model or from a single
         /// measured step. If not given, 0.05, but 0 where all workers all-reduce in every step: the constants of the closed
-        /// form, which the engine shares, come from whole jobs and have in them what slow steps cost.
+        /// form, which the engine shares, come from whole jobs and already include slow steps.
         jitter: f64 => f64, optional("0.05, or 0 where workers all-reduce"), Check::NotNegative("a share such as 0.05"), Resolved;
-        /// In which order parameters are asked for: `"profile"`, `"tic"` or `"tac"` (what computing waits for first, by the
-        /// number or by the time of operations), `"reverse"`, `"random"`.
+        /// Order in which parameters are requested: `"profile"`, `"tic"` or `"tac"` (by first use in computing, measured in the
+        /// number or in the time of operations), `"reverse"`, `"random"`.
         order: TransferOrder => TransferOrder, default(TransferOrder::default()), Check::Any, Resolved;
         /// How transfers share links: `"uneven"`, in shares that differ between workers and change with every step;
         /// `"fair"`, equally at all times; `"tcp"`, as TCP connections find their rates (one server, ports of one rate).

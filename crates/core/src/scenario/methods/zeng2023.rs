@@ -10,10 +10,10 @@ use crate::quantity::Bytes;
 const UPDATE: f64 = 2.0;
 
 keys! {
-    /// What Zeng 2023 takes as inputs beside the scenario.
+    /// Inputs of Zeng 2023 beside the scenario.
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Zeng2023;
-    /// `[methods.zeng2023]`: what the paper takes as inputs beside the scenario.
+    /// `[methods.zeng2023]`: inputs of the paper beside the scenario.
     section Zeng2023Section;
     before {
         /// Non-linearity whose cost stands in the backward count.
@@ -29,9 +29,9 @@ keys! {
         fc: f64 => f64, default(1.0), Check::Positive("1, or 2 with fused multiply-add"), Resolved;
         /// Whether workers copy each batch from the host to the GPU before they compute.
         host_copy: bool => bool, default(false), Check::Any, Resolved;
-        /// What a worker pulls, P (eq. 31).
+        /// Bytes that a worker pulls, P (eq. 31).
         parameters: Bytes => Bytes, optional("what the model's parameters take"), Check::Positive("a size such as \"102 MB\""), Resolved;
-        /// What it pushes, G (eq. 30).
+        /// Bytes that a worker pushes, G (eq. 30).
         gradients: Bytes => Bytes, optional("as much as it pulls"), Check::Positive("a size such as \"102 MB\""), Resolved;
         /// Segments in which a GPU pushes its gradients (Algorithm 2, line 3).
         pushes: u32 => u32, optional("the model's tensors"), Check::Between(1, 1_000_000, "a number such as 19"), Resolved;

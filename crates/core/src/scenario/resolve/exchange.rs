@@ -174,7 +174,7 @@ fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Fault> {
     Ok(counts)
 }
 
-/// The fault that a gradient is listed in the place of another.
+/// The fault of a gradient listed in the place of another.
 fn misplaced(name: &str, position: usize, gradients: &[Gradient]) -> Fault {
     let wrong = |reason, remedy| Fault::in_key("buckets", reason, remedy);
     let in_order = || "name every gradient once, in the order in which they are ready".into();

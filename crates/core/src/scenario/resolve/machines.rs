@@ -16,19 +16,19 @@ use crate::scenario::sections::ClusterSection;
 /// Network where neither the scenario nor a machine names one.
 const DEFAULT_NETWORK: &str = "10gbe";
 
-/// Whether workers may be put together into machines where the scenario does not say which of them share one.
+/// How workers are grouped into machines if the scenario does not say which of them share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::scenario) enum Layout {
     /// As in the first machine of the catalog with their device.
     Usual,
-    /// Every worker is a machine of its own.
+    /// Every worker is a separate machine.
     Apart,
 }
 
-/// GPUs that a machine has room for where nothing says how they are joined, whatever their number.
+/// Assumed number of GPU slots of a machine whose links are not given.
 const SLOTS: u32 = 8;
 
-/// Links of such slots, from the slowest.
+/// Possible links of these slots, from the slowest.
 const SLOT_LINKS: [&str; 4] = ["pcie3-x16", "pcie4-x16", "pcie5-x16", "pcie6-x16"];
 
 /// Data sheets round the rates of links.
@@ -63,7 +63,7 @@ pub(in crate::scenario) fn cluster(
         workers(section, files).map_err(at)
     };
     let usual = usual_machine(&sections);
-    // Whoever describes a network describes what it joins.
+    // A described network joins the machines as described.
     let described = matches!(&section.network, Some(NameOr::Table(table)) if table.base.is_none());
     let groups: Vec<WorkerGroup> = sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?;
     let count = groups.iter().map(|group| u64::from(group.count)).sum();
@@ -74,7 +74,7 @@ pub(in crate::scenario) fn cluster(
     }
     let (base, joined) = match (machine, section.nodes.as_ref().map(|nodes| nodes.workers), usual) {
         (Some(machine), ..) => (Some(machine.nodes()?), Some(machine)),
-        // The links of the usual machine, whose ports are known only if it is whole and nothing else joins machines.
+        // The links of the usual machine; its ports are known only if it is complete and no other network joins machines.
         (None, Some(each), Some(usual)) => {
             let whole = section.network.is_none() && each == Some(usual.gpus);
             let ports = whole.then_some(usual.ports);
@@ -116,7 +116,7 @@ pub(in crate::scenario) fn cluster(
     })
 }
 
-/// Links that reach beyond a machine join whole machines.
+/// Checks that links that reach beyond a machine join whole machines.
 fn check_domain(nodes: &Nodes) -> Result<(), Fault> {
     match nodes.domain {
         Some(domain) if !domain.is_multiple_of(nodes.workers) => {
@@ -141,7 +141,7 @@ fn usual_machine(sections: &[WorkersSection]) -> Option<&'static Machine> {
     catalog::machine_with(&first).filter(|_| alike)
 }
 
-/// The link of slots that is as fast as what joins the slowest of these devices to its host.
+/// The link of slots that is as fast as the host link of the slowest of these devices.
 fn slot_link(groups: &[WorkerGroup]) -> Option<NameOr<NetworkSection>> {
     let links = groups.iter().map(|group| group.device.host_link.map(BytesPerSec::get));
     let slowest = links.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)?;
@@ -234,7 +234,7 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Fa
     Ok(group)
 }
 
-/// A measured step says what the device reaches; nothing else may.
+/// Refuses other speeds of the device beside a measured step.
 fn measured_once(group: &WorkerGroup) -> Result<(), Fault> {
     let key = match (group.throughput, group.step_time) {
         (None, None) => {

@@ -41,7 +41,7 @@ impl ScenarioFile {
         Ok(scenario)
     }
 
-    /// Like [`resolve_with`](Self::resolve_with), but checks every value only by itself; [`Scenario::check_together`]
+    /// Like [`resolve_with`](Self::resolve_with), but checks each value only separately; [`Scenario::check_together`]
     /// checks whether the values are consistent.
     pub fn resolve_unchecked(mut self, files: &dyn Files) -> Result<Scenario, Fault> {
         if let Some(plan) = &mut self.plan {
@@ -90,7 +90,7 @@ impl ScenarioFile {
             plan.implementation = plan.implementation.or(xla.then_some(Implementation::Xla));
             let liger = plan.implementation == Some(Implementation::Liger);
             plan.loss = plan.loss.or(liger.then_some(Loss::Chunked));
-            // Who compiles a model of PyTorch compiles its loss with it.
+            // A compiled PyTorch model includes its loss.
             let fsdp = plan.overlap.is_some_and(OverlapPreset::is_fsdp);
             let compiled = self.strategy.compiled == Some(true)
                 && plan.implementation.map_or(fsdp, Implementation::is_eager);
@@ -134,7 +134,7 @@ impl ScenarioFile {
     }
 }
 
-/// Machines that are named and otherwise as the catalog has them are an offer, at the price of the catalog.
+/// Named machines that match the catalog in all other respects are an offer, at the price of the catalog.
 fn own_offer(cluster: &ClusterSection) -> Option<OfferSection> {
     let name = cluster.machine.clone()?;
     let whole = catalog::machine(&name).ok()?.gpus;
@@ -154,7 +154,7 @@ fn own_offer(cluster: &ClusterSection) -> Option<OfferSection> {
     (counted && *cluster == plain).then(offer)
 }
 
-/// The link of a recording, whose rate is what transfers reached.
+/// The link of a recording, at the rate that its transfers reached.
 fn as_recorded(bytes: f64) -> NameOr<NetworkSection> {
     NameOr::Table(Box::new(NetworkSection {
         name: Some("link as recorded".to_owned()),
@@ -174,8 +174,8 @@ fn no_devices(cluster: &ClusterSection) -> Result<(), Fault> {
     Err(Fault::in_key(KeyPath::of("cluster.workers").index(group).key("device"), reason, remedy))
 }
 
-/// Who combines gradients and when workers wait, where the scenario leaves it open: servers are used if they, or a way of
-/// waiting that needs them, are named, or if the profile was recorded with them.
+/// Default architecture and synchronisation: servers are used if the scenario names them, or a synchronisation that needs
+/// them, or if the profile was recorded with them.
 fn exchange_of(
     strategy: &StrategySection,
     cluster: &ClusterSection,
@@ -190,7 +190,7 @@ fn exchange_of(
     (strategy.architecture.unwrap_or(usual), synchronisation)
 }
 
-/// Sequences of a step of a plan: as many for each worker as `batch` says, or as the plan says itself.
+/// Sequences of a step of a plan: `batch` for each worker, or the plan's own number.
 fn sequences(batch: Option<u32>, global: Option<u64>, cluster: &Cluster) -> Result<Option<u64>, Fault> {
     let Some(each) = batch else { return Ok(global) };
     let all = u64::from(each) * cluster.workers();
@@ -204,7 +204,7 @@ fn sequences(batch: Option<u32>, global: Option<u64>, cluster: &Cluster) -> Resu
     }
 }
 
-/// Transformers are trained in 16 bits: those that all devices have.
+/// Default precision of transformers: the 16-bit format that all devices have.
 fn usual_precision(cluster: &Cluster) -> Precision {
     let has = |precision| cluster.groups.iter().all(|group| group.device.peak(precision).is_some());
     [Precision::Bf16, Precision::Fp16].into_iter().find(|&precision| has(precision)).unwrap_or_default()
@@ -227,7 +227,7 @@ fn strategy(
 }
 
 /// The scenario as papers see it: links carry their nominal rates, share them fairly and cost nothing else, servers have no
-/// software, and devices compute what is counted at their peak rates (or the given share of them). Start-ups and rates of hosts stay: they
+/// software, and devices compute the counted operations at their peak rates (or the given share of them). Start-ups and rates of hosts stay: they
 /// are inputs of formulas, and no network of the catalog has them.
 fn stripped(mut scenario: Scenario) -> Scenario {
     nominal(&mut scenario.cluster.network);
@@ -239,7 +239,7 @@ fn stripped(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
-/// Buffers of gradients wait as eq. 15 of Liu 2022 prints it, unless the scenario says otherwise.
+/// Makes buffers of gradients wait as in eq. 15 of Liu 2022, unless the scenario says otherwise.
 fn read_as_printed(strategy: &mut StrategySection) {
     let buffer = strategy.fusion.as_mut().filter(|fusion| fusion.rule == Some(FusionRule::Buffer));
     if let Some(fusion) = buffer {

@@ -21,7 +21,7 @@ pub(super) fn model(mut section: ModelSection, files: &dyn Files) -> Result<Trai
     if let (Some(name), Some(adapters)) = (&section.zoo, &mut section.adapters) {
         adapters.base = adapters.base.or_else(|| zoo::stored_format(name));
     }
-    // `[model.transformer]` beside a transformer of the zoo says what differs from it.
+    // `[model.transformer]` beside a transformer of the zoo overrides parts of it.
     let named = section.zoo.as_deref().is_some_and(|name| zoo::transformer(name).is_some());
     if let Some(table) = section.transformer.as_mut().filter(|table| named && table.base.is_none()) {
         table.base = section.zoo.take();

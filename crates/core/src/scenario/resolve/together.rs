@@ -1,4 +1,4 @@
-//! Consistency checks between values that are valid by themselves.
+//! Consistency checks between values that are each valid.
 
 use super::machines;
 use crate::fault::{Fault, KeyPath};
@@ -37,7 +37,7 @@ impl Scenario {
         let layers = self.workload.layers.len();
         if layers.saturating_mul(cluster.groups.len()) > MAX_GROUP_LAYERS {
             let reason = format!(
-                "{layers} layers on {} groups of workers are more than {MAX_GROUP_LAYERS} times of layers",
+                "{layers} layers on {} groups of workers exceed the limit of {MAX_GROUP_LAYERS} layers × groups",
                 cluster.groups.len()
             );
             return Err(Fault::in_key(
@@ -97,7 +97,7 @@ impl Scenario {
         }
     }
 
-    /// Methods without a plan train everything, on samples that documents fill.
+    /// Checks that a scenario without a plan trains all parameters, on samples filled by documents.
     fn check_whole(&self) -> Result<(), Fault> {
         let tuned = self.source.transformer().is_some_and(|shape| shape.tuning != Tuning::default());
         let documents = self.data.is_some_and(|data| data.lengths.is_some());
@@ -167,7 +167,7 @@ impl Scenario {
                 return wrong(reason, "use \"local-sgd(100)\", or leave `outer-replicas` of the plan out");
             }
             (Synchronisation::LocalSgd(_), _) => {
-                let reason = "all ranks of the plan are one replica, which trains with nobody".to_owned();
+                let reason = "local SGD needs at least two replicas; the plan has one".to_owned();
                 return wrong(reason, "add `outer-replicas = 2` to the plan, or use \"bsp\"");
             }
             _ => {

@@ -1,19 +1,19 @@
-//! Sequences of a step: as many as are usual for a model of a size, or as given, in micro-batches of replicas.
+//! Sequences of a step: as given, or the usual number for the size of the model, in micro-batches of replicas.
 
 use super::Plan;
 use crate::fault::Fault;
 use crate::model::transformer::Transformer;
 
-/// Sizes of models below which a step has this number of tokens: GPT-3's table 2.1 up to 5 billion, Llama 2 up
-/// to 70 and GPT-3 up to 175, Llama 3 beyond.
+/// Tokens of a step for models up to each size: GPT-3's table 2.1 up to 5 billion parameters, Llama 2 up to 70 and
+/// GPT-3 up to 175 billion, Llama 3 beyond.
 const TOKENS: [(u64, u64); 4] =
     [(1_000_000_000, 1 << 19), (5_000_000_000, 1 << 20), (300_000_000_000, 1 << 22), (u64::MAX, 1 << 24)];
 
-/// Most tokens of one worker in a step, if they are a sequence or more: on a few workers people take smaller steps.
+/// Most tokens of one worker in a step, but at least one sequence: on a few workers people take smaller steps.
 const WORKER_TOKENS: u64 = 1 << 13;
 
-/// Sequences of a step that are usual for the size of a model and the number of workers: a multiple of the workers, or these by a
-/// power of two as far as they divide.
+/// Usual number of sequences of a step for the size of a model and the number of workers: a multiple of the workers, or the
+/// workers divided by a power of two as far as possible.
 pub fn usual_global_batch(shape: &Transformer, workers: u64) -> u64 {
     let parameters = shape.parameters();
     let usual = TOKENS.iter().find(|(most, _)| parameters < *most).map_or(1 << 24, |(_, tokens)| *tokens);

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::model::transformer::Transformer;
 use crate::quantity::Seconds;
 
-/// What a plan leaves open, derived.
+/// Derived values that a plan leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
     /// Replicas that sum their gradients in every step.
@@ -20,7 +20,7 @@ pub struct Division {
 }
 
 impl Plan {
-    /// Checks the plan for a transformer on `workers` ranks, and derives what it leaves open.
+    /// Checks the plan for a transformer on `workers` ranks, and derives the values that it leaves open.
     pub fn divide(&self, shape: &Transformer, workers: u64) -> Result<Division, Fault> {
         MODEL_CHECKS.iter().try_for_each(|check| check(self, shape))?;
         let apart = self.outer_replicas;
@@ -101,7 +101,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the model has what is computed again, and its kernels compute it again by itself.
+    /// Whether the model has the recomputed parts, and its kernels can recompute each of them alone.
     pub fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
         let what = self.recomputation().what;
         for (part, missing, is_missing) in [
@@ -117,7 +117,7 @@ impl Plan {
                 (false, _) => continue,
                 (true, true) => format!("a model without {missing} has no \"{part}\" to compute again"),
                 (true, false) if self.implemented_by().is_eager() => {
-                    format!("kernels of {} do not compute \"{part}\" again by itself", self.implemented_by())
+                    format!("{} cannot recompute \"{part}\" alone", self.implemented_by())
                 }
                 (true, false) => continue,
             };
@@ -177,7 +177,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The optimiser sees whole matrices, which are trained themselves.
+    /// Checks that the optimiser sees whole matrices, and that these are trained.
     pub(super) fn check_optimiser_rank(&self, shape: &Transformer) -> Result<(), Fault> {
         let divided = self.tensor > 1 || self.expert > 1 || self.sharding != Sharding::None;
         let reason = match () {
@@ -240,7 +240,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The replicas: all workers that the other kinds leave.
+    /// The replicas: the workers divided by all other kinds of parallelism.
     fn replicas(&self, workers: u64) -> Result<u64, Fault> {
         let inner = self.tensor.saturating_mul(self.context).saturating_mul(self.pipeline);
         let product =
@@ -339,7 +339,7 @@ fn divisors(number: u64) -> impl Iterator<Item = u64> {
 
 /// "1, 2, 4 or 8".
 fn choices(numbers: impl Iterator<Item = u64>) -> String {
-    /// More are not helpful.
+    /// Most choices in a message; more are not helpful.
     const MOST: usize = 12;
     let mut numbers: Vec<String> = numbers.take(MOST).map(|number| number.to_string()).collect();
     match (numbers.pop(), numbers.is_empty()) {

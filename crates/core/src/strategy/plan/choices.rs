@@ -1,4 +1,4 @@
-//! The words of a plan: what can be chosen by name, and what follows from a choice.
+//! The named choices of a plan, and their consequences.
 
 use super::coded::{Coded, Decoded};
 use crate::keys::plain;
@@ -49,7 +49,7 @@ macro_rules! choice {
 pub(super) use choice;
 
 choice! {
-    /// What data-parallel ranks hold only a part of.
+    /// States that data-parallel ranks divide.
     Sharding, "string" {
         /// Nothing: gradients are all-reduced.
         None = "none",
@@ -79,23 +79,23 @@ impl Sharding {
 }
 
 choice! {
-    /// What is kept in the host's memory.
+    /// States kept in the host's memory.
     Offload, "string" {
         /// Optimiser states; the host updates the weights (Ren 2021).
         Optimiser = "optimiser",
-        /// What layers keep for the backward pass.
+        /// Activations of layers.
         Activations = "activations",
         /// Weights and momentum of the outer optimiser; the host updates them.
         Outer = "outer",
     }
 }
 
-/// What is kept in the host's memory.
+/// States kept in the host's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offloaded {
     /// Optimiser states, and gradients as soon as they are reduced.
     pub optimiser: bool,
-    /// What layers keep for the backward pass.
+    /// Activations of layers.
     pub activations: bool,
     /// States of the outer optimiser.
     pub outer: bool,
@@ -106,9 +106,9 @@ choice! {
     Attention, "string" {
         /// In one kernel that keeps no scores and computes them again: FlashAttention 2 (Dao 2023).
         Flash = "flash",
-        /// The same by cuDNN, whose kernels are written for Hopper and Blackwell (Transformer Engine's choice).
+        /// Flash attention by cuDNN, whose kernels are written for Hopper and Blackwell (Transformer Engine's choice).
         Cudnn = "cudnn",
-        /// The same by Triton, as of 2023 (llm-foundry): without instructions of Hopper and Blackwell.
+        /// Flash attention by Triton, as of 2023 (llm-foundry): without instructions of Hopper and Blackwell.
         Triton = "triton",
         /// In several kernels that write the scores to memory.
         Unfused = "unfused",
@@ -122,9 +122,9 @@ impl Attention {
 }
 
 choice! {
-    /// Number format of the layers' products, and what scales share.
+    /// Number format of the layers' products, and the block of numbers that shares a scale.
     Recipe, "string" {
-        /// That of `precision`.
+        /// The format of `precision`.
         None = "none",
         /// 8 bits, one scale a tensor from the largest values of earlier steps (Transformer Engine: delayed).
         Fp8Delayed = "fp8-delayed",
@@ -146,7 +146,7 @@ choice! {
 }
 
 impl Recipe {
-    /// Bits of a number, if these are not those of the precision.
+    /// Bits of a number; none if the format is the precision's.
     pub const fn bits(self) -> Option<u32> {
         match self {
             Self::None => None,
@@ -181,11 +181,11 @@ choice! {
 }
 
 choice! {
-    /// What replicas on two kinds of workers get of a batch.
+    /// Shares of a batch for replicas on two kinds of workers.
     Shares, "string" {
-        /// As many micro-batches as all others; the stages of a pipeline may differ by kind.
+        /// All replicas have the same number of micro-batches; the stages of a pipeline may differ by kind.
         Equal = "equal",
-        /// As many as make all replicas end together; each has all of its stages on one kind.
+        /// Numbers of micro-batches with which all replicas end together; each has all of its stages on one kind.
         Proportional = "proportional",
     }
 }
@@ -215,7 +215,7 @@ choice! {
 }
 
 impl Loss {
-    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    /// Bytes of a logit: kept until the backward pass, and further temporary bytes.
     /// Compiled: logits, and their gradients, in 16 bits. Chunked: Liger takes ⌈V/h⌉ chunks, so that the logits of one, which
     /// their gradients overwrite, are about as many as all inputs of the output layer: 2/⌈V/h⌉ bytes for each of all
     /// logits. Gradients of these inputs are kept in their place.
@@ -223,11 +223,11 @@ impl Loss {
         let [kept, meanwhile] = implementation.logit();
         let hugging_face = implementation.is_hugging_face();
         match self {
-            // Some leave logits in their format; Gemma 2 keeps the hyperbolic tangent of its own.
+            // Some models leave logits in their format; Gemma 2 keeps the hyperbolic tangent of its logits.
             Self::Eager if hugging_face && !shape.widens_logits() => [2.0, 4.0],
             Self::Eager if hugging_face && shape.sandwich && !shape.qk_norm => [kept + 2.0, meanwhile],
             Self::Eager => [kept, meanwhile],
-            // The model is compiled with it, and its logits as a whole are at hand (three models on an H200).
+            // The model is compiled with the loss, and its logits exist as a whole (three models on an H200).
             Self::Compiled if hugging_face => [2.0, 3.0],
             Self::Compiled => [2.0, 2.0],
             Self::Chunked => [0.0, 2.0 / shape.vocabulary.div_ceil(shape.hidden) as f64],
@@ -249,7 +249,7 @@ choice! {
         None = "none",
         /// Half of them: the usual convention for a causal mask.
         Half = "half",
-        /// Exactly those that a causal mask and a window leave.
+        /// Exactly the pairs that a causal mask and a window leave.
         Causal = "causal",
     }
 }
@@ -269,8 +269,8 @@ choice! {
         Bf16 = "bf16",
         /// 32-bit weights and gradients, two moments of 8 bits, without their scales (Dettmers 2022).
         AdamW8Bit = "adamw-8bit",
-        /// 32-bit weights and gradients, no first moment, and the second one as sums of rows and columns, which are less than
-        /// a hundredth of a byte for each parameter of a matrix and left out (Shazeer and Stern 2018).
+        /// 32-bit weights and gradients, no first moment, and the second one as sums of rows and columns, which take less than
+        /// a hundredth of a byte for each parameter of a matrix and are not counted (Shazeer and Stern 2018).
         Adafactor = "adafactor",
     }
 }
@@ -301,28 +301,28 @@ impl States {
 }
 
 choice! {
-    /// Whose kernels compute a layer, which decides what is kept for the backward pass and what it needs meanwhile.
+    /// Software whose kernels compute a layer, which determines the activations kept and the temporary memory.
     Implementation, "string" {
-        /// What papers count (Korthikanti 2022): kept tensors of fused kernels, and nothing beside them.
+        /// As papers count (Korthikanti 2022): kept tensors of fused kernels only.
         Textbook = "textbook",
-        /// Megatron-LM with Transformer Engine: the same tensors, and what the loss and a backward pass need meanwhile.
+        /// Megatron-LM with Transformer Engine: the textbook's tensors, and temporary memory of the loss and a backward pass.
         Megatron = "megatron",
-        /// XLA, as MaxText uses it: the same, but sharded weights are gathered product by product.
+        /// XLA, as MaxText uses it: as Megatron-LM, but sharded weights are gathered product by product.
         Xla = "xla",
         /// PyTorch, operation by operation.
         Pytorch = "pytorch",
         /// Models of Hugging Face transformers under PyTorch: norms as separate operations in 32 bits, copies of heads.
         HuggingFace = "hugging-face",
-        /// The same with the kernels of Liger for norms, rotary positions, gated MLPs and the loss (Hsu 2024).
+        /// Hugging Face models with the kernels of Liger for norms, rotary positions, gated MLPs and the loss (Hsu 2024).
         Liger = "liger",
     }
 }
 
 impl Implementation {
-    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    /// Bytes of a logit: kept until the backward pass, and further temporary bytes.
     ///
-    /// Megatron-LM: 32-bit exponentials in place of the logits' copy; meanwhile the 16-bit logits. PyTorch: the 32-bit logarithms of
-    /// the softmax; meanwhile their gradient and that of the logits, both in 32 bits.
+    /// Megatron-LM: 32-bit exponentials in place of the logits' copy; temporarily the 16-bit logits. PyTorch: the 32-bit logarithms
+    /// of the softmax; temporarily their gradient and the gradient of the logits, both in 32 bits.
     pub const fn logit(self) -> [f64; 2] {
         match self {
             Self::Textbook => [4.0, 0.0],
@@ -336,8 +336,8 @@ impl Implementation {
         matches!(self, Self::Pytorch | Self::HuggingFace | Self::Liger)
     }
 
-    /// Whose modules compute a transformer where its plan does not say it: an encoder with its decoder, and models over patches and
-    /// frames, run as Hugging Face has them.
+    /// Default software for a transformer: Hugging Face for an encoder with its decoder, and for models over patches and
+    /// frames.
     pub fn usual(shape: &Transformer) -> Option<Self> {
         (shape.target > 0 || shape.signal.is_some()).then_some(Self::HuggingFace)
     }
@@ -349,11 +349,11 @@ impl Implementation {
 }
 
 choice! {
-    /// What a run is disturbed by.
+    /// Conditions that slow a run.
     Conditions, "string" {
         /// A tuned run of some steps.
         Benchmark = "benchmark",
-        /// A run of weeks, as it is reported: data from storage, logging, checkpoints, workers and links that are not the best.
+        /// A reported run of weeks: data from storage, logging, checkpoints, imperfect workers and links.
         Production = "production",
     }
 }
@@ -400,7 +400,7 @@ choice! {
 }
 
 impl Framework {
-    /// Those that train any transformer, from the beginning. The others fine-tune models of the Hugging Face hub.
+    /// Frameworks that pre-train any transformer. The others fine-tune models of the Hugging Face hub.
     pub const PRETRAINING: [Self; 4] = [Self::Megatron, Self::Torchtitan, Self::Deepspeed, Self::Fsdp];
 
     /// Whether it fine-tunes by a recipe.
@@ -434,7 +434,7 @@ impl FromStr for Framework {
     }
 }
 
-/// What is sent while computing goes on.
+/// Which traffic overlaps computing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overlaps {
     /// Tensor-parallel sums of the backward pass run beside the gradients of weights of the same layer.
@@ -452,7 +452,7 @@ pub struct Overlaps {
 }
 
 impl OverlapPreset {
-    /// Whether it is PyTorch's FSDP, whose root unit has what belongs to no layer.
+    /// Whether it is PyTorch's FSDP, whose root unit has all parameters outside of layers.
     pub const fn is_fsdp(self) -> bool {
         matches!(self, Self::Torchtitan | Self::Fsdp2)
     }
@@ -462,7 +462,7 @@ impl OverlapPreset {
         self.is_fsdp() || matches!(self, Self::Deepspeed)
     }
 
-    /// What is sent while computing goes on, with several chunks on each stage or without.
+    /// Which traffic overlaps computing, with several chunks on each stage or without.
     pub const fn overlaps(self, interleaved: bool) -> Overlaps {
         let none = Overlaps {
             tensor_backward: false,

@@ -1,15 +1,15 @@
 //! The table of plan dimensions: one row for each key of `[strategy.plan]`.
 //!
-//! A row is the key as [`keys!`](crate::keys) declares it, and clauses for all that passes the value along:
+//! A row is the key as [`keys!`](crate::keys) declares it, and clauses for all code that uses the value:
 //!
-//! - `model` and `replicas`: the check of what it may be combined with, without or with the number of replicas;
+//! - `model` and `replicas`: the check of its combinations with other keys, without or with the number of replicas;
 //! - `each`: a search tries every valid value; its type in [`PlanChoice`](super::PlanChoice), the type of an entry of the
-//!   list in `[plan]`, the meaning of that list, what holds without it, and words for the first value and for the others;
-//! - `listed`: the same for values that a search tries only if `[plan]` lists them;
-//! - `launch`: what frameworks call it.
+//!   list in `[plan]`, the meaning of that list, its default, and words for the first value and for the others;
+//! - `listed`: these items for values that a search tries only if `[plan]` lists them;
+//! - `launch`: its names in frameworks.
 //!
-//! From the rows follow [`Plan`](super::Plan), its section and documentation, `[plan]`, what a search varies and
-//! compares ([`PlanChoice`](super::PlanChoice), [`DIMENSIONS`](super::DIMENSIONS)), and readers and writers of launch
+//! From the rows follow [`Plan`](super::Plan), its section and documentation, `[plan]`, the dimensions that a search varies
+//! and compares ([`PlanChoice`](super::PlanChoice), [`DIMENSIONS`](super::DIMENSIONS)), and readers and writers of launch
 //! files. `plan_dimensions!(some)` calls the macro `some` with all rows.
 
 /// Calls a macro with the rows of all plan dimensions.
@@ -101,7 +101,7 @@ macro_rules! plan_dimensions {
                     refused(Fsdp, "expert parallelism")
                 };
             /// How uneven the loads of single experts are, standard deviation against the mean: others wait for the expected fullest rank,
-            /// and memory has to do for the one that is exceeded in one of 20 runs. About 1.65 with a model's own routing; 0 if balance is forced.
+            /// and memory has to suffice for a load that is exceeded in one of 20 runs. About 1.65 with a model's own routing; 0 if balance is forced.
             expert_imbalance: f64 => f64, default(0.0), Check::NotNegative("a share such as 1.65");
             /// Places of an expert against its mean load, beyond which tokens are dropped.
             expert_capacity: f64 => f64, optional("nothing is dropped"), Check::Positive("a factor such as 1.25"),
@@ -140,8 +140,8 @@ macro_rules! plan_dimensions {
             /// Ranks of one group of `"hsdp"`.
             sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"),
                 each { Option<u64>, u64, "Ranks of one group of `\"hsdp\"` to try.", "all that divide" };
-            /// Replicas of all that the other keys say, which train on their own between the exchanges of `local-sgd(H)` (DiLoCo), each on
-            /// an equal part of the workers; `global-batch` is that of all.
+            /// Replicas of the whole plan, which train independently between the exchanges of `local-sgd(H)` (DiLoCo), each on an
+            /// equal part of the workers; `global-batch` counts the sequences of all of them.
             outer_replicas: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
                 model { check_outer },
                 launch {
@@ -158,7 +158,7 @@ macro_rules! plan_dimensions {
             outer_latency: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"30 ms\"");
             /// Fragments of the model that are exchanged in turn, each every H steps (Streaming DiLoCo).
             outer_fragments: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 10");
-            /// Steps beside which a fragment is exchanged; without any, training waits for it.
+            /// Number of steps that overlap the exchange of a fragment; with 0, training waits for it.
             outer_delay: u64 => u64, default(0_u64), Check::Between(0, MOST, "a number such as 5");
             /// Bits of an outer gradient as it is sent: 32, 16, 8 or 4.
             outer_bits: u64 => u64, default(32_u64), Check::Between(4, 32, "32, 16, 8 or 4");
@@ -170,9 +170,9 @@ macro_rules! plan_dimensions {
                     number(Megatron, "--micro-batch-size").always(),
                     number(Deepspeed, "train_micro_batch_size_per_gpu").always()
                 };
-            /// Micro-batches of replicas on two kinds of workers: `"equal"`, where the stages of a pipeline differ by kind, or `"proportional"` to
-            /// what makes them end together, where replicas do, each with all of its stages on one kind. That needs `"none"` or
-            /// `"zero-1"`, or groups of `"hsdp"` within a kind without a pipeline, and pipelines of `"1f1b"` or `"zb-h1"`.
+            /// Micro-batches of replicas on two kinds of workers: `"equal"`, where the stages of a pipeline differ by kind, or
+            /// `"proportional"` to their speed, where replicas differ and each has all of its stages on one kind. The latter needs `"none"`
+            /// or `"zero-1"`, or groups of `"hsdp"` within a kind without a pipeline, and pipelines of `"1f1b"` or `"zb-h1"`.
             shares: Shares => Shares, optional("`\"equal\"`; a search over plans tries both"), Check::Any,
                 listed { Shares, "Shares of the batch to try, where two kinds of workers differ.", words("", "{} shares of the batch") },
                 launch {
@@ -188,7 +188,7 @@ macro_rules! plan_dimensions {
                     number(Torchtitan, "training.global_batch_size").always(),
                     number(Deepspeed, "train_batch_size").always()
                 };
-            /// What is computed again instead of being kept: `"attention"`, `"mlp"`, `"operators"`, `"layer"`; and, by kernels of
+            /// Activations to recompute instead of keeping them: `"attention"`, `"mlp"`, `"operators"`, `"layer"`; and, by kernels of
             /// Megatron-LM, `"norms"`, the `"activation"` of experts, and the `"projections"` of latent attention, several together.
             recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any,
                 model { check_recompute },
@@ -201,7 +201,7 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "recomputation of some layers").without("plan.recompute-some=false"),
                     refused(Fsdp, "recomputation of some layers").without("plan.recompute-some=false")
                 };
-            /// The same for each virtual stage by itself, in order: later stages hold fewer micro-batches.
+            /// Number of recomputed layers for each virtual stage, in order: later stages hold fewer micro-batches.
             stage_recompute: Vec<u64> => Vec<u64>, optional("as `recompute-layers` says"), Check::Any,
                 launch {
                     refused(Megatron, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
@@ -209,11 +209,11 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
                     refused(Fsdp, "a number of recomputed layers for each stage").without("plan.per-stage=false")
                 };
-            /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, `"activations"`, or the states of
+            /// States kept in the host's memory: `"optimiser"` states, which the host then updates, `"activations"`, or the states of
             /// the `"outer"` optimiser.
             offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any,
                 replicas { check_offload },
-                listed { Vec<Offload>, "What to try to keep in the host's memory, such as `[[], [\"optimiser\"]]`.",
+                listed { Vec<Offload>, "States to try keeping in the host's memory, such as `[[], [\"optimiser\"]]`.",
                     words("without offloading", "offloading {}") },
                 launch {
                     refused(Megatron, "offloading"),
@@ -231,8 +231,8 @@ macro_rules! plan_dimensions {
                 launch {
                     number(Megatron, "--ddp-bucket-size"),
                     number(Deepspeed, "zero_optimization.reduce_bucket_size"),
-                    refused(Torchtitan, "buckets of a size: it sends layer by layer"),
-                    refused(Fsdp, "buckets of a size: it sends layer by layer")
+                    refused(Torchtitan, "a bucket size, because it sends layer by layer"),
+                    refused(Fsdp, "a bucket size, because it sends layer by layer")
                 };
             /// How attention is computed: `"flash"` (FlashAttention 2), `"cudnn"`, `"triton"` (flash attention in Triton, as of 2023) or `"unfused"`.
             attention: Attention => Attention, optional("`\"flash\"` with `implementation = \"pytorch\"`, else `\"cudnn\"`"), Check::Any,
@@ -241,7 +241,7 @@ macro_rules! plan_dimensions {
                 };
             /// Number format of the layers' products, by recipe: `"none"`, `"fp8-delayed"`, `"fp8"` (one scale a tensor from its
             /// largest value now), `"fp8-row"`, `"fp8-block"` (DeepSeek-V3), `"mxfp8"`, `"int8"`, `"nvfp4"` or `"mxfp4"`; the output
-            /// layer's and attention's are not in it.
+            /// layer and attention keep `precision`.
             recipe: Recipe => Recipe, default(Recipe::None), Check::Any,
                 launch {
                     names(Megatron, "--fp8-recipe", &[
@@ -251,8 +251,8 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "products in 8 bits"),
                     refused(Fsdp, "products in 8 bits")
                 };
-            /// Whether a whole step is captured in a CUDA graph and replayed: the host issues nothing, and gradients keep their place,
-            /// where they are zeroed and added to.
+            /// Whether a whole step is captured in a CUDA graph and replayed: the host issues nothing, and gradients stay allocated and
+            /// are zeroed.
             graphs: bool => bool, default(false), Check::Any;
             /// Whether dropout keeps masks.
             dropout: bool => bool, default(false), Check::Any;
@@ -270,10 +270,10 @@ macro_rules! plan_dimensions {
                     refused(Deepspeed, "moments of low rank"),
                     refused(Fsdp, "moments of low rank")
                 };
-            /// Whether a step is that of a tuned `"benchmark"`, or of a run of weeks in `"production"`, which reports 1.1 times as long on
-            /// average, and anything from 0.9 to 1.3.
+            /// Conditions of a step: a tuned `"benchmark"`, or a run of weeks in `"production"`, whose steps take 1.1 times as long on
+            /// average, from 0.9 to 1.3.
             conditions: Conditions => Conditions, default(Conditions::Benchmark), Check::Any;
-            /// What is sent while computing goes on: `"none"`, `"megatron"`, `"megatron-2021"` (until 2022: nothing, and attention is
+            /// Which traffic overlaps computing: `"none"`, `"megatron"`, `"megatron-2021"` (until 2022: nothing, and attention is
             /// unfused unless `attention` says another), `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
             overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any;
             /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
@@ -294,14 +294,14 @@ macro_rules! plan_dimensions {
             overlap_sends: bool => bool, optional("as `overlap` says"), Check::Any;
             /// Keys and values around the context ring beside attention, whatever `overlap` says.
             overlap_context: bool => bool, optional("as `overlap` says"), Check::Any;
-            /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link.
+            /// Whether concurrent kinds of traffic of a rank divide the rate of a link.
             shared_links: bool => bool, default(true), Check::Any;
-            /// Additional time of computing and of traffic while both are under way on a rank, as a share. Simulated only.
+            /// Slowdown of computing and of traffic while both are under way on a rank, as a share. Simulated only.
             interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.1");
-            /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
-            /// are needed.
+            /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly the needed
+            /// ones.
             mask: Mask => Mask, default(Mask::Causal), Check::Any;
-            /// Whose kernels compute a layer: `"textbook"`, `"megatron"`, `"xla"`, `"pytorch"`, `"hugging-face"` or `"liger"`.
+            /// Software whose kernels compute a layer: `"textbook"`, `"megatron"`, `"xla"`, `"pytorch"`, `"hugging-face"` or `"liger"`.
             implementation: Implementation => Implementation, optional("`\"hugging-face\"` for a `config` with `overlap` of `\"fsdp2\"` or `\"deepspeed\"`, `\"pytorch\"` with `\"torchtitan\"` or `\"fsdp2\"`, `\"xla\"` on TPUs, else `\"megatron\"`"), Check::Any;
             /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
             /// layer.
@@ -313,7 +313,7 @@ macro_rules! plan_dimensions {
                     names(Deepspeed, "", &[("", "eager")]),
                     names(Fsdp, "", &[("", "eager")])
                 };
-            /// Most bytes that a logit needs, from the loss to its gradient.
+            /// Peak bytes of a logit, from the loss to its gradient.
             logit_bytes: u64 => u64, optional("4 for `\"textbook\"`, 10 for `\"megatron\"`, 12 for `\"pytorch\"`"), Check::Between(0, 64, "10 for Megatron-LM");
             /// Share of memory that the allocator may lose between tensors.
             fragmentation: f64 => f64, default(FRAGMENTATION), Check::NotNegative("a share such as 0.05");
@@ -329,18 +329,18 @@ use super::{Framework, Plan};
 use crate::fault::Fault;
 use crate::keys::kebab;
 
-/// A plan dimension: what the rest of a row says beside its key.
+/// A plan dimension: the clauses of a row beside its key.
 #[derive(Debug, Clone, Copy)]
 pub struct Dimension {
     pub(super) field: &'static str,
     /// Whether a search tries every valid value.
     pub each: bool,
-    /// Access to the value, if a search tries what `[plan]` lists.
+    /// Access to the value, if a search tries the values that `[plan]` lists.
     pub listed: Option<ListedValue>,
     /// Words for the neutral value, and for others in place of `{}`; none if reports do not compare its values.
     pub words: Option<[&'static str; 2]>,
     pub neutral: u64,
-    /// What frameworks call it.
+    /// Its names in frameworks.
     pub settings: &'static [Setting],
 }
 
@@ -369,7 +369,7 @@ pub struct ListedValue {
     pub check: fn(&Plan) -> Result<(), Fault>,
 }
 
-/// What a framework calls a dimension.
+/// Name of a dimension in a framework.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub framework: Framework,
@@ -378,7 +378,7 @@ pub struct Setting {
     pub form: SettingForm,
     /// Whether it is written even if the plan has its default.
     pub always: bool,
-    /// What the framework does not run, for plans that do not have the default.
+    /// Feature that the framework does not run, for plans with another value than the default.
     pub refused: Option<&'static str>,
     /// The change of a scenario that excludes it, unless that is the default alone.
     pub without: Option<&'static str>,
@@ -392,9 +392,9 @@ pub enum SettingForm {
     Real,
     /// A flag without a value: our names with it and without it.
     Switch([&'static str; 2]),
-    /// Names: theirs and ours. An empty name of theirs is not written, and an empty one of ours says nothing.
+    /// Names: the framework's and ours. An empty name of the framework is not written; an empty name of ours sets nothing.
     Names(&'static [(&'static str, &'static str)]),
-    /// An entry of a list: the same.
+    /// An entry of a list, with names as in `Names`.
     Item(&'static [(&'static str, &'static str)]),
     Absent,
 }
@@ -412,7 +412,7 @@ impl Setting {
         Self { refused: Some(what), ..self }
     }
 
-    /// Names the change of a scenario that excludes what is refused.
+    /// Names the change of a scenario that excludes the refused feature.
     #[must_use]
     pub(super) const fn without(self, change: &'static str) -> Self {
         Self { without: Some(change), ..self }

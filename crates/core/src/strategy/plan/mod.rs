@@ -1,8 +1,8 @@
 //! Plans: how a transformer is split over ranks.
 //!
 //! [`Plan`] holds the keys of `[strategy.plan]`, one for each row of the table of dimensions. [`Plan::divide`] checks
-//! them against a transformer and a number of ranks, and derives what they leave open. [`PlanChoice`] is what a search
-//! varies of a plan.
+//! them against a transformer and a number of ranks, and derives the values that they leave open. [`PlanChoice`] has the dimensions
+//! that a search varies.
 
 mod batches;
 mod check;
@@ -83,7 +83,7 @@ macro_rules! declare_plan {
             made {}
         }
 
-        /// What a search varies of a plan; the layers are divided as [`stage_share`] says.
+        /// The dimensions of a plan that a search varies; the layers are divided by [`stage_share`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub struct PlanChoice {
             $($(#[doc = $each_doc] pub $field: $chosen,)?)*
@@ -112,7 +112,7 @@ macro_rules! declare_plan {
                 [$($($({ let _ = $words; self.$field.code() },)?)?)*]
             }
 
-            /// The same values as reports write them.
+            /// The values that reports compare, as text.
             pub fn written(&self) -> [String; COMPARED_EACH] {
                 [$($($({ let _ = $words; self.$field.written() },)?)?)*]
             }
@@ -170,7 +170,7 @@ impl PlanChoice {
         self.data * self.micro_batch * self.micro_batches
     }
 
-    /// What a plan would leave open.
+    /// The values that a plan would leave open.
     pub const fn division(&self) -> Division {
         Division { data: self.data, micro_batches: self.micro_batches, global_batch: self.global_batch() }
     }
@@ -182,7 +182,7 @@ impl PlanChoice {
 }
 
 /// Layers of the virtual stage at `place` of `places`: equal shares where these divide. Otherwise the embedding and the output
-/// layer count as a layer each, and what is left over goes to the first stages (Megatron-LM's
+/// layer count as a layer each, and the remainder goes to the first stages (Megatron-LM's
 /// `account_for_embedding_in_pipeline_split` and `account_for_loss_in_pipeline_split`; `pipeline_module_split` of torchtitan).
 pub const fn stage_share(layers: u64, places: u64, place: u64) -> u64 {
     if layers.is_multiple_of(places) {
@@ -204,7 +204,7 @@ pub const fn layers_before(layers: u64, places: u64, place: u64) -> u64 {
 }
 
 impl Plan {
-    /// What a search would vary of it; stages by themselves are left out.
+    /// The dimensions that a search would vary; layers per stage are left out.
     pub fn choice(&self, division: &Division) -> PlanChoice {
         PlanChoice {
             tensor: self.tensor,
@@ -231,12 +231,12 @@ impl Plan {
         })
     }
 
-    /// What is computed again, and in how many layers.
+    /// The recomputed parts, and in how many layers.
     pub fn recomputation(&self) -> Recomputation {
         Recomputation { what: self.recompute.iter().copied().collect(), layers: self.recompute_layers }
     }
 
-    /// The same plan in which every layer computes `what` again.
+    /// The plan with `what` recomputed in every layer.
     #[must_use]
     pub fn recomputing(&self, what: Recompute) -> Self {
         Self {
@@ -254,12 +254,12 @@ impl Plan {
         })
     }
 
-    /// Whether kinds of traffic that are under way at the same time share links.
+    /// Whether concurrent kinds of traffic share links.
     pub fn shares_links(&self) -> bool {
         self.shared_links || self.interference > 0.0
     }
 
-    /// Whose kernels compute a layer.
+    /// Software whose kernels compute a layer.
     pub fn implemented_by(&self) -> Implementation {
         self.implementation.unwrap_or(match self.overlap.is_fsdp() {
             true => Implementation::Pytorch,
@@ -297,7 +297,7 @@ impl Plan {
         }
     }
 
-    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    /// Bytes of a logit: kept until the backward pass, and further temporary bytes.
     pub fn logit(&self, shape: &Transformer) -> [f64; 2] {
         let [kept, meanwhile] = self.loss.unwrap_or(Loss::Eager).logit(self.implemented_by(), shape);
         match self.logit_bytes {
@@ -310,7 +310,7 @@ impl Plan {
         }
     }
 
-    /// What is sent while computing goes on: what the preset says, but for single switches.
+    /// Which traffic overlaps computing: the preset's, unless single switches override it.
     pub fn overlaps(&self) -> Overlaps {
         self.overlaps_with(self.virtual_stages)
     }
@@ -336,7 +336,7 @@ impl Plan {
         self.stage_recompute.as_deref().unwrap_or_default()
     }
 
-    /// What is kept in the host's memory.
+    /// States kept in the host's memory.
     pub fn offloaded(&self) -> Offloaded {
         Offloaded {
             optimiser: self.offload.contains(&Offload::Optimiser),
@@ -345,7 +345,7 @@ impl Plan {
         }
     }
 
-    /// Of all workers, those of one of the replicas that exchange outer gradients.
+    /// Workers of one of the replicas that exchange outer gradients.
     pub const fn inner_workers(&self, workers: u64) -> u64 {
         workers / self.outer_replicas
     }

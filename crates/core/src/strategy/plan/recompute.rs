@@ -1,4 +1,4 @@
-//! What is computed again in the backward pass, and in which layers.
+//! Recomputation in the backward pass: its parts and layers.
 
 use super::choices::choice;
 use super::coded::{Coded, Decoded};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 choice! {
-    /// What is computed again in the backward pass instead of being kept.
+    /// Part that is recomputed in the backward pass instead of being kept.
     Recompute, "string" {
         /// Nothing.
         None = "none",
@@ -22,14 +22,14 @@ choice! {
         Attention = "attention",
         /// The MLP, or the experts with their exchange (Megatron-LM: modules `mlp` and `moe`).
         Mlp = "mlp",
-        /// Every other matrix product and all that lies between; attention is kept (torchtitan: selective).
+        /// Every other matrix product and everything in between; attention is kept (torchtitan: selective).
         Operators = "operators",
         /// Whole layers.
         Layer = "layer",
     }
 }
 
-/// Parts of a layer that are computed again together. A whole layer has all others in it, and an MLP its activation.
+/// Set of recomputed parts of a layer. A whole layer includes all others, and an MLP its activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Recomputed(u8);
@@ -102,12 +102,12 @@ impl TryFrom<String> for Recomputed {
     }
 }
 
-/// What is computed again in the backward pass, and in how many layers.
+/// Recomputed parts, and in how many layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Recomputation {
     pub what: Recomputed,
-    /// Layers of every virtual stage, from its first, in which it is; all of them if none. The first layers go backward
-    /// last, when the others are free (the block method of Megatron-LM).
+    /// Number of recomputed layers of every virtual stage, from its first; none for all. The first layers go backward last,
+    /// when the others are freed (the block method of Megatron-LM).
     pub layers: Option<u64>,
 }
 
@@ -129,13 +129,13 @@ impl Recomputation {
         self.layers.map_or(layers, |first| first.min(layers))
     }
 
-    /// The same for the virtual stage at `place`, of those to which it applies if these are given for each.
+    /// This number for the virtual stage at `place`, from `given` if the plan gives one for each stage.
     pub fn among_at(self, place: u64, layers: u64, given: &[u64]) -> u64 {
         let own = usize::try_from(place).ok().and_then(|place| given.get(place));
         own.map_or(self.among(layers), |&own| own.min(layers))
     }
 
-    /// What applies to the first layers of a virtual stage, and to the others.
+    /// Recomputation in the first layers of a virtual stage, and in the others.
     pub const fn halves(self) -> [Recomputed; 2] {
         [self.what, Recomputed::NONE]
     }

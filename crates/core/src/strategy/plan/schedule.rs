@@ -33,16 +33,16 @@ choice! {
 }
 
 choice! {
-    /// How a stage hands a tensor to the next.
+    /// How a stage sends a tensor to the next.
     Sends, "string" {
-        /// It arrives later; the sender goes on.
+        /// The tensor arrives later; the sender goes on.
         Asynchronous = "asynchronous",
-        /// The sender is busy until it has arrived.
+        /// The sender is busy until the tensor has arrived.
         Blocking = "blocking",
-        /// It moves when the receiver asks for it, which is when it needs it (GPipe and 1F1B of PyTorch over gloo).
+        /// The tensor moves when the receiver asks for it, which is when it needs it (GPipe and 1F1B of PyTorch over gloo).
         OnDemand = "on-demand",
-        /// It moves when the receiver has asked for it, which is as soon as the sender's operation comes before in a
-        /// plan of all stages (other schedules of PyTorch over gloo).
+        /// The tensor moves when the receiver has asked for it. It asks when its turn comes in a joint plan of all stages, in which
+        /// the sender's operation comes before (other schedules of PyTorch over gloo).
         Planned = "planned",
     }
 }
@@ -65,7 +65,7 @@ impl ScheduleKind {
 }
 
 impl PlanSection {
-    /// Replaces DualPipe by what it does. Its stages r and p−1−r hold the same two stages of the model, one of each copy: together
+    /// Replaces DualPipe by its equivalent. Its stages r and p−1−r hold the same two stages of the model, one of each copy: together
     /// they do the work of stage r of two DualPipeV pipelines of p/2 stages, each with half of the micro-batches. The sole
     /// difference is that the two stages in the middle send to each other where DualPipeV keeps its activations.
     pub(crate) fn halve_dual_pipe(&mut self) -> Result<(), Fault> {

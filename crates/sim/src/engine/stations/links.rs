@@ -1,5 +1,5 @@
 //! Links with max-min fair sharing: a flow crosses ports (its worker's, its server's, a switch's), every port has a
-//! capacity, and a flow could be faster only if another that is no faster for its weight became slower.
+//! capacity, and a flow could be faster only at the expense of another that is no faster for its weight.
 //!
 //! Rates are found by progressive filling: raise all flows together, each in proportion to its weight, until a port is
 //! full, fix its flows, go on with the rest. O(flows + ports²) for each change of the set of flows. Reproduces the sharing
@@ -106,7 +106,7 @@ fn load(shared: &[bool], port: u32, demand: Demand) -> f64 {
 
 impl Filling {
     /// Finds the rate of every flow and gives it to `assign`. A flow that stands for several counts as all of them on
-    /// ports that are `shared`. Returns how often flows and ports were looked at.
+    /// ports that are `shared`. Returns the number of examined flows and ports.
     fn fill(
         &mut self,
         capacities: &[f64],
@@ -139,7 +139,7 @@ impl Filling {
         levels.fold(f64::INFINITY, f64::min).max(0.0)
     }
 
-    /// The first round: all flows are looked at one after the other, since mostly all cross a full port.
+    /// The first round: examines all flows one after the other, since usually all cross a full port.
     fn fill_first_ports(&mut self, shared: &[bool], assign: &mut impl FnMut(usize, f64)) {
         let lowest = self.lowest_level();
         let Self { ports, crossed, open, .. } = self;
@@ -159,7 +159,7 @@ impl Filling {
         });
     }
 
-    /// The other rounds: each looks only at the flows of the ports that are full in it.
+    /// The other rounds: each examines only the flows of the ports that fill in it.
     fn fill_other_ports(&mut self, shared: &[bool], assign: &mut impl FnMut(usize, f64)) -> u64 {
         for &port in &self.crossed {
             self.ports[port as usize].first = NONE;
@@ -226,7 +226,7 @@ pub(crate) struct Links {
     carried: Vec<f64>,
     /// Whether flows have begun or ended since rates were last found.
     changed: bool,
-    /// How often flows and ports were looked at when rates were last found.
+    /// Number of flows and ports examined when rates were last found.
     looked: u64,
 }
 
@@ -250,7 +250,7 @@ impl Links {
         self.capacities.len() as u32
     }
 
-    /// How often flows and ports were looked at when rates were last found.
+    /// Number of flows and ports examined when rates were last found.
     pub(crate) fn looked(&self) -> u64 {
         self.looked
     }
@@ -277,7 +277,7 @@ impl Links {
         }
     }
 
-    /// Finds the rates of all flows again if some have begun or ended; whether they have.
+    /// Finds the rates of all flows again if some have begun or ended, and returns whether they have.
     #[inline]
     pub(crate) fn settle(&mut self) -> bool {
         let changed = std::mem::take(&mut self.changed);

@@ -1,4 +1,4 @@
-//! What serves the chunks of several lanes: pools, links, TCP connections, and delays without any queue.
+//! Stations that serve the chunks of several lanes: pools, links, TCP connections, and delays without any queue.
 
 pub(crate) mod links;
 pub(super) mod pools;
@@ -60,7 +60,7 @@ impl PartialOrd for Delayed {
 }
 
 impl Ord for Delayed {
-    /// The one that ends first is the greatest.
+    /// The operation that ends first is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.until.total_cmp(&self.until).then(other.sequence.cmp(&self.sequence))
     }
@@ -79,7 +79,7 @@ impl Delays {
 }
 
 impl<O: Observer> Engine<'_, O> {
-    /// An operation begins, whatever else is under way on its lane.
+    /// Begins an operation, regardless of others under way on its lane.
     pub(in crate::engine) fn delay(&mut self, lane: u32, job: Job) {
         let sequence = self.schedule.next_sequence();
         let (since, until) = (self.now, self.now + job.remaining);

@@ -13,7 +13,7 @@ pub(in crate::engine) struct Pools {
     pools: Vec<Pool>,
     /// The pool whose event has still to be moved.
     unsettled: Option<usize>,
-    /// By pool: whether it served a chunk when it was last looked at.
+    /// By pool: whether it served a chunk at the last check.
     was_busy: Vec<bool>,
     coupled: Vec<Option<(usize, Side)>>,
     /// By coupling and side: pools that are busy.
@@ -22,7 +22,7 @@ pub(in crate::engine) struct Pools {
     rules: Vec<Rule>,
 }
 
-/// What a coupled pool is for.
+/// Purpose of a coupled pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Computing,
@@ -84,12 +84,12 @@ impl<O: Observer> Engine<'_, O> {
         self.couple(pool);
     }
 
-    /// What the active chunk of a lane takes of a station.
+    /// Demand of the active chunk of a lane on a station.
     #[inline]
     pub(in crate::engine) fn demand(&self, lane: u32, rule: Rule) -> Demand {
         let state = &self.lanes[lane as usize];
         let worker = match (state.spec.discipline, &state.active) {
-            // What all workers take part in happens once.
+            // An operation of all workers happens once.
             (Discipline::Rendezvous(_), _) | (_, None) => return Demand { weight: 1.0, copies: 1 },
             (_, Some(chunk)) => chunk.job.worker,
         };
@@ -173,7 +173,7 @@ impl<O: Observer> Engine<'_, O> {
 // host's cores shared by its processes.
 //
 // With a total weight of W a customer of weight w is served at w · min(cap, capacity / W). Because all are served in
-// proportion, one number tells how far all have come: the service that a customer of weight 1 present since the
+// proportion, one number gives the progress of all: the service that a customer of weight 1 present since the
 // beginning would have received. A customer of size s that comes when it stands at v leaves when it reaches v + s / w.
 // Adding and completing cost O(log n); progressive filling, which [`links`](super::links) need, costs O(n).
 //
@@ -188,7 +188,7 @@ struct Customer {
     demand: Demand,
 }
 
-/// What a customer takes of a resource while it is served.
+/// Demand of a customer on a resource while it is served.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Demand {
     /// Its weight against other customers.
@@ -214,7 +214,7 @@ impl PartialOrd for Customer {
 }
 
 impl Ord for Customer {
-    /// The one to leave first is the greatest.
+    /// The customer that leaves first is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.leaves_at.total_cmp(&self.leaves_at).then(other.sequence.cmp(&self.sequence))
     }
@@ -225,7 +225,7 @@ impl Ord for Customer {
 pub(crate) struct Pool {
     capacity: f64,
     cap: f64,
-    /// Share of its rate that is left while a coupled pool slows it down.
+    /// Remaining share of its rate while a coupled pool slows it down.
     speed: f64,
     customers: BinaryHeap<Customer>,
     /// Weight of all customers, and their number with their copies.

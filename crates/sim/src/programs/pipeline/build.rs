@@ -48,7 +48,7 @@ pub(super) fn operations(pipeline: &Pipeline) -> Result<Built, ProgramError> {
     Ok(Built { program: Program::new(graph, steps), marks: list.marks, beside: list.beside })
 }
 
-/// Operations as they are added, in an order in which each follows what it waits for.
+/// Operations in the order in which they are added: each follows its dependencies.
 struct List<'a> {
     pipeline: &'a Pipeline,
     /// The kind of replicas whose passes are added, where each has its own.
@@ -151,13 +151,13 @@ impl<'a> List<'a> {
         self.pipeline.costs.iter().map(of).collect()
     }
 
-    /// The same, and nothing for kinds of replicas whose passes are others.
+    /// An amount for each kind of replica, 0 for kinds whose passes are not the ones being added.
     fn each_with_passes(&self, of: impl Fn(&Costs) -> f64) -> Vec<f64> {
         let costs = self.pipeline.costs.iter().enumerate();
         costs.map(|(kind, costs)| if self.has_passes(kind) { of(costs) } else { 0.0 }).collect()
     }
 
-    /// What the first bucket of a virtual stage takes to be computed in this pass, or the last one: for each kind of
+    /// Computing time in this pass of the first bucket of a virtual stage, or of the last one, for each kind of
     /// replica.
     fn bucket(&self, stage: usize, task: &Task) -> Vec<f64> {
         let (place, share) = (task.place as usize, self.pipeline.shares[task.place as usize]);
@@ -211,7 +211,7 @@ impl<'a> List<'a> {
         Some(self.add(name, Pipeline::traffic(stage, kind), after, mark, amounts))
     }
 
-    /// Adds a pass with its traffic, and returns what ends it.
+    /// Adds a pass with its traffic, and returns the operations that end it.
     fn pass(
         &mut self,
         stage: usize,
@@ -255,7 +255,7 @@ impl<'a> List<'a> {
         Ok(ended)
     }
 
-    /// Adds the work of a pass, given for each kind of replica, and returns what ends it.
+    /// Adds the work of a pass, given for each kind of replica, and returns the operations that end it.
     fn work(
         &mut self,
         stage: usize,
@@ -314,9 +314,9 @@ impl<'a> List<'a> {
         Ok(vec![self.add(name, Pipeline::computing(stage), after, mark(role), &amounts)])
     }
 
-    /// Adds gradients that travel beside the last pass of a virtual stage that computes them, the first of the stage
-    /// when their first bucket is there. In equal buckets, this is as if each were sent when it is there: either the first
-    /// or the last decides.
+    /// Adds gradients that travel beside the last pass of a virtual stage that computes them; the stage's first ones leave
+    /// when their first bucket is complete. In equal buckets, this equals sending each when it is complete: either the first or
+    /// the last decides.
     fn hidden_gradients(&mut self, stage: usize, state: &mut Stage, task: &Task, after: &[OpId]) {
         let share = self.pipeline.shares[task.place as usize];
         let overlapped = self.each(|costs| {
@@ -386,7 +386,7 @@ impl<'a> List<'a> {
         Some(sent)
     }
 
-    /// Sends the result of a pass to another stage, if it goes to one, and returns what its receiver waits for.
+    /// Sends the result of a pass to another stage, if any, and returns the operations that its receiver waits for.
     fn hand_over(&mut self, stage: usize, state: &mut Stage, task: &Task, ended: Vec<OpId>) -> Vec<OpId> {
         let (pipeline, place) = (self.pipeline, task.place as usize);
         let (kind, next) = match task.phase {
@@ -414,7 +414,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Adds traffic after the last pass of a stage, and returns what ends it.
+    /// Adds traffic after the last pass of a stage, and returns the operations that end it.
     fn tail(&mut self, name: &str, stage: usize, kind: Traffic, after: Vec<OpId>, time: &[f64]) -> Vec<OpId> {
         let role = Role::Traffic { kind, overlapped: false };
         let mark = Mark { role, stage: stage as u32, micro_batch: None };

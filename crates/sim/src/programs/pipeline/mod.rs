@@ -1,14 +1,14 @@
-//! A pipeline of stages as a program: passes of micro-batches in the order of a schedule, sends between stages, and what
-//! every stage does at the end of a step.
+//! A pipeline of stages as a program: passes of micro-batches in the order of a schedule, sends between stages, and the
+//! work of every stage at the end of a step.
 //!
-//! All ranks of a stage that do the same at the same moments are one, so that a worker of the program is a whole replica:
+//! All ranks of a stage that behave identically are simulated as one, so a worker of the program is a whole replica:
 //! its local lanes are the computing unit and the kinds of traffic of every stage, and its graph holds the operations of
 //! all stages. Replicas meet where they exchange something.
 //!
-//! A pass is [`Work`]: computing in turn, with traffic in turn or beside it. The engine finds out what of that traffic
-//! its stage waits for; nobody tells it. The host issues the kernels of a pass meanwhile. The next pass of the stage
-//! begins when all of it has ended; a host whose device is alone in its pipeline runs ahead instead. What a stage sends to
-//! others leaves it one after the other. Where links are apart, traffic takes its own time whatever else is under way. Where
+//! A pass is [`Work`]: computing in turn, with traffic in turn or beside it. The engine finds the
+//! exposed part of that traffic. Meanwhile the host issues the kernels of a pass. The next pass of the stage
+//! begins when all of it has ended; a host whose device is alone in its pipeline runs ahead instead. Sends of
+//! a stage leave it one after the other. Where links are separate, traffic takes its own time regardless of other traffic. Where
 //! they are shared, kinds of traffic of one stage and level of the network divide its rate, and computing beside them may
 //! be slower.
 
@@ -22,7 +22,7 @@ use crate::graph::LocalLane;
 use crate::program::{Coupling, LaneSpread, PoolSpec, Program, ProgramError};
 use stepcast_core::strategy::Synchronisation;
 
-/// What a stage computes for a micro-batch.
+/// Phase of a stage's computing for a micro-batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Forward,
@@ -98,17 +98,17 @@ impl Traffic {
 pub struct Task {
     pub phase: Phase,
     pub micro_batch: u32,
-    /// Of which virtual stage.
+    /// Its virtual stage.
     pub place: u32,
-    /// Whether it and the next pass of its stage are one: they wait for the same, and send when both have ended.
+    /// Whether it runs as one with the next pass of its stage: they wait for the inputs of both, and send when both have ended.
     pub with_next: bool,
 }
 
-/// What a pass does: a series-parallel graph of computing and traffic, in seconds.
+/// Work of a pass: a series-parallel graph of computing and traffic, in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     Compute(f64),
-    /// Computing again what was not kept.
+    /// Recomputation.
     Recompute(f64),
     Traffic(Traffic, f64),
     /// One after the other.
@@ -149,7 +149,7 @@ impl Work {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// What the device and its links do.
+    /// Work of the device and its links.
     pub work: Work,
     pub host: f64,
 }
@@ -169,18 +169,18 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// What travels beside passes if it is sent in this number of buckets.
+    /// The part that travels beside passes if sent in this number of buckets.
     fn hidden(&self, buckets: f64) -> f64 {
         if self.overlapped { self.time * (1.0 - 1.0 / buckets) } else { 0.0 }
     }
 
-    /// What is left when passes have ended.
+    /// The part that is left when passes have ended.
     fn left(&self, buckets: f64) -> f64 {
         if self.overlapped { self.time / buckets } else { self.time }
     }
 }
 
-/// Seconds of what a stage does once in a step.
+/// Seconds of a stage's work once in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tail {
     /// Buckets in which gradients and weights are sent.
@@ -190,7 +190,7 @@ pub struct Tail {
     /// The gradients of a tied embedding, between the first and the last stage.
     pub tied: f64,
     pub update: f64,
-    /// Update by the host, with what goes there and comes back.
+    /// Update by the host, with transfers both ways.
     pub offload: f64,
     /// Weights, after the update or beside the first forward passes of the next step.
     pub weights: Exchange,
@@ -218,7 +218,7 @@ pub struct Costs {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Links {
     Apart,
-    /// Those of one stage divide the rate of a level of the network equally; computing and traffic of a stage take
+    /// Kinds of traffic of one stage divide the rate of a level of the network equally; computing and traffic of a stage take
     /// (1 + `slowdown`) times as long while both are under way.
     Shared {
         /// Additional time, as a share of the time alone.
@@ -237,7 +237,7 @@ pub struct Pipeline {
     /// By kind of replica.
     pub costs: Vec<Costs>,
     pub replicas: Vec<usize>,
-    /// Whether a stage waits until what it sends has arrived.
+    /// Whether a stage waits until its sends have arrived.
     pub blocking: bool,
     /// How traffic affects other traffic and computing.
     pub links: Links,
@@ -245,17 +245,17 @@ pub struct Pipeline {
     pub between: [bool; Traffic::COUNT],
     /// By kind of traffic: whether all replicas take part.
     pub joint: [bool; Traffic::COUNT],
-    /// Standard deviation of the computing time of a rank in a step against the mean.
+    /// Relative standard deviation of the computing time of a rank in a step.
     pub jitter: f64,
     /// Ranks that compute a stage of a replica together.
     pub ranks: u32,
 }
 
-/// What an operation of the program is.
+/// Role of an operation of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Pass(Phase),
-    /// Computing again, before a backward pass.
+    /// Recomputation, before a backward pass.
     Recompute,
     Traffic {
         kind: Traffic,
@@ -269,7 +269,7 @@ pub enum Role {
     Wait,
 }
 
-/// An operation of the program: what it is, and where.
+/// Role and place of an operation of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub role: Role,
@@ -307,7 +307,7 @@ impl Pipeline {
         (stage * LANES) as LocalLane
     }
 
-    /// The local lane of a kind of traffic of a stage. What it sends to others, in either direction, leaves through one
+    /// The local lane of a kind of traffic of a stage. Sends in either direction leave through one
     /// port.
     fn traffic(stage: usize, kind: Traffic) -> LocalLane {
         let kind = if kind == Traffic::SendBackward { Traffic::SendForward } else { kind };

@@ -1,4 +1,4 @@
-//! How far the passes of every stage have been added.
+//! Progress in adding the passes of every stage.
 
 use super::{Phase, Task};
 use crate::graph::OpId;
@@ -7,13 +7,13 @@ use crate::graph::OpId;
 pub(super) struct Stage {
     /// Passes that have been added.
     pub(super) done: usize,
-    /// What the next pass waits for.
+    /// Operations that the next pass waits for.
     pub(super) free: Vec<OpId>,
-    /// What ends the last pass.
+    /// Operations that end the last pass.
     pub(super) last: Vec<OpId>,
-    /// The same of kinds of replicas before.
+    /// Operations that end the last passes of earlier kinds of replicas.
     pub(super) ended: Vec<OpId>,
-    /// What their last passes that compute gradients waited for.
+    /// Operations that the last gradient passes of these kinds waited for.
     pub(super) begun: Vec<OpId>,
     /// Gradients that are under way, one after the other.
     pub(super) gradients: Vec<OpId>,
@@ -21,7 +21,7 @@ pub(super) struct Stage {
     pub(super) weights: Vec<OpId>,
     /// The last pass that the host has issued.
     pub(super) issued: Option<OpId>,
-    /// The same of kinds of replicas before.
+    /// The last passes issued by hosts of earlier kinds of replicas.
     pub(super) hosts: Vec<OpId>,
 }
 
@@ -35,7 +35,7 @@ impl Stage {
     }
 }
 
-/// What a pass of a virtual stage hands to its neighbour, by phase, place and micro-batch; none before it is added.
+/// Results of a pass for the neighbouring virtual stage, by phase, place and micro-batch; none before it is added.
 pub(super) struct Arrivals {
     micro_batches: usize,
     places: usize,
@@ -51,7 +51,7 @@ impl Arrivals {
         (phase as usize * self.places + place) * self.micro_batches + micro_batch as usize
     }
 
-    /// What a pass waits for on other virtual stages; none if that has not been added.
+    /// Operations on other virtual stages that a pass waits for; none if they have not been added.
     pub(super) fn before(&self, task: &Task) -> Option<&[OpId]> {
         let place = task.place as usize;
         let neighbour = match task.phase {

@@ -63,7 +63,7 @@ impl Replay<'_> {
         LocalLanes { computing, servers: self.servers as u16 }
     }
 
-    /// Computing and parsing of one worker and of the servers for it, with `connections` between.
+    /// Computing and parsing of one worker and of the servers for it, with `connections` between them.
     fn lanes(
         &self,
         lanes: LocalLanes,

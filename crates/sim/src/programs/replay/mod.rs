@@ -1,8 +1,8 @@
 //! Training with parameter servers: from a profile of one worker to a program for many (Li 2020, section 3).
 //!
-//! Every worker draws steps from the profile. Transfers get new durations from their sizes; behind each one stands the
-//! work of parsing what has arrived (section 3.2.1), on the receiver. What a step's recording does not explain, the time
-//! from its last operation to the next step, is kept as work of the worker.
+//! Every worker draws steps from the profile. Transfers get new durations from their sizes; each is followed
+//! by parsing on the receiver (section 3.2.1). The unexplained time of a recorded step, from its last operation to the next
+//! step, is kept as work of the worker.
 
 mod lanes;
 
@@ -18,15 +18,15 @@ use stepcast_core::quantity::{BytesPerSec, Seconds};
 use stepcast_core::scenario::TransferOrder;
 use stepcast_core::strategy::Synchronisation;
 
-/// Steps to draw from, at least, where shares of links differ.
+/// Least number of steps to draw from if shares of links differ.
 const SHARES: usize = 64;
 
-/// Where receivers parse what has arrived.
+/// Where receivers parse transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParseLane {
     /// On the unit that also computes.
     Shared,
-    /// Beside it: parsing delays nothing but what waits for it.
+    /// On a separate unit: parsing delays only operations that wait for it.
     #[default]
     Beside,
 }
@@ -44,7 +44,7 @@ pub struct Parsing {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkSharing {
     /// Links are shared at all times, and streams share a connection (Li 2020, section 3). The shares of workers differ by
-    /// `unevenness`, their standard deviation against the mean, and change with every step; 0 is exactly fair.
+    /// `unevenness`, their relative standard deviation, and change with every step; 0 is exactly fair.
     Shared { streams: Streams, unevenness: f64 },
     /// TCP connections find their rates (one server; all ports alike).
     Tcp(TcpSpec),
@@ -53,7 +53,7 @@ pub enum LinkSharing {
 /// One worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReplayWorker {
-    /// Time of its computing against the profile's: 2 is twice as slow.
+    /// Computing time relative to the profile's: 2 is twice as slow.
     pub slowness: f64,
     /// Rate of its machine's ports, for payload.
     pub port: BytesPerSec,
@@ -66,18 +66,18 @@ pub struct ReplayWorker {
 pub struct Replay<'a> {
     pub profile: &'a Profile,
     pub workers: Vec<ReplayWorker>,
-    /// The server that holds each operation's tensor; only those of transfers and server operations count.
+    /// The server that holds each operation's tensor; used only for transfers and server operations.
     pub server_of: Vec<u32>,
     pub servers: u32,
-    /// Machines that each of them stands for: those that hold an equal slice of every one of its tensors do the same at
-    /// the same time.
+    /// Number of machines that each simulated server stands for: machines with an equal slice of each of its tensors behave
+    /// identically.
     pub slices: u32,
     /// Rate of each server's port, for payload; of all its machines together.
     pub server_port: BytesPerSec,
     /// The machine of each server, where servers run on the machines of workers; they then use the ports of these.
     pub server_machines: Option<Vec<u32>>,
-    /// Seconds of a server's software for each operation, on one of its machines, shared by all workers; only those of
-    /// uplink transfers count.
+    /// Seconds of a server's software for each operation, on one of its machines, shared by all workers; used only for
+    /// uplink transfers.
     pub software: Option<Vec<f64>>,
     /// Copies of the parameters that a worker pulls.
     pub copies: f64,
@@ -87,9 +87,9 @@ pub struct Replay<'a> {
     pub sharing: LinkSharing,
     /// Bytes that a transfer carries beside its payload.
     pub header: f64,
-    /// In which order parameters come down.
+    /// Order in which parameters are pulled.
     pub order: TransferOrder,
-    /// Of random orders, one for every recorded step.
+    /// Seed of random orders, one for every recorded step.
     pub seed: u64,
     pub coordination: Synchronisation,
     /// Cores that all workers and servers share, where they run on one host.
@@ -171,7 +171,7 @@ impl<'a> Replay<'a> {
         (slownesses, kinds)
     }
 
-    /// Operations 0..n are the profile's; then one that parses for every transfer, in order; then what comes between
+    /// Operations 0..n are the profile's; then one that parses for every transfer, in order; then the work between
     /// steps. Downlink transfers wait for nothing: servers hold all parameters ready.
     fn graph(&self, lanes: LocalLanes) -> Result<StepGraph, GraphError> {
         let profile = self.profile;
@@ -246,7 +246,7 @@ impl<'a> Replay<'a> {
                 first_request = first_request.min(step.start[index]);
             }
         }
-        // What a recording does not explain: the time before the first transfer, and from the last operation to the next
+        // Unexplained time of a recording: before the first transfer, and from the last operation to the next
         // step.
         let end = step.end.iter().copied().fold(0.0, f64::max);
         let before = if first_request.is_finite() { first_request } else { 0.0 };

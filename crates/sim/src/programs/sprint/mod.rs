@@ -13,12 +13,12 @@ use crate::program::{Program, ProgramError, StepWork};
 use crate::programs::synthesise::jitter_factors;
 pub use watch::{Figures, Watch};
 
-/// How nodes combine what their update threads have summed.
+/// How nodes combine the sums of their update threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchange {
     /// All together, when the last update thread has arrived.
     AllReduce,
-    /// Each by itself with parameter servers, which serve one node after the other (beyond the paper).
+    /// Each separately with parameter servers, which serve one node after the other (beyond the paper).
     ParameterServer,
 }
 
@@ -29,7 +29,7 @@ pub struct Sprint {
     pub gpus: u32,
     /// Copying new weights to the device; holds the node's weights.
     pub fetch_weights: f64,
-    /// Loading and deforming images, computing the gradient and scaling it: what a GPU thread does by itself.
+    /// Loading and deforming images, computing the gradient and scaling it: a GPU thread's own work.
     pub compute: f64,
     /// Adding the gradient to its buffer; holds the buffer.
     pub update_gradient: f64,
@@ -43,13 +43,13 @@ pub struct Sprint {
     pub after_exchange: f64,
     /// Publishing new weights; holds the node's weights.
     pub update_weights: f64,
-    /// Spread of what GPU threads do by themselves: standard deviation against the mean.
+    /// Relative spread of GPU-thread compute time: standard deviation over mean.
     pub jitter: f64,
     /// How nodes combine their sums.
     pub how: Exchange,
 }
 
-/// How long a run is.
+/// Length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
     pub iterations: u64,
@@ -138,7 +138,7 @@ impl Sprint {
         Ok(program)
     }
 
-    /// Adds locks, barriers and threads. A thread has locks and a barrier of its own for the operations of the other kind.
+    /// Adds locks, barriers and threads. A thread has separate locks and a barrier for the operations of the other kind.
     fn connect(&self, program: &mut Program) {
         let add = |program: &mut Program, discipline| {
             program.add_lane(LaneSpec { discipline, ..LaneSpec::own(1.0) })
@@ -206,7 +206,7 @@ impl Sprint {
         StepWork { work, sources: vec![0], rank: Vec::new(), share: 1.0 }
     }
 
-    /// Iterations that differ in the time of what a thread does by itself; their mean is `compute`.
+    /// Iterations that differ in the time of a thread's own work; their mean is `compute`.
     fn gpu_steps(&self, seed: u64) -> Vec<StepWork> {
         let factors: Vec<f64> = match self.jitter > 0.0 {
             true => jitter_factors(self.jitter, seed).collect(),

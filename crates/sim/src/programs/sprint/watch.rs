@@ -1,4 +1,4 @@
-//! Measures SPRINT's threads: how long iterations are, where threads wait, and which gradients enter which update.
+//! Measures SPRINT's threads: lengths of iterations, waits, and the gradients that enter each update.
 
 use super::Operations;
 use super::{Exchange, Sprint};
@@ -48,20 +48,20 @@ pub struct Watch {
     length: [f64; 2],
     lengths: Vec<f64>,
     spent: Vec<Spent>,
-    /// By thread: what it has spent in its current iteration.
+    /// By thread: time spent in its current iteration.
     current: Vec<Vec<(u32, Spent)>>,
     /// Updates so far: of each node, or of all at the servers.
     updates: Vec<u32>,
     /// By node: the update whose weights its update thread has received, and has published.
     received: Vec<u32>,
     published: Vec<u32>,
-    /// By GPU thread: the update whose weights it computes with, and those of gradients in its buffer.
+    /// By GPU thread: the update whose weights it computes with, and the updates of gradients in its buffer.
     fetched: Vec<u32>,
     buffered: Vec<Vec<u32>>,
-    /// By node: those of gradients that its update thread has summed.
+    /// By node: the updates of gradients that its update thread has summed.
     summed: Vec<Vec<u32>>,
     staleness: Vec<u32>,
-    /// By update that counts: nodes whose gradients have entered, and how many gradients.
+    /// By counted update: the numbers of nodes and of gradients that have entered.
     entered: Vec<(u32, u32)>,
 }
 

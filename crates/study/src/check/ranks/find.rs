@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::quantity::Seconds;
 use stepcast_stats::{deviation, mean, mean_and_half_width, quantile};
 
-/// A rank, machine or stage is slow if its own work is longer than that of the others by this share and by this many
+/// A rank, machine or stage is slow if its own work is longer than the others' by this share and by this many
 /// standard deviations between the others: devices of one kind differ by one or two percent.
 const SLOWER: f64 = 0.05;
 const DEVIATIONS: f64 = 3.0;
@@ -15,7 +15,7 @@ const SLOW_LINK: f64 = 1.3;
 const PAUSE: f64 = 0.05;
 const PAUSE_DEVIATIONS: f64 = 5.0;
 const FEWEST_PAUSES: usize = 3;
-/// A loss of time below this share is not worth a word.
+/// A loss of time below this share is not reported.
 const NOTICED: f64 = 0.01;
 /// Pauses whose distances differ by less than this share of their mean come at regular intervals.
 const REGULAR: f64 = 0.25;
@@ -32,13 +32,13 @@ fn spread(values: &[f64]) -> f64 {
     (quantile(&mut sorted, 0.75) - quantile(&mut sorted, 0.25)) / QUARTILES
 }
 
-/// The same by the lower quartile, which not even a quarter of pauses moves.
+/// Standard deviation by the lower quartile, which not even a quarter of pauses moves.
 fn spread_below(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     2.0 * (quantile(&mut sorted, 0.5) - quantile(&mut sorted, 0.25)) / QUARTILES
 }
 
-/// How times of steps, in seconds, differ and drift.
+/// Distribution and drift of step times, in seconds.
 pub fn distribution(times: &[f64]) -> StepDistribution {
     let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
     let mut sorted = times.to_vec();
@@ -60,7 +60,7 @@ pub fn distribution(times: &[f64]) -> StepDistribution {
 /// Own work of all ranks: one row for each.
 struct OwnWork {
     rows: Vec<Vec<f64>>,
-    /// How much longer each rank takes than the usual one, as a logarithm.
+    /// Excess of each rank over the usual one, as a logarithm.
     excess: Vec<f64>,
     step: f64,
 }
@@ -92,7 +92,7 @@ impl OwnWork {
     }
 }
 
-/// What is slow in a recording, without the steps of its warm-up.
+/// Causes of slowness in a recording, without the steps of its warm-up.
 pub fn find(recording: &RankRecording) -> Slowness {
     let mut warm = recording.clone();
     for rank in &mut warm.ranks {
@@ -118,7 +118,7 @@ pub fn find(recording: &RankRecording) -> Slowness {
     Slowness { ranks: recording.ranks.len(), causes }
 }
 
-/// Stages, machines, then ranks whose own work is longer than that of the others.
+/// Stages, machines, then ranks whose own work is longer than the others'.
 fn slow_ranks(ranks: &[RankSeries], own: &OwnWork) -> Vec<SlowCause> {
     if ranks.len() < 3 || ranks.iter().any(|rank| rank.steps.iter().any(|step| step.communication.is_none()))
     {
@@ -141,7 +141,7 @@ fn slow_ranks(ranks: &[RankSeries], own: &OwnWork) -> Vec<SlowCause> {
     let mut explained: BTreeSet<usize> = BTreeSet::new();
     let mut causes = Vec::new();
     for (kind, groups) in kinds {
-        // A group of one rank is that rank, and all ranks are no group.
+        // Groups of one rank or of all ranks are ignored.
         let is_group =
             |places: &&Vec<usize>| kind == SlowKind::Rank || places.len() > 1 && places.len() < ranks.len();
         for (name, places) in &groups {
@@ -174,7 +174,7 @@ fn documents(ranks: &[RankSeries], own: &OwnWork) -> Option<SlowCause> {
     let spread = median(&rows.iter().map(|row| spread(row)).collect::<Vec<_>>());
     let works: Option<Vec<f64>> = ranks.iter().flat_map(|rank| &rank.steps).map(|step| step.work).collect();
     let explained = works.map(|works| correlation(&works, &rows.concat()) > 0.5);
-    // What is the same for all ranks of a step is no unevenness.
+    // Work that is the same for all ranks of a step is not uneven.
     let steps = rows.first().map_or(0, Vec::len);
     let uneven: Vec<f64> = (0..steps)
         .map(|step| {
@@ -267,7 +267,7 @@ fn slow_host(ranks: &[RankSeries], step: f64) -> Option<SlowCause> {
     })
 }
 
-/// Steps that stand still: as recorded, or because the longest own work of some steps is far longer than usual.
+/// Pauses: as recorded, or steps whose longest own work is far longer than usual.
 fn pauses(ranks: &[RankSeries], steps: &[f64]) -> Option<SlowCause> {
     let usual = usual_silence(ranks);
     let stood = |place: usize| -> Vec<f64> {
@@ -319,7 +319,7 @@ fn standstill(
         true => format!("every {:.0} steps", mean(&gaps)),
         false => format!("{} of {} steps", places.len(), times.len()),
     };
-    // One rank, if it alone stands still nearly always.
+    // One rank, if it causes nearly all pauses.
     let pausing = |place: &usize| {
         let (rank, most) = rows[*place].iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
         (most - median(&rows[*place]) > 0.5 * (times[*place] - usual)).then_some(rank)

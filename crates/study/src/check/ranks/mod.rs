@@ -1,7 +1,7 @@
-//! Who is slow: recordings of several ranks, with the cause of slowness, the time that it costs and what its removal gains.
+//! Slow ranks: recordings of several ranks, with causes of slowness, the time that each costs, and the gain by its removal.
 //!
-//! Ranks wait for each other, so that all have the same step time. What tells them apart is their own work: the step without
-//! communication, loading of data and pauses. A step takes as long as the longest own work and what follows it.
+//! Ranks wait for each other, so all have the same step time. They differ in their own work: the step without communication,
+//! loading of data and pauses. A step takes as long as the longest own work and the communication after it.
 
 mod find;
 mod read;
@@ -17,17 +17,17 @@ use stepcast_core::quantity::{InBaseUnits, Seconds};
 /// One step of one rank, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RankStep {
-    /// From one step to the next.
+    /// Time from one step to the next.
     pub time: f64,
-    /// In collectives, with waiting for others; none if unknown.
+    /// Time in collectives, including waits for others; none if unknown.
     pub communication: Option<f64>,
-    /// Waiting for data.
+    /// Time waiting for data.
     pub data: f64,
-    /// Collecting garbage.
+    /// Time of garbage collection.
     pub pause: f64,
-    /// The device has nothing to do, for its host asks for nothing; 0 if unknown.
+    /// Time that the device idles because its host issues no work; 0 if unknown.
     pub silent: f64,
-    /// Tokens, or another measure of the work that the rank was given.
+    /// Tokens, or another measure of the rank's amount of work.
     pub work: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ pub struct RankSeries {
     pub steps: Vec<RankStep>,
 }
 
-/// Transfers within one group of ranks: those of a pipeline's neighbours, or a collective.
+/// Transfers within one group of ranks: sends between neighbours of a pipeline, or a collective.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupTransfers {
     /// Its ranks.
@@ -64,7 +64,7 @@ pub struct GroupTransfers {
 pub struct Extremes {
     /// Shortest time of a rank.
     pub least: f64,
-    /// Longest time, and whose it is.
+    /// Longest time, and its rank.
     pub most: (f64, u64),
 }
 
@@ -80,7 +80,7 @@ pub struct RankRecording {
 }
 
 impl RankRecording {
-    /// The time of every step: that of the rank that takes longest.
+    /// The time of every step, on the slowest rank.
     pub fn steps(&self) -> Vec<Seconds> {
         let count = self.ranks.first().map_or(0, |rank| rank.steps.len());
         let longest = |place: usize| self.ranks.iter().map(|rank| rank.steps[place].time).fold(0.0, f64::max);
@@ -88,45 +88,45 @@ impl RankRecording {
     }
 }
 
-/// What is slow.
+/// Kind of slowness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlowKind {
     /// One rank computes longer than the others.
     Rank,
-    /// All ranks of a machine do.
+    /// All ranks of a machine compute longer than others.
     Machine,
-    /// All ranks of a stage of the pipeline do.
+    /// All ranks of a pipeline stage compute longer than others.
     Stage,
-    /// Transfers of some ranks take longer than those of others.
+    /// Transfers of some ranks take longer than transfers of others.
     Link,
     /// Ranks get different amounts of work in a step.
     Documents,
     /// Ranks wait for data.
     DataLoading,
-    /// The host of a rank asks its device for work later than other hosts do.
+    /// The host of a rank issues work later than other hosts.
     Host,
-    /// Some steps stand still: garbage is collected, or something else runs.
+    /// Some steps pause: garbage is collected, or something else runs.
     Pauses,
 }
 
 /// A cause of slowness.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct SlowCause {
-    /// What is slow.
+    /// Kind of slowness.
     pub kind: SlowKind,
-    /// Which one: "rank 5", "machine node-3", "rank 3, every 50 steps".
+    /// Slow component: "rank 5", "machine node-3", "rank 3, every 50 steps".
     pub name: String,
-    /// Its time against that of the others.
+    /// Its time relative to the others.
     pub factor: f64,
-    /// What it costs in a step, on average.
+    /// Mean cost in a step.
     #[serde(rename = "cost_s", with = "InBaseUnits")]
     pub cost: Seconds,
-    /// The share of the time that is gained without it.
+    /// Share of the time gained without it.
     pub gain: f64,
 }
 
-/// How the times of steps are distributed.
+/// Distribution of the times of steps.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct StepDistribution {
@@ -139,16 +139,16 @@ pub struct StepDistribution {
     #[serde(rename = "tails_s")]
     #[serde_as(as = "[InBaseUnits; 3]")]
     pub tails: [Seconds; 3],
-    /// By how much the last third of the steps takes longer than the first, as a share; none if that may be chance.
+    /// Relative increase from the first to the last third of the steps; none if that may be chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<f64>,
 }
 
-/// Who is slow.
+/// Causes of slowness in recorded ranks.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Slowness {
     /// Ranks that were recorded.
     pub ranks: usize,
-    /// Causes, that with the largest gain first.
+    /// Causes, the largest gain first.
     pub causes: Vec<SlowCause>,
 }

@@ -2,9 +2,9 @@
 //! lines of Megatron-LM's straggler detector.
 //!
 //! In dumps of the flight recorder of NCCL (JSON, one file for each rank: `TORCH_NCCL_TRACE_BUFFER_SIZE`,
-//! `TORCH_NCCL_ENABLE_TIMING`) the same collective has the same process group and number on all its ranks. The rank that comes
-//! last waits least, so that the shortest duration of a collective is its transfer, and what a rank waits less than others is its
-//! own work. Clocks of machines differ, so that only durations are compared.
+//! `TORCH_NCCL_ENABLE_TIMING`) the same collective has the same process group and number on all its ranks. The rank that arrives
+//! last waits least, so the shortest duration of a collective is its transfer, and a rank's shorter wait is additional own
+//! work. Clocks of machines differ, so that only durations are compared.
 
 use super::super::log::time;
 use super::{Extremes, GroupTransfers, RankRecording, RankSeries, RankStep};
@@ -295,7 +295,7 @@ fn read_dumps(dumps: &[(u64, String, String)]) -> Result<RankRecording, Fault> {
         let steps = marks.windows(2).filter_map(|pair| {
             let ((_, before, _), (_, now, duration)) = (of(pair[0])?, of(pair[1])?);
             let time = now.checked_sub(before)? as f64 / 1e9;
-            // The host asks for collectives ahead of the device: what the others wait longer is this rank's own work.
+            // The host asks for collectives ahead of the device: the longer wait of the others is this rank's own work.
             let longest = pair[1].iter().map(|(.., duration)| *duration).fold(0.0, f64::max);
             Some(RankStep {
                 time: time.max(longest),

@@ -1,12 +1,12 @@
 //! The answer of a search: the best plan with its figures, its alternatives and their cost.
 //!
-//! Some plans the figures cannot tell apart; which of them is taken is decided here. The logarithms of two steps are jointly
-//! normal: a group of assumed constants with the spread σ moves both, by the slopes a and b, and what no constant explains of a
-//! run, of spread r, is its own. The variance of their difference is
+//! Some plans are too close to rank; this module chooses among them. The logarithms of two steps are jointly normal: a
+//! group of assumed constants with the spread σ moves both, by the slopes a and b, and each has an independent unexplained
+//! deviation of spread r. The variance of their difference is
 //!
 //! Σ σ²·(a − b)² + 2·r²
 //!
-//! over all groups. What two plans share cancels, so that close plans are told apart better than each is known.
+//! over all groups. Shared errors cancel, so the difference of close plans is known better than either plan.
 
 use super::families::{BestPlan, Families, Family, MACHINES, codes, compared};
 use super::report::{self, ClosePlans};
@@ -26,7 +26,7 @@ use stepcast_core::strategy::{
     Dimension, Framework, Plan, PlanChoice, Recompute, ScheduleKind, Sharding, Shares,
 };
 
-/// A smaller gain is not worth stages of their own.
+/// A smaller gain does not justify stages that differ.
 const WORTH: f64 = 0.0005;
 
 impl PlanQuestion<'_> {
@@ -59,7 +59,7 @@ impl PlanQuestion<'_> {
             None if self.simulated => self.close(&families, best)?,
             _ => None,
         };
-        // The engine knows why what it ranks first is not the fastest of the closed form.
+        // Where the engine ranks plans, its first need not be the fastest of the closed form.
         let fastest = families.best().filter(|_| ranked.is_none());
         let fastest = fastest.map_or(best.value, |fastest| fastest.value);
         let front = front.sorted().into_iter().map(|point| {
@@ -112,7 +112,7 @@ impl PlanQuestion<'_> {
         })
     }
 
-    /// Machines, half of them each time, on which training makes progress.
+    /// Number of machines, found by halving, on which training makes progress.
     fn progressing(&self, scenario: &Scenario) -> Result<Option<u64>, Fault> {
         let node = u64::from(scenario.cluster.workers_per_node());
         let mut machines = scenario.cluster.workers() / node / 2;
@@ -126,10 +126,10 @@ impl PlanQuestion<'_> {
         Ok(None)
     }
 
-    /// Whether a framework runs a plan, in its own way.
+    /// Whether a framework runs a plan, with its own kernels, states and overlap.
     fn runs_on(&self, framework: Framework, plan: &BestPlan, scenario: &Scenario) -> bool {
         let base = self.base(&plan.setup);
-        // None has shares of a batch that differ.
+        // No framework supports unequal shares of a batch.
         if base.shares == Some(Shares::Proportional) {
             return false;
         }
@@ -192,7 +192,7 @@ impl PlanQuestion<'_> {
         }))
     }
 
-    /// A plan as a section of a scenario, below its machines where these are chosen too.
+    /// A plan as a section of a scenario, preceded by its machines if these are chosen too.
     fn section(&self, setup: &Setup, plan: &Plan) -> Result<String, Fault> {
         let precision = self.on(setup)?.strategy.precision;
         let plan = match precision == self.scenario.strategy.precision {
@@ -213,7 +213,7 @@ impl PlanQuestion<'_> {
         Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}{beside}\n{plan}", setup.nodes))
     }
 
-    /// The gain of stages of their own over the best plan with equal ones.
+    /// The gain of stages that differ over the best plan with equal stages.
     fn stages_report(&self, stages: &Stages, best: &BestPlan) -> Result<StagesReport, Fault> {
         let entry = self.entry(&stages.setup, &stages.choice, stages.step, Bytes::new(stages.memory))?;
         let mut chosen = self.on(&stages.setup)?;
@@ -228,7 +228,7 @@ impl PlanQuestion<'_> {
         })
     }
 
-    /// A plan with equal stages as one with its own.
+    /// A plan with equal stages, changed to stages that differ.
     fn differing(&self, stages: &Stages, entry: Entry) -> Entry {
         let whole = PlanChoice { recompute: Recompute::None.into(), ..stages.choice };
         let mut words = vec![words(&stages.setup, &self.base(&stages.setup), &whole)];
@@ -278,7 +278,7 @@ impl PlanQuestion<'_> {
 /// A plan with more kinds of parallelism must be this much better to be chosen.
 const SIMPLER: f64 = 0.005;
 
-/// Plans that are looked at, the best of every value of every property first.
+/// Most plans compared, the best of every value of every property first.
 const LOOKED_AT: usize = 12;
 
 /// Half-width of a 90 % interval, in standard deviations.
@@ -347,7 +347,7 @@ impl PlanQuestion<'_> {
             most.map(|(_, group)| group.name.clone())
         });
         close.push(own);
-        // The longest step of the interval; what no constant explains is as large for all.
+        // The longest step of the interval; the unexplained spread is the same for all plans.
         let worst = |it: &KnownPlan| {
             let variance = it.effects.iter().map(|effect| effect.powi(2)).sum::<f64>();
             it.plan.value.ln() + HALF_WIDTH * variance.sqrt()

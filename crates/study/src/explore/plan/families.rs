@@ -1,6 +1,6 @@
-//! What a search keeps of the plans that it judges: the best of every family, and the front of time, cost and memory.
+//! Results that a search keeps: the best plan of every family, and the front of time, cost and memory.
 //!
-//! A family is all plans with the same value of one dimension. Its best plan says what the value costs.
+//! A family is all plans with the same value of one dimension. Its best plan shows the cost of the value.
 
 use super::setup::Setup;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub(super) fn codes(setup: &Setup, choice: &PlanChoice) -> [u64; COMPARED] {
     codes
 }
 
-/// The place of sharding among them.
+/// The place of sharding among the compared dimensions.
 static SHARDING: LazyLock<usize> = LazyLock::new(|| {
     let place = compared().position(|dimension| dimension.key() == "sharding");
     place.map_or(COMPARED, |place| place + MACHINES.len())
@@ -56,7 +56,7 @@ pub(super) struct PlanMemory {
 /// The best of some plans.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct BestPlan {
-    /// What is minimised.
+    /// The minimised figure.
     pub(super) value: f64,
     /// Time of a step, in seconds.
     pub(super) step: f64,
@@ -74,7 +74,7 @@ pub(super) struct Family {
     pub(super) fitting: u64,
     /// The plan that needs least memory.
     pub(super) least: (f64, Setup, PlanChoice),
-    /// The best admissible one.
+    /// The best admissible plan.
     pub(super) best: Option<BestPlan>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Family {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Families {
     by: [Vec<Family>; COMPARED],
-    /// Where the families of the last plan that was counted are.
+    /// Places of the families of the last counted plan.
     #[serde(skip)]
     last: [usize; COMPARED],
 }
@@ -113,7 +113,7 @@ impl Families {
         }
     }
 
-    /// Counts plans of one family; `last` is where the family of the previous plans is.
+    /// Counts plans of one family; `last` is the place of the family of the previous plans.
     fn add(list: &mut Vec<Family>, last: &mut usize, code: u64, setup: &Setup, plans: &[PlanMemory]) {
         if list.get(*last).is_none_or(|family| family.code != code) {
             *last = Self::place(list, code, || (f64::INFINITY, *setup, plans[0].choice));
@@ -128,7 +128,7 @@ impl Families {
         }
     }
 
-    /// Adds what was counted and found elsewhere; of equal plans the own one stays.
+    /// Adds the counts and finds of another search; ties keep the existing plan.
     pub(super) fn merge(&mut self, other: Self) {
         for (list, others) in self.by.iter_mut().zip(other.by) {
             for family in others {
@@ -213,7 +213,7 @@ impl Families {
 
     /// All families with the place of their dimension.
     fn sorted(&self) -> impl Iterator<Item = (usize, &Family)> {
-        // Reports name chunks after the schedule that has them.
+        // Reports list chunks after the schedule.
         let chunks = compared().position(|dimension| dimension.key() == "virtual-stages");
         let chunks = chunks.map_or(0, |place| place + MACHINES.len());
         let mut order: Vec<usize> = (0..COMPARED).collect();
@@ -221,14 +221,14 @@ impl Families {
         order.into_iter().flat_map(|place| self.by[place].iter().map(move |family| (place, family)))
     }
 
-    /// The same, those of a dimension in the order of their values.
+    /// All families with the place of their dimension, in the order of their values.
     pub(super) fn by_value(mut self) -> Vec<(usize, Family)> {
         self.by.iter_mut().for_each(|list| list.sort_by_key(|family| family.code));
         self.sorted().map(|(place, family)| (place, *family)).collect()
     }
 }
 
-/// A plan with what it is judged by.
+/// A plan with its time, cost and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct FrontPoint {
     pub(super) time: f64,

@@ -1,4 +1,4 @@
-//! Questions without an answer: what contradicts what, and what is missing most.
+//! Searches without an answer: contradictions, and the constraint that is missed by least.
 
 use super::PlanQuestion;
 use super::search::{PartResult, Pruning};
@@ -13,7 +13,7 @@ use stepcast_core::scenario::Planning;
 const COUNT: u64 = 20;
 
 impl PlanQuestion<'_> {
-    /// Refuses what no plan can satisfy before anything is tried.
+    /// Refuses unsatisfiable constraints before trying any plan.
     pub(super) fn check(&self) -> Result<(), Fault> {
         self.check_setups()?;
         let needs = |key: &str, what: &str, remedy: &str| {
@@ -44,7 +44,7 @@ impl PlanQuestion<'_> {
         Err(self.contradiction()?)
     }
 
-    /// Refuses replicas that exchange outer gradients: how often they do so decides how many steps are needed, which is not predicted.
+    /// Refuses replicas that exchange outer gradients: the interval of exchanges affects the number of steps, which is not predicted.
     pub(super) fn check_replicas(&self) -> Result<(), Fault> {
         if self.base.outer_replicas == 1 {
             return Ok(());
@@ -54,7 +54,7 @@ impl PlanQuestion<'_> {
         Err(Fault::in_key("strategy.plan.outer-replicas", reason, remedy))
     }
 
-    /// Refuses more plans than a study may cost; how many there are is counted, which takes far less than to judge them.
+    /// Refuses more plans than a study may cost. Counting plans is far cheaper than judging them.
     pub(super) fn check_number(&self) -> Result<(), Fault> {
         self.check_replicas()?;
         let most = budget::UNASKED / COUNT;
@@ -128,7 +128,7 @@ impl PlanQuestion<'_> {
         Ok(Fault::in_key("plan", reason, "leave some of them out"))
     }
 
-    /// Why no valid plan is admissible, and which comes nearest.
+    /// Why no valid plan is admissible, and the nearest plan.
     pub(super) fn nothing(&self, found: PartResult, interrupted: bool) -> Fault {
         if interrupted {
             return Fault::new("the search was stopped before a plan was found", "let it run longer");
@@ -162,7 +162,7 @@ impl PlanQuestion<'_> {
         if let Some(both) = self.both() {
             return both;
         }
-        // The fastest and the cheapest without these constraints say how far they are off.
+        // The fastest and the cheapest plan without these constraints show how far they are missed.
         let free = Planning { deadline: None, budget: None, ..self.bounds.clone() };
         let (key, aim) = match (self.bounds.deadline, counts.too_slow) {
             (Some(_), 1..) => ("deadline", super::Aim::Time),
@@ -193,7 +193,7 @@ impl PlanQuestion<'_> {
         Fault::in_key(format!("plan.{key}").as_str(), reason, remedy)
     }
 
-    /// What a deadline and a budget leave that can each be kept, but not both.
+    /// The fault of a deadline and a budget that can each be kept, but not both.
     fn both(&self) -> Option<Fault> {
         let (_, budget) = (self.bounds.deadline?, self.bounds.budget?);
         let fastest = self.with(Planning { deadline: None, ..self.bounds.clone() }, super::Aim::Time).ok()?;

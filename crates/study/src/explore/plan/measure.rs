@@ -1,4 +1,4 @@
-//! What to measure before one of several offers is taken: the best plan on each, and experiments on their machines.
+//! What to measure before taking one of several offers: the best plan on each, and experiments on their machines.
 
 use super::families::BestPlan;
 use super::setup::{Setup, words};
@@ -11,9 +11,9 @@ use stepcast_core::prior::Group;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Planning, Scenario};
 
-/// Offers that cost more than this factor of the best are no alternatives.
+/// Offers that cost more than this factor times the best are not considered.
 const FAR: f64 = 2.0;
-/// Most offers that are weighed.
+/// Most offers considered.
 const MOST: usize = 12;
 
 const HOUR: f64 = 3600.0;
@@ -22,7 +22,7 @@ const ONE_GPU: f64 = HOUR;
 const TWO_MACHINES: f64 = HOUR / 6.0;
 const EIGHTH: f64 = HOUR / 2.0;
 
-/// Groups of priors that times of collectives tell.
+/// Groups of priors that times of collectives determine.
 pub const COLLECTIVES: [&str; 5] = [
     "rate of collectives",
     "start of collectives",
@@ -31,14 +31,14 @@ pub const COLLECTIVES: [&str; 5] = [
     "start-ups",
 ];
 
-/// An offer that is weighed.
+/// An offer under consideration.
 struct Weighed {
     plan: BestPlan,
     scenario: Scenario,
     candidate: Candidate,
 }
 
-/// Whether the kit on one GPU tells about a group of priors.
+/// Whether the kit on one GPU measures a group of priors.
 pub fn is_of_gpu(group: &Group) -> bool {
     group.remedy.all().iter().any(|remedy| matches!(remedy, Remedy::Measure { what: Measurement::Gpu }))
 }
@@ -48,7 +48,7 @@ fn is_of_collectives(group: &Group) -> bool {
 }
 
 impl PlanQuestion<'_> {
-    /// What to measure before the offers with these plans are compared by their cost; none where there is no choice or no price.
+    /// Advice on what to measure before comparing the offers with these plans by cost; none without a choice or a price.
     pub(super) fn advice(&self, plans: &[BestPlan]) -> Result<Option<MeasurementAdvice>, Fault> {
         if self.aim != Aim::Cost {
             return Ok(None);
@@ -112,12 +112,12 @@ impl PlanQuestion<'_> {
         Ok(scenario)
     }
 
-    /// What machines are measured as: offers of the same ones share it.
+    /// Identity of the machines in measurements: offers of the same machines share it.
     fn machine(&self, setup: &Setup) -> Option<(&str, Option<&str>)> {
         self.offer(setup).map(|offer| (offer.machine.as_str(), offer.network.as_deref()))
     }
 
-    /// Experiments on the machines of an offer that is weighed with this number of them at most. `hourly` is the price of one.
+    /// Experiments on at most this many machines of an offer. `hourly` is the price of one machine.
     fn experiments(&self, offer: &Weighed, most: u64, hourly: f64) -> Result<Vec<Experiment>, Fault> {
         let Weighed { plan, scenario, candidate } = offer;
         let setup = plan.setup;
@@ -175,7 +175,7 @@ impl PlanQuestion<'_> {
         Ok(all)
     }
 
-    /// The step of the best plan on fewer machines, whatever its training would take; none if nothing fits on them.
+    /// The step of the best plan on fewer machines, regardless of its training time; none if nothing fits on them.
     fn small_run(&self, setup: &Setup) -> Result<Option<(UncertainFigure, String)>, Fault> {
         let bounds = Planning { deadline: None, budget: None, ..self.bounds.clone() };
         let open = PlanQuestion { bounds, aim: Aim::Time, ..self.clone() };

@@ -1,7 +1,7 @@
 //! The best plan of a transformer: every valid way to split it, on every number of machines that is asked for.
 //!
-//! [`plan`] is exact: it leaves out a plan only where a lower bound proves that it cannot win. Where there are more plans
-//! than it may cost to try, it says how much better one of them could be.
+//! [`plan`] is exact: it leaves out a plan only where a lower bound proves that it cannot win. Where the budget is too
+//! small to try all plans, it reports how much better one of them could be.
 
 mod answer;
 mod families;
@@ -46,25 +46,25 @@ use stepcast_core::strategy::{
     usual_global_batch,
 };
 
-/// What a search costs at most where many wait for answers, in the units of `cost`: about ten seconds of a core.
+/// Largest cost of a search on a shared server, in the units of `cost`: about ten seconds of a core.
 pub const SHARED: u64 = 100_000_000;
 
-/// Plans that the engine runs at most where it does not confirm the best one.
+/// Most plans that the engine runs if it does not confirm the best one.
 const FINALISTS: usize = 8;
 
-/// What is minimised.
+/// The minimised figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aim {
     /// Time of training, or of a step.
     #[default]
     Time,
-    /// Its cost.
+    /// Cost of training, or of a step.
     Cost,
 }
 
 impl Aim {
-    /// What is minimised, of a time and a cost.
+    /// The minimised one of a time and a cost.
     fn value(self, time: f64, cost: Option<f64>) -> f64 {
         match self {
             Self::Time => time,
@@ -83,10 +83,10 @@ impl FromStr for Aim {
     }
 }
 
-/// Receives the number of plans that have been looked at, and may stop the search.
+/// Receives the number of plans judged so far, and may stop the search.
 pub type Watch<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
 
-/// A search, with all that it needs of its scenario.
+/// A search with its inputs from a scenario.
 #[derive(Clone)]
 struct PlanQuestion<'a> {
     scenario: &'a Scenario,
@@ -96,7 +96,7 @@ struct PlanQuestion<'a> {
     global_batch: u64,
     setups: Vec<Setup>,
     aim: Aim,
-    /// What the search may cost.
+    /// Budget of the search.
     budget: u64,
     /// Whether the event engine runs the best plan.
     simulated: bool,
@@ -107,7 +107,7 @@ pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<Plan
     plan_within(budget::UNASKED, scenario, aim, watch)
 }
 
-/// The best plan that is found at this cost, such as [`SHARED`].
+/// The best plan within a budget such as [`SHARED`].
 pub fn plan_within(
     budget: u64,
     scenario: &Scenario,
@@ -119,7 +119,7 @@ pub fn plan_within(
     question.answer(Pruning::Beaten, watch)
 }
 
-/// The same with every plan that fits evaluated, whatever its bound.
+/// The best plan, evaluating every plan that fits regardless of its bound.
 pub fn plan_exhaustively(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
     let question = PlanQuestion::of(scenario, aim)?;
     question.check_number()?;
@@ -137,7 +137,7 @@ pub fn choices(scenario: &Scenario) -> Result<Vec<PlanChoice>, Fault> {
     Ok(all)
 }
 
-/// The same by the closed form alone, where many searches make one answer.
+/// The best plan by the closed form alone, for answers made of many searches.
 pub(crate) fn plan_quickly(
     budget: u64,
     scenario: &Scenario,
@@ -148,7 +148,7 @@ pub(crate) fn plan_quickly(
     question.answer(Pruning::Beaten, watch)
 }
 
-/// The result of a part of the search: small, and the same wherever it is computed.
+/// The result of a part of the search: small, and independent of where it is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Part {
     found: PartResult,
@@ -332,7 +332,7 @@ impl<'a> PlanQuestion<'a> {
         Ok(part.found.families.best())
     }
 
-    /// No plan is better than this on any of the machines.
+    /// A lower bound of the objective on any of the machines.
     fn least_value(&self) -> Result<f64, Fault> {
         let mut least = f64::INFINITY;
         for setup in &self.setups {
@@ -373,8 +373,8 @@ impl<'a> PlanQuestion<'a> {
         Ok(PlanReport { advice: self.advice(&best_of_parts)?, ..report })
     }
 
-    /// The best plan; where the engine does not confirm its step, the best by the engine of those that win somewhere, and
-    /// how many it ran.
+    /// The best plan. Where the engine does not confirm its step: the engine's best of the plans that win some family, and
+    /// the number of plans that it ran.
     fn ranked(&self, families: &Families, best: BestPlan) -> Result<(BestPlan, Option<u64>), Fault> {
         let by_engine = |plan: &BestPlan| -> Result<Confirmation, Fault> {
             let mut scenario = self.on(&plan.setup)?;
@@ -382,7 +382,7 @@ impl<'a> PlanQuestion<'a> {
             Ok(report::by_engine(&scenario, plan.step))
         };
         let longer = |it: &Confirmation| it.difference.map(|difference| 1.0 + difference);
-        // Stages of their own are another plan than that of the choice.
+        // The choice does not describe stages that differ.
         if families.best().is_none() || !self.simulated {
             return Ok((best, None));
         }

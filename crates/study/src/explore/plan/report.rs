@@ -1,4 +1,4 @@
-//! What restricts a search over plans, and its answer: with the event engine on the plan that was chosen.
+//! Restrictions of a search over plans, and its answer, with the event engine's run of the chosen plan.
 
 use crate::advise::MeasurementAdvice;
 use crate::simulate::Simulate;
@@ -18,23 +18,23 @@ use stepcast_core::strategy::{Framework, PlanSection};
 pub struct PlanReport {
     /// The model.
     pub model: String,
-    /// What is minimised.
+    /// The minimised figure.
     pub objective: super::Aim,
-    /// What was looked at.
+    /// Numbers of plans.
     pub counts: Counts,
     /// The best plan.
     pub best: Entry,
     /// The framework for which it was searched.
     pub framework: Option<Framework>,
-    /// Frameworks that run it, each in its own way.
+    /// Frameworks that run it, each with its own kernels, states and overlap.
     pub launches: Vec<Framework>,
     /// The best plan that a framework runs as predicted, if none runs the best of all.
     pub launchable: Option<Entry>,
     /// Its prediction.
     pub prediction: Prediction,
-    /// The event engine on it.
+    /// The event engine's run of it.
     pub confirmation: Confirmation,
-    /// Layers and recomputation of every stage by itself, where that is better than the best plan with equal stages.
+    /// Layers and recomputation chosen for each stage, if better than the best plan with equal stages.
     pub stages: Option<StagesReport>,
     /// Its training, if tokens are given.
     pub training: Option<Training>,
@@ -42,13 +42,13 @@ pub struct PlanReport {
     pub endless: Option<EndlessTraining>,
     /// Plans that cannot be told apart from the best.
     pub close: Option<ClosePlans>,
-    /// By how much a plan with more kinds of parallelism is better, as a share; that little is not worth them.
+    /// Gain of the best plan with more kinds of parallelism, as a share, which was too small to choose it.
     pub forgone: f64,
     /// Plans of which none is better in time, cost and memory at once, the fastest first.
     pub front: Vec<Entry>,
-    /// What every property costs.
+    /// The cost of every value of every property.
     pub families: Vec<FamilyReport>,
-    /// What it decides in the recipe of the framework for which it was searched.
+    /// Settings that it determines in the recipe of the framework for which it was searched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub settings: Vec<RecipeSetting>,
@@ -56,15 +56,15 @@ pub struct PlanReport {
     pub toml: String,
     /// The currency of all costs.
     pub currency: String,
-    /// Prices that nobody gave.
+    /// Assumed prices.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub assumed_prices: Vec<AssumedPrice>,
-    /// By how much a plan that was not tried could be better at most, as a share; 0 if none can be.
+    /// Upper limit of the gain of an untried plan, as a share; 0 if none can be better.
     pub gap: f64,
     /// Whether the search was stopped before its end.
     pub interrupted: bool,
-    /// What to measure before one of the offers is taken, where they are compared by cost.
+    /// Advice on what to measure before taking one of the offers, if they are compared by cost.
     pub advice: Option<MeasurementAdvice>,
 }
 
@@ -85,30 +85,30 @@ pub struct RecipeSetting {
 pub struct StagesReport {
     /// The plan.
     pub entry: Entry,
-    /// What it saves of the time or cost of the best plan with equal stages, as a share.
+    /// Its saving of time or cost over the best plan with equal stages, as a share.
     pub gain: f64,
     /// No other division of the layers over these stages has a shorter step than this.
     #[serde(rename = "least_s", with = "InBaseUnits")]
     pub least: Seconds,
-    /// The event engine on it.
+    /// The event engine's run of it.
     pub confirmation: Confirmation,
     /// The plan as a section of a scenario.
     pub toml: String,
 }
 
-/// Plans that the figures cannot tell apart, with 90 %.
+/// Plans that cannot be distinguished from the best at 90 %.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClosePlans {
-    /// How many, of those that are best with some value of a property, the best one included.
+    /// Number of such plans among the best of every value of a property, including the best one.
     pub plans: u64,
-    /// The one with the fewest kinds of parallelism, unless that is the best.
+    /// The plan with the fewest kinds of parallelism, unless that is the best.
     pub simplest: Option<Entry>,
-    /// The one that needs least memory, unless that is the best.
+    /// The plan that needs least memory, unless that is the best.
     pub smallest: Option<Entry>,
     /// The best in the worst case of its interval, unless that is the best.
     pub robust: Option<Entry>,
-    /// What to measure to tell the first two apart, if an assumed figure does.
+    /// What to measure to separate the first two, if an assumed figure separates them.
     pub separated_by: Option<String>,
 }
 
@@ -126,11 +126,11 @@ pub struct EndlessTraining {
     pub spares: u32,
     /// Spares with which it would end, if they are what is missing.
     pub enough_spares: Option<u32>,
-    /// Machines on which at least half of the time would be progress, with all else as it is.
+    /// Machines on which at least half of the time is progress, other settings unchanged.
     pub machines: Option<u64>,
 }
 
-/// How many plans were looked at.
+/// Numbers of plans by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Valid plans.
@@ -148,7 +148,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds what was looked at elsewhere.
+    /// Adds the counts of another part.
     pub(super) fn add(&mut self, other: &Self) {
         self.plans += other.plans;
         self.too_large += other.too_large;
@@ -177,7 +177,7 @@ pub struct Entry {
     pub data: u64,
     /// Micro-batches of a replica.
     pub micro_batches: u64,
-    /// The number format that it was found for, if not the scenario's: that of a framework.
+    /// The number format for which it was found, if not the scenario's: a framework's.
     pub precision: Option<Precision>,
     /// The plan.
     pub plan: PlanSection,
@@ -188,7 +188,7 @@ pub struct Entry {
     pub step: Seconds,
     /// Tokens of all devices in a second.
     pub tokens_per_s: f64,
-    /// What the fullest device needs, with what the allocator may lose.
+    /// Memory that the fullest device needs, with fragmentation.
     #[serde(with = "InBaseUnits")]
     pub memory: Bytes,
     /// Whether it fits.
@@ -212,15 +212,15 @@ pub struct FamilyReport {
     pub words: String,
     /// Plans with it.
     pub plans: u64,
-    /// Of which fit into memory.
+    /// Number of these plans that fit into memory.
     pub fitting: u64,
     /// Whether the best plan has it.
     pub chosen: bool,
-    /// What the best plan with it costs more than the best of all, as a share; none if no plan with it is admissible.
+    /// Additional time or cost of its best plan over the best of all, as a share; none if no plan with it is admissible.
     pub more: Option<f64>,
-    /// The best plan with it, in few words; otherwise the one that needs least memory.
+    /// The best plan with it, in few words; if none is admissible, the plan that needs least memory.
     pub plan: String,
-    /// What that one needs, with what the allocator may lose.
+    /// Memory that this plan needs, with fragmentation.
     #[serde(with = "InBaseUnits")]
     pub memory: Bytes,
 }
@@ -235,14 +235,14 @@ pub struct Training {
     /// Time of all steps.
     #[serde(rename = "without_interruptions_s", with = "InBaseUnits")]
     pub without_interruptions: Seconds,
-    /// Time with checkpoints, interruptions and what is lost by them.
+    /// Time with checkpoints, interruptions and their losses.
     #[serde(rename = "time_s", with = "InBaseUnits")]
     pub time: Seconds,
-    /// Share of it that is steps which are kept.
+    /// Share of the time spent in steps that are kept.
     pub goodput: f64,
     /// Interruptions.
     pub interruptions: f64,
-    /// The same over the range that the source of their rate leaves open.
+    /// Interruptions over the range that the source of their rate leaves open.
     pub interruptions_range: Option<[f64; 2]>,
     /// Time over that range, and with the interval of a step.
     #[serde(rename = "time_range_s")]
@@ -250,7 +250,7 @@ pub struct Training {
     pub time_range: Option<[Seconds; 2]>,
     /// Goodput over that range, the least first.
     pub goodput_range: Option<[f64; 2]>,
-    /// Mean time of a step that waits for slow machines, against one without, if there are any.
+    /// Mean time of a step that waits for slow machines, relative to a step without, if there are any.
     pub slow_machines: Option<f64>,
     /// Slow machines that are replaced, where that takes less time than to wait for them.
     pub slow_replaced: Option<f64>,
@@ -310,18 +310,18 @@ pub struct Checkpoints {
 pub struct Energy {
     /// Kilowatt-hours of the building.
     pub kwh: f64,
-    /// The same over the range of the time.
+    /// Kilowatt-hours over the range of the time.
     pub kwh_range: Option<[f64; 2]>,
-    /// Energy of the building against that of its machines.
+    /// Energy of the building relative to its machines.
     pub pue: f64,
     /// Kilograms of carbon dioxide.
     pub carbon_kg: Option<f64>,
 }
 
-/// A difference up to which the engine confirms a step.
+/// Largest difference at which the engine confirms a step.
 pub const CONFIRMED: f64 = 0.03;
 
-/// What the event engine says of a step that a closed form predicts.
+/// The event engine's check of a step predicted by a closed form.
 #[serde_as]
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
@@ -330,17 +330,17 @@ pub struct Confirmation {
     #[serde(rename = "step_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub step: Option<Seconds>,
-    /// By how much that is longer, as a share of the closed form's.
+    /// Its excess over the closed form's step, as a share.
     pub difference: Option<f64>,
     /// Whether both agree within 3 %.
     pub confirmed: bool,
-    /// Plans that the engine ran because it did not confirm the shortest of the closed form; this is its shortest of them.
+    /// Plans that the engine ran because it did not confirm the closed form's best; this plan is the fastest of them.
     pub ranked: Option<u64>,
     /// Why the engine does not run the plan.
     pub refused: Option<String>,
 }
 
-/// One step of `scenario` by the engine beside `step` seconds.
+/// One step of `scenario` by the engine, compared with `step` seconds.
 pub(super) fn by_engine(scenario: &Scenario, step: f64) -> Confirmation {
     let mut steady = scenario.clone();
     steady.methods.simulate.jitter = Some(0.0);
@@ -362,7 +362,7 @@ pub(super) fn by_engine(scenario: &Scenario, step: f64) -> Confirmation {
     }
 }
 
-/// Keys of `[plan]` that are asked for with the question.
+/// Keys of `[plan]` given with the question.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Restriction {
     /// Machines of the catalog to choose from.
@@ -379,12 +379,12 @@ pub struct Restriction {
     pub deadline: Option<String>,
     /// Highest cost of training.
     pub budget: Option<f64>,
-    /// Whether plans are admitted that fit only if the allocator loses little.
+    /// Whether to include plans that fit only with low memory fragmentation.
     pub may_fit: bool,
 }
 
 impl Restriction {
-    /// The same as changes of the scenario, as `--set` writes them.
+    /// The restriction as changes of the scenario, in the notation of `--set`.
     pub fn changes(&self) -> Vec<String> {
         let named = |key: &str, value: Option<String>| value.map(|value| format!("plan.{key}={value}"));
         let offer = |machine: &String| format!("{{ machine = {} }}", toml::Value::from(machine.as_str()));

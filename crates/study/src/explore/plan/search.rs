@@ -1,13 +1,13 @@
-//! All plans on the same machines: memory first, then bounds, then the steps of what is left.
+//! All plans on the same machines: memory first, then bounds, then the steps of the remaining plans.
 //!
 //! Memory and a lower bound of the step are computed for every plan. Those that fit are tried in the order of their
 //! bounds, a round at a time; a plan is left out if its bound proves that it wins in none of its families and is on no
 //! front. Rounds have a fixed length and their results are taken in order, so that answers and counts do not
 //! depend on the number of threads.
 //!
-//! What a search may cost is a number of plans, not a time. Where there are more, some ways to divide ranks are left out
-//! evenly, and the plans with the lowest bounds are tried first; a lower bound of all that was left out tells how much
-//! better a plan could be.
+//! The budget of a search is a number of plans, not a time. Where there are more, some ways to divide ranks are left out
+//! evenly, and the plans with the lowest bounds are tried first; a lower bound of the omitted plans limits how much better
+//! one of them could be.
 
 use super::families::{BestPlan, Families, Front, FrontPoint, PlanMemory};
 use super::report::Counts;
@@ -28,10 +28,10 @@ use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
 use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recomputation, Recompute, Shares};
 
-/// Plans of a round, and of one in which only the best is looked for.
+/// Plans of a round, and of a round that looks only for the best plan.
 const ROUND: [usize; 2] = [1024, 128];
 
-/// Ways to divide ranks between two looks at the clock.
+/// Ways to divide ranks between two checks for cancellation.
 const RANKS: usize = 64;
 
 /// Plans that fit and wait to be tried, at most: about a quarter of a gigabyte.
@@ -54,7 +54,7 @@ struct Candidate {
     bound: f64,
 }
 
-/// Removes the plans with the largest lower bounds if there are too many; returns what the bounds of those removed exceed.
+/// Removes the plans with the largest lower bounds if there are too many; returns a lower bound of the removed ones.
 fn shorten(candidates: &mut [Vec<Candidate>]) -> Option<f64> {
     if candidates.iter().map(Vec::len).sum::<usize>() <= MOST_FITTING {
         return None;
@@ -70,9 +70,9 @@ fn shorten(candidates: &mut [Vec<Candidate>]) -> Option<f64> {
 pub(super) enum Pruning {
     /// None of them.
     Nothing,
-    /// Those that win in none of their families and are on no front.
+    /// Plans that win in none of their families and are on no front.
     Beaten,
-    /// Those that are not the best of all.
+    /// Plans that are not the best of all.
     NotTheBest,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// What a device needs for tensors of `total`, without and with what the allocator may lose.
+    /// Memory that a device needs for tensors of `total`, without and with fragmentation.
     pub(super) fn needed(plan: &Plan, total: Bytes) -> [Bytes; 2] {
         let allowance = Allowance { fragmentation: plan.fragmentation, fixed: plan.reserved };
         [total + plan.reserved, allowance.with(total)]
@@ -102,14 +102,14 @@ pub(super) struct PartResult {
     pub(super) front: Front,
     pub(super) counts: Counts,
     pub(super) stagewise: Option<Stages>,
-    /// The best plan that a framework runs as predicted, where the search is for none of them.
+    /// The best plan that a framework runs as predicted, if the search is for no particular framework.
     pub(super) launchable: Option<BestPlan>,
     /// A lower bound of the plans that the budget left out; none if it left out none.
     pub(super) left_out: Option<f64>,
 }
 
 impl PartResult {
-    /// Adds the result of another part; of equal plans the own one stays.
+    /// Adds the result of another part; ties keep the existing plan.
     pub(super) fn join(&mut self, other: Self) {
         self.families.merge(other.families);
         self.front.merge(other.front);
@@ -153,16 +153,16 @@ pub(super) struct Search<'a> {
     pub(super) room: MemoryLimit,
     pub(super) aim: Aim,
     pub(super) pruning: Pruning,
-    /// Frameworks that do what the plans leave open as these say it.
+    /// Frameworks whose own settings agree with the plans' open ones.
     pub(super) launchers: Vec<Framework>,
-    /// What it may cost.
+    /// Budget of the search.
     pub(super) budget: u64,
-    /// No step is shorter: all devices compute at their peak rates.
+    /// Lower bound of any step: all devices compute at their peak rates.
     pub(super) least_step: f64,
 }
 
 impl Search<'_> {
-    /// Adds all plans to what was found.
+    /// Adds all plans to the results.
     pub(super) fn search(
         &self,
         found: &mut PartResult,
@@ -244,7 +244,7 @@ impl Search<'_> {
         ranks.into_iter().step_by(usize::try_from(every).unwrap_or(usize::MAX)).collect()
     }
 
-    /// What is minimised, for a plan with this step.
+    /// The minimised figure of a plan with this step.
     fn value_of(&self, step: f64) -> f64 {
         let (time, cost) = self.rates.training(step);
         self.aim.value(time, cost)
@@ -287,8 +287,8 @@ impl Search<'_> {
         MemoryLimit::needed(self.run.plan, table.memory(choice))
     }
 
-    /// A plan that fits if all layers are computed again, with the fewest layers of every chunk with which it fits: more of
-    /// them need less memory and more time. None if it fits without, or with no fewer.
+    /// A plan that fits if all layers are recomputed, with the fewest recomputed layers of every chunk with which it fits: more
+    /// of them need less memory and more time. None if it fits without recomputation, or only with all layers.
     fn fewest(&self, choice: &PlanChoice, table: &mut Table<'_>) -> Option<PlanChoice> {
         let each = self.space.shape.layers.div_ceil(choice.pipeline * choice.virtual_stages);
         let with = |layers: u64| PlanChoice {
@@ -313,7 +313,7 @@ impl Search<'_> {
         self.space.bounds
     }
 
-    /// Whether time and cost keep the constraints; counts those that do not.
+    /// Whether time and cost keep the constraints; counts the plans that do not.
     pub(super) fn admitted(&self, time: f64, cost: Option<f64>, counts: &mut Counts) -> bool {
         if self.bounds().deadline.is_some_and(|deadline| time > deadline.get()) {
             counts.too_slow += 1;

@@ -1,4 +1,4 @@
-//! What a part of the search holds fixed: machines, how many there are, and dimensions that `[plan]` lists.
+//! Fixed values of a part of the search: machines, their number, and dimensions that `[plan]` lists.
 
 use super::families::listed;
 use super::{PlanQuestion, least_step};
@@ -21,7 +21,7 @@ const MOST_SETUPS: usize = 4096;
 /// A part of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Setup {
-    /// Place of the machines among the offers; none for those of the scenario's cluster.
+    /// Place of the machines among the offers; none for the scenario's cluster.
     pub(super) offer: Option<usize>,
     /// Machines.
     pub(super) nodes: u64,
@@ -59,7 +59,7 @@ fn usual_nodes(one: &Scenario, shape: &Transformer, base: &Plan, bounds: &Planni
 }
 
 impl Setup {
-    /// The same on another number of machines.
+    /// The part on another number of machines.
     pub(super) fn with_nodes(self, nodes: u64) -> Self {
         Self { nodes, ..self }
     }
@@ -177,13 +177,13 @@ impl PlanQuestion<'_> {
         self.bounds.offers.iter().flatten().find(|other| other.label() == name)
     }
 
-    /// Prices of offers that nobody gave.
+    /// Assumed prices of offers.
     pub(super) fn assumed_prices(&self) -> Vec<AssumedPrice> {
         let offers = self.bounds.offers.iter().flatten();
         offers.filter_map(|offer| offer.assumed_price(self.scenario)).collect()
     }
 
-    /// The plan of which a part of the search varies what it tries in full.
+    /// The plan whose fully tried dimensions a part of the search varies.
     pub(super) fn base(&self, setup: &Setup) -> Plan {
         let mut plan = match setup.framework {
             Some(framework) => adopted(framework, &self.base, self.scenario.strategy.precision),
@@ -264,7 +264,7 @@ pub(super) fn machines(nodes: u64) -> String {
     if nodes == 1 { "1 machine".to_owned() } else { format!("{nodes} machines") }
 }
 
-/// A plan in few words: what it divides and how.
+/// A plan in few words: how it divides the model.
 pub(super) fn words(setup: &Setup, base: &Plan, choice: &PlanChoice) -> String {
     let mut words = Vec::new();
     for (name, count) in [
@@ -299,7 +299,7 @@ pub(super) fn words(setup: &Setup, base: &Plan, choice: &PlanChoice) -> String {
     words.join(", ")
 }
 
-/// `[strategy.plan]` with all keys that do not have their default.
+/// `[strategy.plan]` with all keys that differ from their defaults.
 pub(super) fn section(plan: &Plan) -> Result<String, Fault> {
     let written = |plan: &Plan| {
         toml::Table::try_from(plan.section())

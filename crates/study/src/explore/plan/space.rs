@@ -122,9 +122,9 @@ impl PlanSpace<'_> {
         all
     }
 
-    /// What `replicas` ranks with the same weights may hold only a part of. A single one holds everything.
+    /// Shardings of `replicas` ranks with the same weights. A single rank holds everything.
     fn shardings(&self, replicas: u64) -> Vec<(Sharding, Option<u64>)> {
-        // What torchtitan does by itself with a pipeline, and FSDP by Accelerate and in recipes without resharding.
+        // torchtitan keeps gathered weights with a pipeline; so does FSDP by Accelerate and in recipes without resharding.
         let keeps = !matches!(self.framework, None | Some(Framework::Megatron | Framework::Deepspeed));
         let keep = [Sharding::Keep].into_iter().filter(|_| keeps);
         let usual = || SHARDINGS.into_iter().chain(keep).collect();
@@ -134,7 +134,7 @@ impl PlanSpace<'_> {
             match sharding {
                 Sharding::None if replicas > 1 && self.base.offloaded().optimiser => {}
                 Sharding::None => all.push((sharding, None)),
-                // Moments of low rank are those of whole matrices.
+                // Moments of low rank need whole matrices.
                 _ if replicas == 1 || self.base.optimiser_rank.is_some() => {}
                 Sharding::Hsdp => {
                     let groups = divisors(replicas).into_iter().filter(|group| {
@@ -148,9 +148,9 @@ impl PlanSpace<'_> {
         all
     }
 
-    /// What may be computed again: each by itself, and small parts of a layer, which only kernels of Megatron-LM compute again by
-    /// themselves, in all combinations with each other and with the MLP. Attention that keeps no scores has nothing to compute again,
-    /// and models of Hugging Face compute whole layers again.
+    /// Possible recomputation: each part alone; and small parts of a layer, which only kernels of Megatron-LM can recompute alone,
+    /// in all combinations with each other and with the MLP. Attention that keeps no scores has nothing to recompute, and models of
+    /// Hugging Face recompute whole layers.
     fn recompute(&self) -> Vec<Recomputed> {
         let scores = self.base.attention_kind().keeps_scores();
         let layers_alone = self.base.implemented_by().is_hugging_face();

@@ -1,4 +1,4 @@
-//! Plans whose stages differ: tried where plans with equal stages recompute layers, or where none of these fits.
+//! Plans whose stages differ: tried where plans with equal stages recompute layers or do not fit.
 
 use super::search::{MemoryLimit, PartResult, Search, TablePool};
 use super::setup::Setup;
@@ -11,31 +11,31 @@ use stepcast_core::strategy::{Framework, Plan, PlanChoice, Recompute};
 /// Plans whose stages are chosen one by one, the most promising by a bound.
 const MOST: usize = 32;
 
-/// Plans that are tried before the shortest step is looked at.
+/// Plans tried between two updates of the shortest step.
 const ROUND: usize = 8;
 
 /// The best plan whose stages differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stages {
-    /// What is minimised.
+    /// The minimised figure.
     pub(super) value: f64,
     pub(super) setup: Setup,
-    /// All but the stages.
+    /// The plan except for its stages.
     pub(super) choice: PlanChoice,
     /// Layers of every virtual stage.
     pub(super) layers: Vec<u64>,
-    /// Layers of each that are computed again.
+    /// Recomputed layers of every virtual stage.
     pub(super) again: Vec<u64>,
     /// Time of a step, in seconds.
     pub(super) step: f64,
     /// A lower bound of the step for any division of the layers over these stages.
     pub(super) least: f64,
-    /// With what the allocator may lose.
+    /// Memory with fragmentation.
     pub(super) memory: f64,
 }
 
 impl Stages {
-    /// The better of both; of equal ones the first.
+    /// The better of both; ties keep the first.
     pub(super) fn better(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(if other.value < one.value { other } else { one }),
@@ -57,7 +57,7 @@ impl Stages {
 }
 
 impl Search<'_> {
-    /// Chooses the stages of plans by themselves where it may help; `fitting` are all plans with equal stages that fit.
+    /// Chooses the stages of plans individually where this may help; `fitting` are all plans with equal stages that fit.
     pub(super) fn stagewise(&self, fitting: &[PlanChoice], pool: &TablePool<'_>, found: &mut PartResult) {
         let uniform = found.families.best();
         // Of the frameworks, one divides layers in any way, and none recomputes stage by stage.
@@ -103,7 +103,7 @@ impl Search<'_> {
         }
     }
 
-    /// Plans that fit if all layers are computed again and not if none is, with a bound below `limit` whatever their stages.
+    /// Plans that fit with all layers recomputed but not with none, and whose bound over all stages is below `limit`.
     fn recomputing(
         &self,
         fitting: &[PlanChoice],

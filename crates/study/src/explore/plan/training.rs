@@ -1,4 +1,4 @@
-//! From a step to training: days, interruptions, money and energy, for a number of machines.
+//! From a step to training: time, interruptions, cost and energy, for a number of machines.
 
 use super::report::{Checkpoints, EndlessTraining, Energy as EnergyReport, Training};
 use crate::predict::interval::of_product;
@@ -13,14 +13,14 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Plan;
 
-/// Goodput below which a run is said never to end, and that at which it is said to make progress.
+/// Goodput below which a run counts as endless; below, the goodput from which it counts as making progress.
 const LEAST_GOODPUT: f64 = 0.01;
 const PROGRESS: f64 = 0.5;
 
-/// Share of the time in which spare machines are to suffice, for the number that is recommended.
+/// Share of the time for which the recommended spare machines suffice.
 const SPARES_SUFFICE: f64 = 0.99;
 
-/// Beyond this all runs are alike; infinite ones could not be compared.
+/// Largest slowdown; infinite ones could not be compared.
 const MOST_SLOWDOWN: f64 = 1e9;
 
 /// Time and cost of a run on some machines, for each second of its steps.
@@ -30,9 +30,9 @@ pub(crate) struct TrainingRates {
     pub(super) steps: Option<f64>,
     /// Time of a run for each second of steps.
     pub(crate) slowdown: f64,
-    /// Time of steps with evaluations, against that without.
+    /// Time of steps with evaluations, relative to steps without.
     evaluated: f64,
-    /// What the first step takes to be compiled.
+    /// Time to compile the first step.
     pub(crate) compilation: f64,
     /// Cost of all machines, spares included, for a second.
     pub(crate) cost: Option<f64>,
@@ -50,14 +50,14 @@ struct TrainingInputs {
     under_repair: Option<f64>,
     available: f64,
     spares: u32,
-    /// Time of a step with slow machines, against that without.
+    /// Time of a step with slow machines, relative to a step without.
     slow: f64,
-    /// Slow machines in a second that are replaced.
+    /// Slow machines replaced per second.
     replaced: Option<f64>,
 }
 
 impl TrainingRates {
-    /// For `scenario`, whose cluster has the machines of the plans.
+    /// The rates of `scenario`, whose cluster has the machines of the plans.
     pub(crate) fn new(
         scenario: &Scenario,
         shape: &Transformer,
@@ -102,7 +102,7 @@ impl TrainingRates {
         let restart = time(given.and_then(|it| it.detection), assumed.detection.value)
             + time(given.and_then(|it| it.restart), assumed.restart.value);
         let storage = given.and_then(|it| it.storage).map_or(assumed.storage.value, BytesPerSec::get);
-        // Weights and optimiser states, once; of adapters, theirs alone.
+        // Weights and optimiser states, once; with adapters, only the adapters'.
         let [weight, _, optimiser] = plan.states.bytes();
         let kept = match shape.tuning.adapters {
             Some(_) => shape.trained_parameters(),
@@ -168,7 +168,7 @@ impl TrainingRates {
         })
     }
 
-    /// The share of a run that is steps which are kept, and its range, the least first.
+    /// The share of a run spent in steps that are kept, and its range, the least first.
     pub(super) fn goodput(&self) -> (f64, Option<[f64; 2]>) {
         (1.0 / self.slowdown, self.run.range.map(|[few, many]| [1.0 / many.1, 1.0 / few.1]))
     }
@@ -206,8 +206,8 @@ impl TrainingRates {
         })
     }
 
-    /// All figures of training with steps of this length, whose interval is wide by e^±`half_width`, and that of prices by
-    /// `of_price`.
+    /// All figures of training with steps of this length, whose interval is a factor e^±`half_width`; `of_price` is the range of
+    /// prices.
     pub(super) fn report(
         &self,
         scenario: &Scenario,
@@ -287,7 +287,7 @@ pub fn energy(
     }
     let assumed = Reliability::shipped()?;
     let machines = scenario.cluster.workers().div_ceil(u64::from(scenario.cluster.workers_per_node())) as f64;
-    // A power that is given is that of a worker with its share of the machine.
+    // A given power is the power of a worker with its share of the machine.
     let watts = |of: fn(&Assumed) -> f64| match own {
         Some(_) => rated,
         None => rated * of(&assumed.supply) + machines * of(&assumed.host_power),

@@ -1,4 +1,4 @@
-//! The plan of a transformer that comes without one: the best of those that people launch first.
+//! The default plan of a transformer: the best of the plans that people launch first.
 
 use super::setup::Setup;
 use super::{Aim, PlanQuestion};
@@ -24,12 +24,12 @@ pub struct UsualPlan {
     pub fits: bool,
 }
 
-/// The fastest of the usual plans that fits: replicas or FSDP; FSDP with tensor parallelism within machines, or what
-/// Megatron-LM divides, if that is clearly faster or nothing simpler fits. Without any that fits, FSDP that recomputes
+/// The fastest of the usual plans that fits: replicas or FSDP; FSDP with tensor parallelism within machines, or a
+/// division by Megatron-LM, if that is clearly faster or nothing simpler fits. Without any that fits, FSDP that recomputes
 /// everything.
 ///
 /// `given` has the sequences of a step and of a micro-batch, kernels and number formats where the scenario gives them; lists of its `[plan]`
-/// stand in place of what is usual.
+/// replace the usual ones.
 pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan, Fault> {
     let shape = scenario.transformer_of_plan()?;
     let workers = scenario.cluster.workers();
@@ -87,7 +87,7 @@ pub fn usual_plan(scenario: &Scenario, given: &PlanSection) -> Result<UsualPlan,
     })
 }
 
-/// What needs the least memory of the simple plans.
+/// The simple plan that needs the least memory.
 fn least(scenario: &Scenario, fsdp: &PlanSection, global_batch: u64, given: &PlanSection) -> PlanSection {
     let workers = scenario.cluster.workers();
     let whole = global_batch.next_multiple_of(workers * given.micro_batch.unwrap_or(1));

@@ -25,13 +25,13 @@ use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
-/// Boxes with at most this many points are enumerated.
+/// Largest number of points of a box that is enumerated.
 const SMALL: u128 = 16;
 
 /// Most dives into promising boxes if the search ends before it has found any admissible point.
 const DIVES: usize = 100;
 
-/// Most combinations of unordered values: each combination starts as a box of its own.
+/// Most combinations of unordered values: each combination starts as a separate box.
 pub(super) const MOST_CATEGORIES: u128 = 100_000;
 
 /// Bounds are computed in another order than steps: allowance for rounding.

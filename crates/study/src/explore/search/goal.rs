@@ -1,4 +1,4 @@
-//! What a search looks for: the figure that it minimises, and constraints on others.
+//! The goal of a search: the figure that it minimises, and constraints on others.
 
 use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
@@ -99,12 +99,12 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// What no configuration may do unless [`ANY_MEMORY`] is given: need more memory than its devices have.
+    /// The constraint that configurations fit into the memory of their devices, unless [`ANY_MEMORY`] is given.
     pub(super) fn memory() -> Self {
         Self { figure: Figure::Memory, at_least: false, bound: 0.0, text: "memory".to_owned() }
     }
 
-    /// Whether a constraint says what memory may be needed.
+    /// Whether the constraint is about memory.
     pub fn is_of_memory(&self) -> bool {
         self.figure == Figure::Memory
     }

@@ -25,7 +25,7 @@ use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::method::CancelCheck;
 use tracker::Tracker;
 
-/// Part of what a study may cost for which every configuration is tried although there are bounds.
+/// Share of the largest cost of a study up to which every configuration is tried although bounds exist.
 const EXHAUSTIVE: f64 = 0.1;
 
 /// Largest space of simulations, or of points that require resolving the document again, that is searched exhaustively.
@@ -51,7 +51,7 @@ pub enum SearchStrategy {
 pub struct Effort {
     /// The strategy; by default one that suits the space.
     pub how: Option<SearchStrategy>,
-    /// Largest number of predictions of a search that is not exhaustive; by default a usual number.
+    /// Largest number of predictions of a search that is not exhaustive; by default chosen by method.
     pub budget: Option<u64>,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -74,7 +74,7 @@ impl Progress<'_> {
     }
 }
 
-/// Said of a search whose scenario has no prices.
+/// Sentence about a search whose scenario has no prices.
 const CATALOG_PRICES: &str = "Nothing has a price: the prices are those of the catalog.";
 
 /// Receives the progress.
@@ -87,7 +87,7 @@ struct Follower<'a, 'b> {
 }
 
 impl Follower<'_, '_> {
-    /// Tells how far the search is; breaks off if it is no longer wanted.
+    /// Reports progress; breaks off if the search is cancelled.
     fn follow(&mut self, progress: Progress<'_>) -> ControlFlow<()> {
         (self.tell)(progress);
         (self.wanted)()
@@ -119,7 +119,7 @@ impl FromStr for SearchStrategy {
     }
 }
 
-/// Searches all configurations of `variants` as long as it is wanted; what was found until then is reported as incomplete.
+/// Searches all configurations of `variants`; a cancelled search reports its results so far as incomplete.
 pub fn search(
     asked: &Variants<'_>,
     choice: MethodChoice,
@@ -187,7 +187,7 @@ pub fn search(
     if implied && report.constraints.last().is_some_and(|memory| memory.excluded == 0) {
         report.constraints.pop();
     }
-    // Who has interrupted the search does not wait for intervals.
+    // An interrupted search skips intervals.
     if wanted().is_continue() {
         let mut walker = variants.walker();
         for entry in report.best.iter_mut().chain(&mut report.front) {
@@ -204,14 +204,14 @@ fn digits(variants: &Variants<'_>, index: u64) -> Vec<u64> {
     digits
 }
 
-/// What this many predictions cost, as a share of what a study may cost.
+/// Cost of this many predictions, as a share of the largest cost of a study.
 fn cost_share(variants: &Variants<'_>, choice: MethodChoice, predictions: u128) -> f64 {
     let method = choice.method(variants.first());
     let each = method.map_or(1, |method| budget::prediction(variants.first(), method));
     predictions as f64 * each as f64 / budget::UNASKED as f64
 }
 
-/// The strategy for a space of which all configurations cost this `share` of what a study may cost.
+/// The strategy for a space whose configurations together cost this `share` of the largest cost of a study.
 fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool, share: f64) -> SearchStrategy {
     let few_resolutions = variants.resolutions() <= 100_000;
     let has_bounds = few_resolutions

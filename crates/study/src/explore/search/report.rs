@@ -45,8 +45,8 @@ pub struct SearchReport {
     pub how: SearchStrategy,
     /// Why the search stopped.
     pub stopped: String,
-    /// By what share of its value the best may be above the optimum: 0 if no better configuration exists, none if
-    /// unknown.
+    /// Largest distance of the best from the optimum, as a share of its value: 0 if no better configuration exists, none
+    /// if unknown.
     pub gap: Option<f64>,
     /// Number of configurations in the space.
     pub configurations: u64,
@@ -71,23 +71,23 @@ pub struct SearchReport {
     /// How much better the best would be without constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_constraints: Option<String>,
-    /// That kinds of machines are compared at one price.
+    /// Note that kinds of machines are compared at one price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_price: Option<String>,
-    /// That nothing was priced, so that prices are those of the catalog.
+    /// Note that prices are the catalog's because none were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog_prices: Option<String>,
 }
 
 impl SearchReport {
-    /// What the figures do not say by themselves.
+    /// Explanations of the figures.
     pub fn reasons(&self) -> impl Iterator<Item = &String> {
         let prices = self.one_price.iter().chain(&self.catalog_prices);
         self.runner_up.iter().chain(&self.without_constraints).chain(prices)
     }
 }
 
-/// Says so if devices or machines are varied and all of them have the price of the scenario.
+/// The note if devices or machines are varied and all of them have the price of the scenario.
 fn one_price(variants: &Variants<'_>) -> Option<String> {
     let is_kind = |key: &str| key.ends_with("device") || key == "cluster.machine";
     let axis = variants.axes().iter().find(|axis| is_kind(&axis.key))?;

@@ -196,7 +196,7 @@ impl<T> Front<T> {
         }
     }
 
-    /// What was added, in the order of the first figure.
+    /// The entries, in the order of the first figure.
     pub fn into_entries(self) -> impl Iterator<Item = T> {
         self.entries.into_iter().map(|entry| entry.what)
     }

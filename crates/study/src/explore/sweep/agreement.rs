@@ -2,20 +2,20 @@
 //!
 //! With the method `auto`, all points are predicted by the first method that models all of them; points that no method
 //! models do not count. Rough methods answer only where there is no other. If no method models all points, each point
-//! is predicted by its own, and callers must say so.
+//! has its own method, and callers must say so.
 //!
-//! Which methods model a scenario depends on few of its keys, so not every point is looked at:
+//! Which methods model a scenario depends on few of its keys, so not every point is checked:
 //!
 //! * Latencies, speeds, efficiencies, devices, prices, precisions, fusion rules and data sets never matter: one of their
 //!   values stands for all.
 //! * More workers, servers or samples never make a method model what it refused with fewer, except that workers must fill
-//!   nodes, which all methods that ask for it ask alike. Where the methods change along such an axis is found by
+//!   nodes, a condition that is the same in all methods that have it. Where the methods change along such an axis is found by
 //!   bisection.
 //! * Of all other axes every value counts: models, architectures, synchronisations, bandwidths (TCP is modelled for equal
 //!   ports), options of methods.
 //!
-//! All combinations of what is left are looked at, evenly chosen ones if there are too many. Tests compare with looking
-//! at all points.
+//! All combinations of the remaining values are checked, or evenly chosen ones if there are too many. Tests compare with a
+//! check of all points.
 
 use super::{Axis, Variants, Walker};
 use crate::predict::MethodChoice;
@@ -27,7 +27,7 @@ const MOST: u128 = 65_536;
 /// Points that are tried for a combination whose values are inconsistent with the first values of the other axes.
 const TRIES: u64 = 256;
 
-/// What predicts the points of a grid.
+/// The methods that predict the points of a grid.
 #[derive(Clone)]
 pub struct Agreement {
     choice: MethodChoice,
@@ -35,7 +35,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// The method for all points of `variants`: the one that is asked for, or the one that `auto` finds.
+    /// The method for all points of `variants`: the requested one, or the one that `auto` finds.
     pub fn of(variants: &Variants<'_>, asked: MethodChoice) -> Self {
         match asked {
             MethodChoice::One(method) => Self { choice: asked, methods: vec![method.name()] },
@@ -160,15 +160,15 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The methods at a point, or at another one that differs only in what does not matter; `None` if none of those that
-    /// are tried is consistent.
+    /// The methods at a point, or at another one that differs only in irrelevant axes; `None` if no tried point is
+    /// consistent.
     fn at(&mut self, digits: &mut [u64]) -> Option<MethodSet> {
         let lengths = self.variants.grid().lengths();
         for _ in 0..TRIES {
             if let Ok(set) = self.walker.look(digits, MethodSet::of) {
                 return Some(set);
             }
-            // The next combination of what does not matter.
+            // The next combination of irrelevant axes.
             let free = (0..digits.len()).rev().filter(|&axis| self.matters[axis] == Matters::Never);
             let mut carried = true;
             for axis in free {

@@ -55,7 +55,7 @@ impl Values {
 }
 
 impl Axis {
-    /// Reads axes, or says which is wrong.
+    /// Reads axes, or names the invalid one.
     pub fn parse_all(texts: &[String]) -> Result<Vec<Self>, VaryError> {
         let axis =
             |text: &String| Self::parse(text).map_err(|fault| VaryError::Axis { axis: text.clone(), fault });

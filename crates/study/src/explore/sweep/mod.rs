@@ -2,7 +2,7 @@
 //!
 //! All points are predicted on all cores, in order. They are grouped into blocks; the blocks of a round run in parallel and are
 //! delivered in the order of the points. The result therefore depends neither on the number of threads nor on the length of the
-//! rounds. A run can stop within any prediction: what was delivered until then is complete and without gaps.
+//! rounds. A run can stop within any prediction: the rows delivered until then are complete and without gaps.
 //!
 //! How long a sweep will take is estimated before it begins; points of small sweeps get intervals, which take dozens of
 //! predictions each.
@@ -87,7 +87,7 @@ pub(crate) fn blocks<T: Send>(
     ControlFlow::Continue(())
 }
 
-/// Predicts every point of `points`, as long as they are wanted, and delivers what `each` makes of its row.
+/// Predicts every point of `points` until cancelled, and delivers the result of `each` for its row.
 pub fn rows<T: Send>(
     variants: &Variants<'_>,
     agreement: &Agreement,
@@ -121,8 +121,8 @@ pub fn rows<T: Send>(
     })
 }
 
-/// The 90 % interval of the throughput at a point; none where there is no prediction, where no measured runs tell its error,
-/// and for simulations, which would be run dozens of times.
+/// The 90 % interval of the throughput at a point; none without a prediction or measured runs that show its error, and for
+/// simulations, which would run dozens of times.
 pub(crate) fn interval_at(
     walker: &mut Walker<'_>,
     digits: &[u64],
@@ -138,8 +138,8 @@ pub(crate) fn interval_at(
 
 const TRIED: (u64, Duration) = (64, Duration::from_millis(500));
 
-/// How long this many points take on the threads of this pool, about; none if that is short for certain. Points all over the
-/// grid are tried for it, as long as they are wanted.
+/// Approximate time of this many points on the threads of this pool; none if that is certainly short. Tries points all over
+/// the grid, until cancelled.
 pub fn estimate(
     variants: &Variants<'_>,
     agreement: &Agreement,

@@ -33,7 +33,7 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Writer {
     file: File,
-    /// Where the last complete row ends.
+    /// Offset of the end of the last complete row.
     end: u64,
     /// Number of rows in the file.
     pub rows: u64,
@@ -117,7 +117,7 @@ impl Output {
     }
 }
 
-/// What a file holds of a sweep.
+/// Content of an existing file.
 enum Begun {
     Nothing,
     /// Complete rows, and the offset at which they end.
@@ -225,7 +225,7 @@ const COLUMNS: [&str; 19] = [
     "refused",
 ];
 
-/// Bytes of the longest row; those of sweeps have a few hundred.
+/// Largest row in bytes; rows of sweeps have a few hundred.
 const LONGEST_ROW: u64 = 1 << 20;
 
 impl Format {

@@ -31,14 +31,14 @@ pub struct PointFigures {
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", with = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// 90 % interval of the throughput; none for simulations, for large sweeps, and where no measured runs tell its error.
+    /// 90 % interval of the throughput; none for simulations, for large sweeps, and without measured runs that show its error.
     #[serde(rename = "interval_samples_per_s")]
     #[serde_as(as = "Option<[InBaseUnits; 2]>")]
     pub interval: Option<[SamplesPerSec; 2]>,
-    /// Part of it in which gradients are computed.
+    /// Part of the step in which gradients are computed.
     #[serde(rename = "compute_s", with = "InBaseUnits")]
     pub compute: Seconds,
-    /// From one update to the next, where updates run beside the steps.
+    /// Time from one update to the next, where updates run beside the steps.
     #[serde(rename = "update_s")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub update: Option<Seconds>,
@@ -88,7 +88,7 @@ pub struct SweepRow {
     pub index: u64,
     /// Positions on the axes.
     pub digits: Vec<u64>,
-    /// The figures, or why there are none.
+    /// The figures, or the reason for having none.
     pub answer: Result<PointFigures, Refused>,
 }
 
@@ -99,13 +99,13 @@ impl From<Fault> for Refused {
 }
 
 impl MethodChoice {
-    /// The figures of a scenario, or why it has none; breaks off once they are no longer wanted.
+    /// The figures of a scenario, or the reason for having none; breaks off when cancelled.
     pub fn figures(
         self,
         scenario: &Scenario,
         wanted: &CancelCheck<'_>,
     ) -> ControlFlow<(), Result<PointFigures, Refused>> {
-        // Closed forms do not look by themselves.
+        // Closed forms do not check for cancellation.
         wanted()?;
         let predict = |method: &dyn Method| method.predict_watched(scenario, &|_| wanted());
         match self.method(scenario).map_err(Stopped::from).and_then(predict) {
@@ -117,7 +117,7 @@ impl MethodChoice {
 }
 
 impl Walker<'_> {
-    /// The figures at a point, or why it has none; breaks off once they are no longer wanted.
+    /// The figures at a point, or the reason for having none; breaks off when cancelled.
     pub fn figures(
         &mut self,
         digits: &[u64],

@@ -17,7 +17,7 @@ use stepcast_core::files::Files;
 use stepcast_core::keys::{Effect, Value};
 use stepcast_core::scenario::{Document, Edit, Field, Scenario, ScenarioFile};
 
-/// Part of what a study may cost that is spent on finding out how listed values are reached.
+/// Divisor of the largest cost of a study: the budget for classifying axes before a sweep.
 const LISTED_SHARE: u64 = 10;
 
 /// Budget of a simulation per point by default: there are many points.
@@ -93,7 +93,7 @@ impl<'a> Variants<'a> {
         Ok(variants)
     }
 
-    /// Resolves the first point, and later every other by itself.
+    /// Resolves the first point now, and every other point when it is visited.
     pub(crate) fn one_by_one(
         document: &'a Document,
         files: &'a (dyn Files + Sync),
@@ -118,7 +118,7 @@ impl<'a> Variants<'a> {
         Ok(Self { document, files, overrides, resolver, axes, reach, grid, first })
     }
 
-    /// The same points with prices of the catalog; none if something is priced, has no price there, or if devices vary.
+    /// These points with prices of the catalog; none if something is priced, has no price there, or if devices vary.
     pub(crate) fn priced_by_catalog(&self) -> Option<Self> {
         let varies = |axis: &Axis| axis.key.ends_with("device") || axis.key == "cluster.machine";
         if self.axes.iter().any(varies) {
@@ -211,7 +211,7 @@ impl<'a> Variants<'a> {
             Ok((copy == resolved).then_some(setting))
         };
         Ok(match &self.axes[axis].values {
-            // Made one by one, while somebody looks at whether they are still wanted.
+            // Made one by one, with checks for cancellation.
             Values::Listed(_)
                 if last.saturating_mul(budget::resolution(&self.first)) > budget::UNASKED / LISTED_SHARE =>
             {
@@ -234,7 +234,7 @@ impl<'a> Variants<'a> {
     /// Fields that another axis may also change are left to the document.
     fn demote(&mut self) {
         let below = |axis: &Axis, key: &str| axis.key == key || axis.key.starts_with(&format!("{key}."));
-        // Which workers share a machine follows from all of these together, where it is not given.
+        // All of these together determine which workers share a machine, unless it is given.
         let decides_layout = |axis: &Axis| {
             let keys = ["cluster.nodes", "cluster.network", "cluster.machine", "strategy.architecture"];
             let of_groups = ["device", "count"].iter().any(|key| axis.key.ends_with(&format!(".{key}")));
@@ -415,7 +415,7 @@ impl Setting {
         self.value.number()
     }
 
-    /// The same setting with another whole number; `None` if the value is not a whole number.
+    /// The setting with another whole number; `None` if the value is not a whole number.
     fn with_number(&self, number: u64) -> Option<Self> {
         let number = u32::try_from(number).ok()?;
         matches!(self.value, Value::Count(_))

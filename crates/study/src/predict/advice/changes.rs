@@ -10,7 +10,7 @@ use stepcast_core::strategy::{Architecture, Plan, Recompute, ScheduleKind, Shard
 
 const LOCAL_STEPS: u32 = 8;
 
-/// A change and what it makes of a scenario.
+/// A change and the changed scenario.
 pub struct Change {
     /// "2× bandwidth".
     pub name: String,
@@ -18,8 +18,8 @@ pub struct Change {
     pub scenario: Scenario,
 }
 
-/// The changes that can be made to a scenario, but for those that need more memory than now and more than there is.
-/// What can be done without buying anything comes first.
+/// The possible changes of a scenario, except those that need more memory than now and more than there is.
+/// Changes that need no purchase come first.
 pub fn all(scenario: &Scenario) -> Vec<Change> {
     if let Some(plan) = &scenario.strategy.plan {
         let changes = plan_changes(scenario, plan).into_iter();
@@ -205,7 +205,7 @@ fn plan_changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Scenario
     changes
 }
 
-/// Whether a changed plan does not fit for sure.
+/// Whether a changed plan certainly does not fit.
 pub(super) fn overflows(then: &Prediction) -> bool {
     then.transformer.as_ref().is_some_and(|report| report.memory.verdict != Verdict::Fits)
 }

@@ -1,8 +1,8 @@
 //! The critical path of a step.
 //!
 //! A short piece of a run is simulated and one of its steps is traced backwards. Every operation began when another one ended:
-//! one that it depends on, the one before it on its lane, or, for operations of all workers, that of the slowest
-//! worker. The chain of these operations fills the step. In its gaps, transfers start up or workers wait for their
+//! one that it depends on, the one before it on its lane, or, for operations of all workers, the slowest worker's
+//! operation. The chain of these operations fills the step. In its gaps, transfers start up or workers wait for their
 //! turn.
 
 use crate::simulate::{Excerpt, Simulate, excerpt};
@@ -19,7 +19,7 @@ use stepcast_sim::{ChunkRecord, StepRecord};
 /// Part of the budget of a forecast that a critical path may take; where that is too little, there is none.
 const BUDGET: f64 = 0.1;
 
-/// Steps of an explanation and of the prediction that differ by more than this are not the same step.
+/// Largest difference between the simulated and the predicted step for the path to explain it.
 const SAME_STEP: f64 = 0.1;
 
 /// Moments closer than this share of a step count as equal.
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
     fn path(&self, step: &StepRecord) -> Vec<Link<'a>> {
         let same = SAME * (step.until - step.since);
         let chunks = &self.recording.chunks;
-        // What takes no time at the end of the step may belong to the next one.
+        // Operations that take no time at the end of the step may belong to the next one.
         let own = |chunk: &ChunkRecord| chunk.worker == step.worker && chunk.until > chunk.since;
         let mut links = Vec::new();
         let mut now = step.until;
@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
         found
     }
 
-    /// The same by looking at every chunk before, the last one first.
+    /// The result of [`Self::led_to`] by a scan of every earlier chunk, the last one first.
     fn scanned(&self, after: &ChunkRecord, count: usize) -> Option<usize> {
         self.recording.chunks[..count].iter().rposition(|before| {
             let waited_for = before.op == after.op || self.before[after.op as usize].contains(&before.op);

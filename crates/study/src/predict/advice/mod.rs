@@ -37,7 +37,7 @@ pub struct Advice {
     pub what_if: Vec<WhatIf>,
 }
 
-/// Explains a prediction, without what takes further predictions or the engine.
+/// Explains a prediction, without parts that need further predictions or the engine.
 pub fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
     let alone = Alone::fastest(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
@@ -161,7 +161,7 @@ fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPe
 /// Parts of the step of a plan below this share are left out.
 const LEAST: f64 = 0.005;
 
-/// What the stage waits for in a part of the breakdown.
+/// The cause of a stage's wait in a part of the breakdown.
 fn awaited(part: PartKind) -> &'static str {
     match part {
         PartKind::Host => "its host to issue kernels",
@@ -174,7 +174,7 @@ fn awaited(part: PartKind) -> &'static str {
     }
 }
 
-/// What takes most of the step of a plan, and what its last stage waits for, the longest first.
+/// The largest part of the step of a plan, and the waits of its last stage, the longest first.
 fn of_plan(prediction: &Prediction) -> String {
     let share = |time: Seconds| time / prediction.iteration;
     let percent = |share: f64| format!("{:.0} %", (100.0 * share).max(1.0));

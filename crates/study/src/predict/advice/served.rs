@@ -1,5 +1,5 @@
-//! What an answer says that rests on an assumed rate of the servers' software: the rate with its interval, and from which rate on
-//! a faster network helps, where the interval leaves that open.
+//! Sentence for answers that rest on an assumed rate of the servers' software: the rate with its interval, and the rate from which
+//! a faster network helps, if the interval leaves that open.
 
 use super::changes::with_bandwidth;
 use crate::predict::interval::assumed::closed_form;
@@ -14,17 +14,17 @@ use stepcast_core::scenario::Scenario;
 /// Standard deviations from the middle to the ends of a 90 % interval.
 const NINE_OF_TEN: f64 = 1.645;
 
-/// A step that changes by less over the interval does not rest on the rate.
+/// Least change of a step over the interval for which the rate matters.
 const MATTERS: f64 = 0.05;
 
-/// Halvings of the interval in which the rate is sought that decides.
+/// Halvings of the interval in the search for the deciding rate.
 const HALVINGS: u32 = 16;
 
 /// The assumed rate, and the scenario at any place of its interval.
 struct AssumedService<'a> {
     scenario: &'a Scenario,
     rate: BytesPerSec,
-    /// By group of priors: how far it moves for each standard deviation of the rate.
+    /// By group of priors: its shift for each standard deviation of the rate.
     moves: Vec<(usize, f64)>,
     spread: f64,
 }
@@ -52,7 +52,7 @@ impl<'a> AssumedService<'a> {
         self.rate * (deviations * self.spread).exp()
     }
 
-    /// A step with that rate, and with links of `factor` times their rates.
+    /// The step at this rate, with links of `factor` times their rates.
     fn step(&self, method: &dyn Method, deviations: f64, factor: f64) -> Option<Seconds> {
         let moves: Vec<(usize, f64)> =
             self.moves.iter().map(|&(index, own)| (index, own * deviations)).collect();
@@ -60,7 +60,7 @@ impl<'a> AssumedService<'a> {
         Some(method.predict(&moved.on(with_bandwidth(&moved.cluster, factor))).ok()?.iteration)
     }
 
-    /// Whether links of twice the rate are worth it with that rate of the software.
+    /// Whether links of twice the rate are worth it at this rate of the software.
     fn helps(&self, method: &dyn Method, deviations: f64) -> Option<bool> {
         let gain = self.step(method, deviations, 1.0)? / self.step(method, deviations, 2.0)? - 1.0;
         Some(gain >= WORTH)
@@ -75,7 +75,7 @@ fn moved(scenario: &Scenario, moves: &[(usize, f64)]) -> Scenario {
     Scenario { priors, ..scenario.clone() }
 }
 
-/// That the answer rests on an assumed rate, and from which rate on a faster network helps.
+/// States that the answer rests on an assumed rate, and the rate from which a faster network helps.
 pub(super) fn sentence(scenario: &Scenario, method: &dyn Method) -> Option<String> {
     let method = closed_form(scenario, method)?;
     let service = AssumedService::new(scenario)?;

@@ -1,8 +1,8 @@
 //! What-if changes, each predicted, and the fastest worker alone.
 //!
-//! A change is predicted by the method of the forecast or, where that does not model it, by the first that models both.
-//! Methods differ, so that the gain is then the smaller of two: against that method's own figure for the scenario, and
-//! against the forecast's. A simulation that is needed only for this is short.
+//! A change is predicted by the method of the forecast or, if it does not model the change, by the first method that models
+//! both scenarios. As methods differ, the gain is then the smaller of two: over that method's own figure for the scenario,
+//! and over the forecast's. A simulation that is needed only for this is short.
 
 use super::changes::{self, Change};
 use crate::predict::budget::{self, MOST_SLOW};
@@ -47,7 +47,7 @@ impl WhatIf {
         }
     }
 
-    /// The same gain, but no more than against the forecast `now`, and its figures there.
+    /// Limits the gain to the gain over the forecast `now`, with the corresponding figures.
     fn at_most(self, now: &Prediction) -> Self {
         let gain = self.gain.min(self.throughput / now.throughput - 1.0);
         let step_change = self.step_change.max(self.iteration / now.iteration - 1.0);
@@ -56,7 +56,7 @@ impl WhatIf {
     }
 }
 
-/// A smaller gain is none.
+/// Smallest gain that counts.
 const LEAST_GAIN: f64 = 0.0005;
 
 /// The changes that help, the most helpful first; the fastest worker alone is among them if it is faster.
@@ -92,7 +92,7 @@ pub(super) fn tried(
     what_if
 }
 
-/// The scenario as other methods predict it.
+/// Predictions of the scenario by other methods.
 struct Elsewhere<'a> {
     scenario: &'a Scenario,
     now: Vec<Prediction>,
@@ -112,7 +112,7 @@ impl Elsewhere<'_> {
     }
 }
 
-/// A prediction within its part of the budget; none if that is too little to know the throughput in steady state.
+/// A prediction within its part of the budget; none if that is too little to estimate the throughput in steady state.
 fn predict(method: &dyn Method, scenario: &Scenario) -> Option<Prediction> {
     let prediction = method.predict(&budget::what_if(scenario)).ok()?;
     prediction.warnings.iter().all(|warning| warning.code != NOT_STEADY).then_some(prediction)
@@ -156,7 +156,7 @@ impl Alone {
         })
     }
 
-    /// That this worker alone is faster than the whole cluster, if it is.
+    /// Sentence that this worker alone is faster than the whole cluster, if so.
     pub(super) fn faster_than(&self, prediction: &Prediction) -> Option<String> {
         let factor = self.throughput / prediction.throughput;
         (prediction.workers > 1 && factor > 1.0).then(|| {

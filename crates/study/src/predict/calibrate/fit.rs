@@ -21,8 +21,8 @@ const SHORTEST_STEP: f64 = 1e-4;
 /// Halvings of a step that makes the factors less likely.
 const HALVINGS: usize = 8;
 const BISECTIONS: usize = 24;
-/// The part of a deviation that is a run's own, as a share of the variance of what all runs of a machine and its software
-/// share. Steps of llm-foundry on H100 (18 runs) are e^0.24 longer than predicted together, and differ by e^0.09 from that.
+/// The independent part of a run's deviation, as a share of the variance that all runs of a machine and its software have in
+/// common. Steps of llm-foundry on H100 (18 runs) are e^0.24 longer than predicted together, and differ by e^0.09 from that.
 const OWN: f64 = 0.15;
 
 pub(super) struct Observed {
@@ -31,14 +31,14 @@ pub(super) struct Observed {
     /// A closed form in its place.
     pub(super) twin: &'static dyn Method,
     pub(super) character: Character,
-    /// The logarithm of its step, as the closed form should predict it.
+    /// The logarithm of its step that the closed form should predict.
     pub(super) log_step: f64,
     pub(super) log_measured: f64,
     pub(super) place: String,
 }
 
 impl Observed {
-    /// What the method lacks by given priors, where the closed form lacks `missing`: factors may move a simulation by less.
+    /// The log residual of the method by given priors, where the closed form's is `missing`: factors may move a simulation by less.
     fn missing_of_method(&self, priors: &Arc<Priors>, missing: f64) -> Result<f64, Fault> {
         if self.method.is_quick() {
             return Ok(missing);
@@ -49,7 +49,7 @@ impl Observed {
     }
 }
 
-/// Factors, and what is needed to tell what they leave open.
+/// Factors, and the data for the remaining uncertainty.
 pub(super) struct Fit {
     /// Logarithms of the factors of the groups.
     pub(super) shifts: Vec<f64>,
@@ -63,8 +63,8 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// The fit of `observed` runs, to predict a scenario of the character `asked`. `variances` are those
-    /// of the groups of `before`.
+    /// The fit of `observed` runs, to predict a scenario of the character `asked`. `variances` are the
+    /// variances of the groups of `before`.
     pub(super) fn new(
         before: &Priors,
         observed: &[Observed],
@@ -122,7 +122,7 @@ fn corrected(before: &Priors, shifts: &[f64]) -> Arc<Priors> {
     Arc::new(priors)
 }
 
-/// What the prediction of each run lacks by given priors: logarithms.
+/// The log residual of each run by given priors.
 fn missing(priors: &Arc<Priors>, observed: &[Observed]) -> Result<Vec<f64>, Fault> {
     let missing = |run: &Observed| {
         let scenario = Scenario { priors: Arc::clone(priors), ..run.scenario.as_ref().clone() };
@@ -152,7 +152,7 @@ impl Linear {
     }
 }
 
-/// The mean over runs of what no group explains of them.
+/// The mean unexplained variances of runs.
 fn unexplained(observed: &[Observed]) -> Result<Unexplained, Fault> {
     let mut mean = Unexplained { common: 0.0, own: 0.0 };
     for run in observed {
@@ -175,13 +175,13 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// The covariance of what groups of priors do to two runs.
+    /// The covariance of two runs due to groups of priors.
     fn shared(&self, a: &[f64], b: &[f64]) -> f64 {
         a.iter().zip(b).zip(&self.variances).map(|((a, b), variance)| a * b * variance).sum()
     }
 
-    /// The variances of the runs that tell nothing about the scenario that is asked about: repeats differ, and so do the
-    /// factors of other machines.
+    /// The noise variances of the runs: repeats differ, and so do the factors of machines other than the requested
+    /// scenario's.
     fn noise(&self, at: &Linear) -> Vec<f64> {
         let runs = self.observed.iter().zip(&at.slopes);
         runs.map(|(run, slopes)| {
@@ -197,7 +197,7 @@ impl Model<'_> {
         (0..size).flat_map(|i| (0..size).map(move |j| (i, j))).map(|(i, j)| of(i, j)).collect()
     }
 
-    /// The factors of such a matrix. Repeats differ, so that it is definite unless a figure is not finite.
+    /// The Cholesky factors of such a matrix. Repeats differ, so it is definite unless a figure is not finite.
     fn factors(&self, matrix: &[f64]) -> Result<Cholesky, Fault> {
         Cholesky::new(self.observed.len(), matrix).ok_or_else(|| {
             Fault::new("what was measured cannot be weighed against the forecast", "leave out extreme runs")
@@ -216,7 +216,7 @@ impl Model<'_> {
         self.matrix(|i, j| deviations[i * size + j] + self.shared(&at.slopes[i], &at.slopes[j]))
     }
 
-    /// Refuses runs that cannot be those of their scenarios.
+    /// Refuses runs that cannot belong to their scenarios.
     fn check(&self, at: &Linear) -> Result<(), Fault> {
         for ((run, slopes), missing) in self.observed.iter().zip(&at.slopes).zip(&at.missing) {
             let spread = (self.shared(slopes, slopes) + self.unexplained.total()).sqrt();
@@ -226,8 +226,8 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// Lets data speak: where runs are further from their predictions than `covariance` makes likely, the machine and its
-    /// software deviate by more than others do, so that the runs are as likely as they are on average.
+    /// Adapts the spread to the data: where runs are further from their predictions than `covariance` makes likely, the
+    /// deviation of the machine and its software is widened until the runs are as likely as on average.
     fn widen(&mut self, covariance: &[f64], missing: &[f64]) -> Result<(), Fault> {
         let (size, expected) = (missing.len(), missing.len() as f64);
         let wider = |by: f64| {
@@ -264,7 +264,7 @@ impl Model<'_> {
         Ok(step.collect())
     }
 
-    /// Minus twice the logarithm of the likelihood of factors and of what they leave missing, up to a constant.
+    /// Minus twice the logarithm of the likelihood of factors and of the residuals, up to a constant.
     fn unlikeliness(&self, shifts: &[f64], missing: &[f64], noise: &[f64]) -> Result<f64, Fault> {
         let groups = shifts.iter().zip(&self.variances).filter(|(_, variance)| **variance > 0.0);
         let of_factors: f64 = groups.map(|(shift, variance)| shift.powi(2) / variance).sum();
@@ -272,7 +272,7 @@ impl Model<'_> {
     }
 }
 
-/// What a machine deviates more than others.
+/// Additional deviation of a machine.
 fn added(variance: f64) -> Unexplained {
     Unexplained { common: variance, own: OWN * variance }
 }
@@ -282,9 +282,9 @@ fn added(variance: f64) -> Unexplained {
 const FAST_CONVOLUTIONS: f64 = 2.25;
 /// A step takes three forward passes' operations.
 const PASSES: f64 = 3.0;
-/// Measured over forecast beyond which a run is another one, unless the forecast is as uncertain as that.
+/// Ratio of measured to forecast step beyond which a run counts as another one, unless the forecast is that uncertain.
 const LARGEST_FACTOR: f64 = 20.0;
-/// Standard deviations within which any ratio is possible.
+/// Number of standard deviations within which any ratio is accepted.
 const DEVIATIONS: f64 = 4.0;
 
 const OTHER: &str = "this run is not the scenario's";
@@ -320,7 +320,7 @@ pub(super) fn check_rate(
     }
 }
 
-/// Refuses a step that is longer or shorter than forecast by more than anything assumed may be off; logarithms.
+/// Refuses a step that differs from the forecast by more than all assumptions allow; logarithms.
 fn check_distance(difference: f64, spread: f64) -> Result<(), Fault> {
     if difference.abs() <= LARGEST_FACTOR.ln().max(DEVIATIONS * spread) {
         return Ok(());

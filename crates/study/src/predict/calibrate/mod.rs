@@ -1,10 +1,10 @@
 //! Corrects assumed figures by runs that a user has measured.
 //!
 //! The logarithms of the factors of all groups of priors are normal, and so is the deviation of this machine and its
-//! software, which no figure explains ([`learned`](stepcast_core::prior::learned)). Runs tell their sum, up to the
-//! difference between repeats. The most likely factors are found by Gauss-Newton steps on the prediction itself (`fit`),
-//! so that large corrections go as far as the prediction does and not as its derivative would; what they leave is the
-//! deviation. One run helps, none is needed.
+//! software, which no figure explains ([`learned`](stepcast_core::prior::learned)). Runs measure their sum, up to
+//! differences between repeats. The most likely factors are found by Gauss-Newton steps on the prediction itself (`fit`),
+//! so that large corrections follow the prediction and not its derivative; the residual is the deviation. One run helps,
+//! none is needed.
 
 mod fit;
 mod runs;
@@ -25,15 +25,15 @@ use stepcast_core::prior::Priors;
 use stepcast_core::prior::learned::{Character, Learned, LearnedRun};
 use stepcast_core::scenario::Scenario;
 
-/// What no figure explains, as it is called among corrected figures.
+/// Name of the unexplained deviation among corrected figures.
 pub const DEVIATION: &str = "this machine and software";
 
 /// An assumed figure that runs have corrected.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Correction {
-    /// What was assumed.
+    /// The assumption.
     pub name: String,
-    /// Factor on the assumed figures; on the step itself for what no figure explains.
+    /// Factor on the assumed figures; for the unexplained deviation, on the step itself.
     pub factor: f64,
     /// Standard deviation of the logarithm before the runs.
     pub spread_before: f64,
@@ -46,11 +46,11 @@ pub struct Correction {
 pub struct Calibration {
     /// The corrected priors.
     pub priors: Arc<Priors>,
-    /// What was corrected by more than a hundredth of its spread.
+    /// Figures that were corrected by more than a hundredth of their spread.
     pub corrections: Vec<Correction>,
 }
 
-/// What tells a scenario from others whose runs were measured.
+/// The character that distinguishes a scenario from others whose runs were measured.
 pub(crate) fn character(scenario: &Scenario) -> Character {
     let (cluster, strategy, workload) = (&scenario.cluster, &scenario.strategy, &scenario.workload);
     let plan = strategy.plan.as_ref();

@@ -1,4 +1,4 @@
-//! Tables of measured runs: each row names its scenario and what was measured of it.
+//! Tables of measured runs: each row names its scenario and a measurement.
 
 use crate::request::Request;
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use stepcast_core::strategy::Architecture;
 
 const MOST_RUNS: usize = 500;
 
-/// The column that tells how a row names its scenario, and its value where all keys that differ from their defaults have
-/// columns. Other rows name what differs from the scenario that is asked about.
+/// The column that tells how a row names its scenario, and its value for rows in which all keys that differ from their
+/// defaults have columns. Other rows name only the differences from the requested scenario.
 const SCENARIO: &str = "scenario";
 const WHOLE: &str = "whole";
 const STEP_TIME: &str = "step-time";
@@ -23,26 +23,26 @@ const SECTIONS: [&str; 5] = ["model", "cluster", "strategy", "input", "methods"]
 const TABLE: &str =
     "give a header such as `cluster.workers.count,strategy.batch,throughput` and a row for each run";
 
-/// A measured run: its scenario, and what was measured.
+/// A measured run: its scenario, and the measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRun {
     names: Names,
-    /// What was measured.
+    /// The measurement.
     pub measured: Measured,
     pub(super) place: String,
 }
 
-/// What a row says of its scenario.
+/// How a row describes its scenario.
 #[derive(Debug, Clone, PartialEq)]
 enum Names {
     Asked,
-    /// Keys in which it differs from the one that is asked about.
+    /// Keys in which it differs from the requested scenario.
     Changes(Vec<Edit>),
     /// All keys that differ from their defaults.
     Whole(Vec<Edit>),
 }
 
-/// What was measured of a run.
+/// Measurement of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measured {
     /// Samples per second of all workers.
@@ -61,12 +61,12 @@ impl Measured {
 }
 
 impl MeasuredRun {
-    /// A step of the scenario as it is.
+    /// A step of the unchanged scenario.
     pub fn from_step(time: Seconds) -> Self {
         Self { names: Names::Asked, measured: Measured::Step(time), place: "measured steps".to_owned() }
     }
 
-    /// The scenario that was measured, where `request` is asked about.
+    /// The measured scenario, relative to `request`.
     pub fn scenario(&self, request: &Request) -> Result<Arc<Scenario>, Fault> {
         let at = |fault: Fault| Fault::in_file(self.place.clone(), fault.reason, fault.remedy);
         match &self.names {
@@ -192,8 +192,8 @@ pub fn with_run(name: &str, text: &str, request: &Request, step: Seconds) -> Res
     table.write(name)
 }
 
-/// The keys of a scenario that were given, and that its steps depend on, with their values as TOML. What runs differ in
-/// most is named in any case, so that rows mean the same when defaults change.
+/// The given keys of a scenario on which its steps depend, with their values as TOML. The most important keys are always
+/// named, so that rows keep their meaning when defaults change.
 fn named_keys(request: &Request) -> Result<BTreeMap<String, String>, Fault> {
     let cannot = |error: toml::ser::Error| Fault::new(error.to_string(), "name a scenario file");
     let keys_of = |file: ScenarioFile| {

@@ -1,9 +1,9 @@
-//! The part of an interval that assumed figures cause: what machines and software reach where nothing was measured.
+//! The part of an interval due to assumed figures: rates of machines and software without measurements.
 //!
 //! Each group of priors moves by a common factor from machine to machine. The effect of a group is its spread times
 //! the change of the logarithm of the step with the logarithm of the group, by central differences (docs/priors.md,
-//! section 5). To that come what no figure explains, and what lies beyond the range of the published runs. A machine that the kit
-//! has measured (`stepcast fit machine`) leaves less open.
+//! section 5). The unexplained spread, and extrapolation beyond the published runs, are added. A machine that the kit has measured
+//! (`stepcast fit machine`) has a smaller uncertainty.
 
 use crate::predict::calibrate::character;
 use crate::predict::methods;
@@ -41,20 +41,20 @@ pub struct AssumedFigure {
     pub source: String,
 }
 
-/// Something that is assumed because the scenario does not say it.
+/// An assumption about a figure that the scenario does not give.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Assumption {
-    /// What is assumed, such as "rate of the network".
+    /// Name, such as "rate of the network".
     pub name: String,
     /// The part of the interval that it causes, as a share of the variance.
     pub share: f64,
-    /// By how much it may move a step: half-width of the logarithm at 90 %.
+    /// Its effect on a step: half-width of the logarithm at 90 %.
     pub width: f64,
     /// The figures that are assumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub figures: Vec<AssumedFigure>,
-    /// What to do about it.
+    /// How to replace it.
     #[serde(flatten)]
     pub remedy: Remedies,
 }
@@ -63,7 +63,7 @@ pub struct Assumption {
 pub(super) struct Assumed {
     /// Half-width of the 90 % interval of the logarithm.
     pub(super) half_width: f64,
-    /// What causes it, the largest first.
+    /// Its causes, the largest first.
     pub(super) by_assumption: Vec<Assumption>,
     /// Whether it covers the speed of devices.
     pub(super) of_devices: bool,
@@ -73,7 +73,7 @@ pub(super) struct Assumed {
     pub(super) runs: usize,
 }
 
-/// The error that assumed figures cause in the prediction of `scenario`; none if all that matters is known. Only
+/// The error that assumed figures cause in the prediction of `scenario`; none if all relevant figures are known. Only
 /// `explained` errors name the figures.
 pub(super) fn assumed(
     scenario: &Scenario,
@@ -103,7 +103,7 @@ pub(super) fn assumed(
     let quantile = student_t_95(families.saturating_sub(1));
     let step = |scenario: &Scenario| log_step(scenario, twin);
     let listed = || causes.iter().filter(|cause| cause.effect().abs() > NOTICED);
-    // Causes that are known together are less uncertain together than one by one.
+    // Correlated causes are less uncertain together than one by one.
     let together: f64 = listed().map(|cause| cause.effect().powi(2)).sum();
     let mut by_assumption = Vec::new();
     for cause in listed() {
@@ -143,7 +143,7 @@ pub(super) fn assumed(
     }))
 }
 
-/// What moves a prediction that rests on assumed figures.
+/// Causes of uncertainty of a prediction that rests on assumed figures.
 pub(crate) struct Causes {
     /// Change of the logarithm of the step with the logarithm of each group of priors.
     pub(crate) slopes: Vec<f64>,
@@ -152,7 +152,7 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
-    /// The causes of the error of a prediction of `scenario` by the closed form `twin`; none if all that matters is known.
+    /// The causes of the error of a prediction of `scenario` by the closed form `twin`; none if all relevant figures are known.
     pub(crate) fn new(
         scenario: &Scenario,
         twin: &dyn Method,
@@ -212,8 +212,8 @@ impl Causes {
         Ok(Some(Self { slopes, causes, bases }))
     }
 
-    /// Variances of what no group of priors explains: what differs between runs of one combination of software, device
-    /// and network is a run's own.
+    /// Variances that no group of priors explains. Differences between runs of one combination of software, device and
+    /// network are independent.
     pub(crate) fn unexplained(&self) -> Unexplained {
         let total = unexplained(&self.causes);
         let own = self.bases.iter().map(|of| of.row.powi(2)).sum::<f64>().min(total);
@@ -233,7 +233,7 @@ const BEYOND_CLUSTERS: &str = "size of cluster, model or rate beyond published r
 enum Cause {
     /// The group of priors at this index.
     Group(usize, f64),
-    /// What no prior explains.
+    /// Unexplained deviation.
     Unexplained(&'static str, f64),
 }
 
@@ -359,12 +359,12 @@ fn machines(scenario: &Scenario) -> Option<Vec<&MachineModel>> {
         .filter(|all| !all.is_empty())
 }
 
-/// How far the constants of a group are off where they were measured; the most of all devices.
+/// Spread of the constants of a group if they were measured; the largest over all devices.
 fn spread(scenario: &Scenario, group: &Group) -> Option<f64> {
     if group.domain != Domain::Transformer {
         return None;
     }
-    // A measured device has one rate, whatever its generation.
+    // A measured device has one rate for all generations.
     let name = group.name.split(',').next().unwrap_or_default();
     let spreads = machines(scenario)?.into_iter().map(|own| own.uncertainty.groups.get(name).copied());
     spreads.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
@@ -374,28 +374,28 @@ fn is_measured(scenario: &Scenario, group: &Group) -> bool {
     spread(scenario, group).is_some()
 }
 
-/// Standard deviations of the logarithms of the groups' factors, smaller for those that were measured.
+/// Standard deviations of the logarithms of the groups' factors, smaller for measured ones.
 pub(crate) fn spreads(scenario: &Scenario) -> Vec<f64> {
     let priors = &scenario.priors;
     let own = |group: &Group| priors.learned.is_none().then(|| spread(scenario, group)).flatten();
     priors.groups.iter().map(|group| own(group).unwrap_or(group.spread)).collect()
 }
 
-/// What no constant explains on measured devices; the most of all.
+/// Unexplained spread on measured devices; the largest of all.
 fn measured_residual(scenario: &Scenario) -> Option<Residual> {
     let worst = machines(scenario)?
         .into_iter()
         .map(|own| &own.uncertainty)
         .reduce(|a, b| if b.residual > a.residual { b } else { a })?;
     let assumed = scenario.priors.residual.transformer;
-    // Spreads between stacks of software come from all families, whatever was measured of the device.
+    // Spreads between stacks of software come from all families, even for measured devices.
     let families = worst.families.max(assumed.families);
-    // Measured devices leave no more open than others.
+    // Measured devices are never less certain than assumed ones.
     let row = worst.residual.min(assumed.cell.hypot(assumed.row));
     Some(Residual { cell: 0.0, row, families, rows: worst.rows, ..assumed })
 }
 
-/// The priors with the values of a group as they hold on the workers, and the file that has them if they were measured.
+/// The priors with a group's values for the workers, and the file with these values if they were measured.
 pub(super) fn values<'a>(scenario: &'a Scenario, group: &Group) -> (Cow<'a, Priors>, Option<&'a str>) {
     let first = scenario.cluster.groups.first().and_then(|workers| workers.device.fitted.as_ref());
     match (machines(scenario), first) {

@@ -22,9 +22,9 @@ pub(super) const ASSUMED_SHARE: &str = "assumed efficiency";
 pub struct InputEffect {
     /// The key of the input.
     pub key: String,
-    /// By how much throughput may be lower.
+    /// Largest decrease of throughput.
     pub slower: f64,
-    /// By how much throughput may be higher.
+    /// Largest increase of throughput.
     pub faster: f64,
 }
 

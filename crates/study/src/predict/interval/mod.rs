@@ -57,7 +57,7 @@ pub struct Interval {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub by_input: Vec<InputEffect>,
-    /// What is assumed and how much of the model error it causes, the largest first.
+    /// Assumptions, each with its share of the model error, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub by_assumption: Vec<Assumption>,
@@ -77,12 +77,12 @@ impl<'a> Intervals<'a> {
         Self { method, varied: inputs::varied(scenario), table: committed() }
     }
 
-    /// Predictions that an interval takes: both sides of everything that is assumed or uncertain.
+    /// Number of predictions for an interval: both sides of every assumed or uncertain figure.
     pub(crate) fn predictions(&self, scenario: &Scenario) -> u64 {
         2 * (scenario.priors.groups.len() + 1 + self.varied.len()) as u64
     }
 
-    /// The interval of the prediction of `asked`, which is the scenario after `change`, and its warnings; `explained` if
+    /// The interval of the prediction of `asked`, which is the scenario after `change`, and its warnings. With `explained`,
     /// it names every assumed figure.
     pub(crate) fn interval(
         &self,
@@ -130,7 +130,7 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// The interval of a prediction of `scenario` by `method`; none where no measured runs tell its error.
+/// The interval of a prediction of `scenario` by `method`; none without measured runs that show its error.
 pub fn of(
     scenario: &Scenario,
     method: &dyn Method,
@@ -140,7 +140,7 @@ pub fn of(
     Ok(found.map(|(interval, _)| interval))
 }
 
-/// The name under which a scenario is validated: fitted steps of a device have their own where nothing else
+/// The name under which a scenario is validated: fitted steps of a device have a separate name if nothing else
 /// contributes.
 fn validated_as(scenario: &Scenario, method: &'static str) -> &'static str {
     let groups = &scenario.cluster.groups;
@@ -165,7 +165,7 @@ fn sampling(simulation: &Simulation) -> f64 {
     if low > 0.0 { 0.5 * (high / low).ln() } else { f64::INFINITY }
 }
 
-/// The interval of 90 % of a product whose factors vary independently of each other, each within an interval of its own.
+/// The 90 % interval of a product of independent factors, each given by its interval.
 pub(crate) fn of_product(value: f64, factors: &[[f64; 2]]) -> [f64; 2] {
     let width = |side: usize| factors.iter().fold(0.0, |sum: f64, ends| sum.hypot(ends[side].ln()));
     [value * (-width(0)).exp(), value * width(1).exp()]

@@ -12,9 +12,9 @@ use stepcast_core::strategy::{Architecture, Synchronisation};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// In every step or every round: BSP, local SGD.
+    /// They wait in every step or every round: BSP, local SGD.
     Synchronous,
-    /// Not at all, or not until one is far ahead.
+    /// They never wait, or only when one is far ahead.
     Asynchronous,
 }
 
@@ -52,7 +52,7 @@ pub struct Regime {
 }
 
 impl Limit {
-    /// From the share of a step in which workers compute.
+    /// The limit from the share of a step in which workers compute.
     pub fn of(scaling_factor: f64) -> Self {
         if scaling_factor < 0.5 { Self::Communication } else { Self::Computing }
     }

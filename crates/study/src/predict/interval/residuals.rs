@@ -20,7 +20,7 @@ use stepcast_stats::student_t_95;
 /// Fewest groups from which a variance is estimated.
 const FEWEST: usize = 3;
 
-/// Lower limit of the model error: repeats of one run differ by as much.
+/// Lower limit of the model error: the difference between repeats of one run.
 const FLOOR: f64 = 0.02;
 
 /// One measured run and its out-of-sample prediction.
@@ -157,11 +157,11 @@ pub fn committed() -> &'static [Residuals] {
 pub enum Level {
     /// The same method in the same regime.
     Regime,
-    /// On any number of machines.
+    /// The same regime on any number of machines.
     AnyMachines,
-    /// Whatever the larger part of a step is.
+    /// The same regime with any larger part of a step.
     AnyLimit,
-    /// Whether workers wait for each other or not.
+    /// The same regime with or without waits between workers.
     AnyPace,
     /// The same method in any regime.
     Method,

@@ -1,7 +1,7 @@
 //! A configuration of Hugging Face Accelerate for PyTorch's FSDP, DistributedDataParallel or DeepSpeed
 //! (huggingface.co/docs/accelerate).
 //!
-//! Mixed precision is autocast, except under DeepSpeed, which has formats of its own (`native_amp` of `Accelerator`, 1.15).
+//! Mixed precision is autocast, except under DeepSpeed, which has its own formats (`native_amp` of `Accelerator`, 1.15).
 //! FSDP holds parameters in 32 bits whatever they were loaded in (`prepare_model`, `fsdp2_prepare_model`), and gathers them and
 //! reduces gradients in 16 (`set_mixed_precision` of `FullyShardedDataParallelPlugin`).
 
@@ -14,7 +14,7 @@ use stepcast_core::strategy::{
     ContextExchange, Implementation, OverlapPreset, Recipe, Recompute, Sharding, States,
 };
 
-/// Keys that say nothing about the time of a step.
+/// Keys without effect on the time of a step.
 const WITHOUT_EFFECT: &str = include_str!("accelerate_without_effect.txt");
 
 /// Arguments of a trainer that its configuration lacks; a comment may give them.
@@ -77,7 +77,7 @@ fn argument<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The format of products. Those in 8 bits are beside autocast; without a backend, torchao comes before Transformer Engine.
+/// The format of products. 8-bit products work in addition to autocast; without a backend, torchao precedes Transformer Engine.
 fn precision(keys: &mut Keys, launched: &mut Launched) -> Precision {
     let backend = keys.word("fp8_config.backend");
     keys.forget(
@@ -102,7 +102,7 @@ fn precision(keys: &mut Keys, launched: &mut Launched) -> Precision {
     }
 }
 
-/// Bits in which FSDP reduces gradients: those of products, where these are fewer than those of states.
+/// Bits in which FSDP reduces gradients: the bits of products, if these are fewer than the bits of states.
 pub(super) fn reduce_bits(precision: Precision) -> Option<u64> {
     (precision.width() == 2).then_some(16)
 }
@@ -167,7 +167,7 @@ fn deepspeed(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What FSDP by Accelerate does not run.
+/// Plans that FSDP by Accelerate does not run.
 pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { choice, node, .. } = *asked;
     let groups = choice.sharding == Sharding::Hsdp && choice.sharding_group != Some(node);
@@ -180,7 +180,7 @@ pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     undivided(asked).or(shards)
 }
 
-/// What modules of Hugging Face do not run, whoever shards them.
+/// Plans that modules of Hugging Face do not run under any sharding.
 pub(super) fn undivided(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { choice, .. } = *asked;
     let recompute = choice.recompute.what;
@@ -194,7 +194,7 @@ pub(super) fn undivided(asked: &Proposal<'_>) -> Option<Refusal> {
     ])
 }
 
-/// The configuration of a plan: for FSDP, or for DistributedDataParallel where every replica holds all.
+/// The configuration of a plan: for FSDP, or for DistributedDataParallel without sharding.
 pub(super) fn write(launch: &Launch<'_>) -> String {
     let plan = launch.plan;
     let workers = launch.nodes * launch.workers_per_node;

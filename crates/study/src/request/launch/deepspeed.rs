@@ -11,7 +11,7 @@ use stepcast_core::strategy::{
     ContextExchange, Implementation, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };
 
-/// Keys that say nothing about the time of a step.
+/// Keys without effect on the time of a step.
 const WITHOUT_EFFECT: &str = include_str!("deepspeed_without_effect.txt");
 
 /// Whether an object of JSON is such a configuration.
@@ -74,7 +74,7 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
             return Err(Fault::new(reason, "use 0, 1, 2 or 3"));
         }
     });
-    // Overlap is usual with ZeRO 3 alone.
+    // Overlap is the default only with ZeRO 3.
     let overlapped = keys.truth("zero_optimization.overlap_comm")?.unwrap_or(stage == 3);
     launched.plan.overlap_gradients = (!overlapped).then_some(false);
     if keys.number("zero_optimization.stage3_prefetch_bucket_size")? == Some(0) {
@@ -124,7 +124,7 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
         .map_err(|error| Fault::new(error.to_string(), "choose another framework"))
 }
 
-/// What DeepSpeed does not run.
+/// Plans that DeepSpeed does not run.
 pub(super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { base, choice, .. } = *asked;
     let recompute = choice.recompute.what;

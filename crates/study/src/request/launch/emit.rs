@@ -1,6 +1,6 @@
-//! Plans in the words of frameworks, as flags or a file; which plans a framework runs, and how: its kernels, states and overlap.
+//! Plans as flags or files of frameworks; which plans a framework runs, and with which kernels, states and overlap.
 //!
-//! A plan that a framework cannot run is refused, with what to exclude from the search.
+//! A plan that a framework cannot run is refused, with a change that excludes such plans from the search.
 
 use super::settings::{Settings, cannot};
 use super::{accelerate, deepspeed, megatron, recipes, torchtitan};
@@ -18,8 +18,8 @@ use stepcast_core::strategy::{
     States,
 };
 
-/// The best plan of a search in the words of a framework: with stages of their own where these are better and the framework
-/// has words for them. A search that was not for this framework is made again, because another plan may be best there.
+/// The best plan of a search as settings of a framework: with stages that differ if these are better and the framework
+/// supports them. A search that was not for this framework is repeated, because another plan may be best there.
 pub fn emit(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Result<String, Fault> {
     if report.framework != Some(framework) {
         let bounds = match &scenario.planning {
@@ -72,7 +72,7 @@ fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<Str
     Ok(text + &removed.map(|setting| format!("{}: null\n", setting.name)).collect::<String>())
 }
 
-/// The settings that the plan of an entry decides in a recipe of a framework, beside those of the scenario's own plan.
+/// The settings that the plan of an entry determines in a recipe of a framework, with their values in the scenario's own plan.
 pub(crate) fn recipe_settings(
     scenario: &Scenario,
     entry: &Entry,
@@ -102,7 +102,7 @@ pub(crate) fn recipe_settings(
     Ok(names.into_iter().map(setting).collect())
 }
 
-/// A plan on machines, with what it leaves open.
+/// A plan on machines, with its derived replicas and micro-batches.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// The name of the model.
@@ -171,19 +171,19 @@ impl Launch<'_> {
 pub(crate) struct Proposal<'a> {
     /// The transformer.
     pub(crate) shape: &'a Transformer,
-    /// All that a search does not vary.
+    /// Dimensions that a search does not vary.
     pub(crate) base: &'a Plan,
-    /// What it varies.
+    /// Dimensions that it varies.
     pub(crate) choice: &'a PlanChoice,
     /// Workers of a machine.
     pub(crate) node: u64,
 }
 
-/// What a framework does not run, and the change of a scenario that excludes it.
+/// A feature that a framework does not run, and the change of a scenario that excludes it.
 pub(super) type Refusal = (&'static str, &'static str);
 
 impl Proposal<'_> {
-    /// What of the plan a framework does not run; nothing if it runs all.
+    /// The feature of the plan that a framework does not run; none if it runs the plan.
     pub(super) fn refusal(&self, framework: Framework) -> Option<Refusal> {
         let decoders = [
             (self.shape.tuning.adapters.is_some(), ("adapters", "plan.frameworks=[\"fsdp\"]")),
@@ -233,7 +233,7 @@ pub(crate) fn adopted_precision(framework: Framework, precision: Precision) -> P
     }
 }
 
-/// A plan in the way of a framework that computes in this format: what it has no options for is as it does it.
+/// A plan adapted to a framework that computes in this format: properties without an option get the framework's values.
 pub(crate) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -> Plan {
     let own = Plan {
         sends: None,

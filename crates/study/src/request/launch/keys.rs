@@ -1,20 +1,20 @@
-//! The keys of a launch file, each taken once: what is left at the end was not understood.
+//! The keys of a launch file, each taken once: keys left at the end were not understood.
 //!
-//! Of YAML as configurations use it, these are nested mappings of scalars and of lists of scalars. What is nested in lists says
-//! nothing about a step and is left out.
+//! From YAML configurations, it reads nested mappings of scalars and of lists of scalars. Content nested in lists does not affect
+//! a step and is left out.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
 
-/// A value that a trainer fills in.
+/// Value for settings that a trainer fills in.
 const OPEN: &str = "auto";
 
 /// Whole numbers up to this one, 2⁵³, are exact in 64-bit floating point.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Keys in the words of a framework, those of nested tables joined by dots.
+/// Keys of a framework; names of nested tables are joined by dots.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     left: BTreeMap<String, Value>,
@@ -68,7 +68,7 @@ impl Keys {
         (!open).then_some(value)
     }
 
-    /// A whole number, which may be written as 5e8; negative ones stand for "not given" in all formats.
+    /// A whole number, which may be written as 5e8; negative ones mean "not given" in all formats.
     pub(super) fn number(&mut self, key: &str) -> Result<Option<u64>, Fault> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let whole = |real: f64| (real.fract() == 0.0 && real.abs() <= EXACT).then_some(real as i64);
@@ -119,7 +119,7 @@ impl Keys {
         }
     }
 
-    /// Whether a switch is given that has no value.
+    /// Whether a switch without a value is given.
     pub(super) fn switch(&mut self, key: &str) -> bool {
         self.left.remove(key).is_some_and(|value| value != Value::Bool(false))
     }
@@ -137,7 +137,7 @@ impl Keys {
         self.left.retain(|key, _| !beginnings.split_whitespace().any(|beginning| key.starts_with(beginning)));
     }
 
-    /// What was not taken. Switches that are off and lists without elements say nothing.
+    /// Keys that were not taken, except switches that are off and empty lists.
     pub(super) fn rest(self) -> Vec<String> {
         let says_nothing = |value: &Value| match value {
             Value::Null | Value::Bool(false) => true,
@@ -154,7 +154,7 @@ fn wrong(key: &str, value: &Value, wanted: &str) -> Fault {
     Fault::new(format!("`{key}` is {shown}, not {wanted}"), "write the value into the file")
 }
 
-/// All scalars of YAML, those of nested mappings joined by dots. The parser yields events, so that depth takes no stack.
+/// All scalars of YAML, with keys of nested mappings joined by dots. The parser yields events, so that depth takes no stack.
 pub(super) fn of_yaml(text: &str) -> Result<Keys, Fault> {
     let mut keys = Keys::default();
     // The path of each open mapping or list, with the key that waits for its value; lists have none.

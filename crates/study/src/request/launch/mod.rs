@@ -1,8 +1,8 @@
 //! Launch files of training frameworks: read as scenarios, and written from plans. One file for each framework.
 //!
-//! A launch file says how a model is split, and often neither what it is nor on what it runs: overrides give the rest.
-//! What is not understood is named in a note. Settings that the table of plan dimensions names are read and written by
-//! it (`settings`); the files of frameworks have the others.
+//! A launch file gives the split of a model, but often neither the model nor the machines: overrides give the rest.
+//! Unknown settings are named in a note. Settings in the table of plan dimensions are read and written by it (`settings`);
+//! the files of frameworks handle the others.
 
 mod accelerate;
 mod deepspeed;
@@ -34,20 +34,20 @@ use stepcast_core::scenario::{
 use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
 
-/// Keys of a scenario that say what is trained.
+/// Keys of a scenario that name the model.
 const MODELS: [&str; 6] =
     ["model.zoo", "model.config", "model.transformer", "model.custom", "model.onnx", "model.profile"];
 
-/// How many of the names that were not understood a note lists.
+/// Most unknown names that a note lists.
 const LISTED: usize = 12;
 
-/// The key that lets a file be read although what is not understood of it changes the answer.
+/// The key that lets a file be read even if it has unknown settings that change the answer.
 pub const IGNORE_UNKNOWN: &str = "launch.ignore-unknown";
 
-/// Beginnings of what changes the time of a step or the memory, and is not understood.
+/// Prefixes of unknown settings that change the time of a step or the memory.
 const WITH_EFFECT: &str = include_str!("launch_with_effect.txt");
 
-/// What a launch file says.
+/// Content of a launch file.
 #[derive(Debug, Default)]
 struct Launched {
     framework: &'static str,
@@ -62,7 +62,7 @@ struct Launched {
     sequence: Option<u64>,
     plan: PlanSection,
     group: Option<Group>,
-    /// Sequences of a replica in a step, for files that do not give those of all.
+    /// Sequences of a replica in a step, for files that do not give the global batch.
     replica_batch: Option<u64>,
     precision: Option<Precision>,
     workers: Option<u64>,
@@ -79,14 +79,14 @@ struct Launched {
 }
 
 impl Launched {
-    /// What the table of dimensions finds in a file of a framework called `name`.
+    /// The settings that the table of dimensions finds in a file of a framework called `name`.
     fn read(name: &'static str, keys: &mut Keys, framework: Framework) -> Result<Self, Fault> {
         let mut unknown = Vec::new();
         let plan = settings::read(keys, framework, &mut unknown)?;
         Ok(Self { framework: name, plan, unknown, ..Self::default() })
     }
 
-    /// What was read, with the names of all other keys but those without effect.
+    /// Adds the names of unread keys, except those without effect.
     fn without(mut self, mut keys: Keys, no_effect: &str) -> Self {
         keys.forget(no_effect);
         self.unknown.extend(keys.rest());
@@ -103,7 +103,7 @@ impl Launched {
         self.ranks().iter().fold(workers, |left, ranks| left / ranks)
     }
 
-    /// How context-parallel ranks exchange keys and values where the file does not say it.
+    /// Default exchange of keys and values between context-parallel ranks.
     fn exchange(&mut self, usual: ContextExchange) {
         let given = self.plan.context_exchange.take();
         let context = self.plan.context.filter(|ranks| *ranks > 1);
@@ -116,13 +116,13 @@ impl Launched {
 enum Group {
     /// This number.
     Of(u64),
-    /// What this many groups leave.
+    /// The ranks divided by this number of groups.
     Count(u64),
-    /// Those of one machine.
+    /// The ranks of one machine.
     Machine,
 }
 
-/// A format, with what was parsed to recognise it.
+/// A format, with the data parsed to recognise it.
 enum LaunchKind {
     Megatron,
     Torchtitan(toml::Table),
@@ -195,7 +195,7 @@ impl Request {
             files.note(format!("{name}: not understood and left out: {}.", list(&launched.unknown)));
         }
         let document = document(name, launched, overrides).map_err(|fault| fault.at(name))?;
-        // The file says how the model is split, also where it is not.
+        // The file determines the split of the model, even if it has none.
         Ok(Some(Self { gives_plan: false, ..Self::new(document, files, overrides.to_vec()) }))
     }
 }
@@ -279,7 +279,7 @@ fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Docume
     Ok(Document::from_file(name, file))
 }
 
-/// Workers that overrides give: of one machine, where the file leaves their number open and overrides name none.
+/// Workers that overrides give; one machine's if neither the file nor the overrides give a number.
 fn workers(overrides: &[Edit], open: bool) -> Option<u64> {
     let value = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value();
     let number = |key: &str| u64::try_from(value(key)?.as_integer()?).ok();
@@ -331,7 +331,7 @@ fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSect
     ClusterSection { workers: Some(vec![group]), nodes, ..ClusterSection::default() }
 }
 
-/// The plan, with what follows from the number of workers.
+/// The plan, completed for the number of workers.
 fn plan(launched: Launched, workers: u64) -> PlanSection {
     let (replicas, [_, context, _]) = (launched.replicas(workers), launched.ranks());
     let mut plan = launched.plan;
@@ -350,7 +350,7 @@ fn plan(launched: Launched, workers: u64) -> PlanSection {
     plan
 }
 
-/// The data set, if the number of steps or samples is given, or overrides say more of it. Steps count once, whatever the epochs.
+/// The data set, if the number of steps or samples is given, or overrides describe it. Steps count once, regardless of epochs.
 fn data(launched: &Launched, workers: u64, is_given: bool) -> Option<DataSection> {
     let replicas = launched.replicas(workers);
     let batch = || launched.plan.global_batch.or(launched.replica_batch?.checked_mul(replicas));

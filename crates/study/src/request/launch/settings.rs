@@ -1,4 +1,4 @@
-//! Settings that a framework and a plan both have, by the table of plan dimensions: read, and written.
+//! Reads and writes settings that a framework and a plan have in common, by the table of plan dimensions.
 
 use super::keys::Keys;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ fn written(error: serde_json::Error) -> Fault {
     Fault::new(error.to_string(), "report this: a plan cannot be written")
 }
 
-/// Takes what the settings of a framework say of a plan. Values that have no name here go to `unknown`.
+/// Takes the settings of a framework that belong to a plan. Unknown values go to `unknown`.
 pub(super) fn read(
     keys: &mut Keys,
     framework: Framework,
@@ -68,13 +68,13 @@ struct Waiting {
     needed: bool,
 }
 
-/// The settings of a plan in the words of a framework.
+/// The settings of a plan in a framework's notation.
 pub(super) struct Settings {
     waiting: Vec<Waiting>,
 }
 
 impl Settings {
-    /// Refuses a plan that the framework has no settings for.
+    /// Refuses a plan for which the framework has no settings.
     pub(super) fn new(plan: &Plan, framework: Framework) -> Result<Self, Fault> {
         let [own, usual] = [plan, &PlanSection::default().resolve(&NoFiles)?]
             .map(|plan| serde_json::to_value(plan.section()).map_err(written));
@@ -113,7 +113,7 @@ impl Settings {
                 SettingForm::Absent => continue,
             };
             match value {
-                // Said by leaving it out.
+                // Expressed by omission.
                 Some(value) if value == "" => {}
                 Some(value) => {
                     let listed = matches!(setting.form, SettingForm::Item(_));
@@ -128,7 +128,7 @@ impl Settings {
         Ok(Self { waiting })
     }
 
-    /// Takes the settings of some keys, in this order, as far as a file needs them.
+    /// Takes the settings of some keys, in this order, if a file needs them.
     pub(super) fn take(&mut self, keys: &[&str]) -> Vec<(&'static str, Value)> {
         keys.iter().filter_map(|key| self.take_if(key, false)).collect()
     }
@@ -140,7 +140,7 @@ impl Settings {
         (needed || always).then_some((name, value))
     }
 
-    /// All that a file needs and that was not taken.
+    /// All remaining settings that a file needs.
     pub(super) fn rest(self) -> impl Iterator<Item = (&'static str, Value)> {
         self.waiting.into_iter().filter(|waiting| waiting.needed).map(|waiting| (waiting.name, waiting.value))
     }
@@ -161,7 +161,7 @@ pub(super) fn insert(file: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// Sets what excludes such plans from a search.
+/// The remedy that excludes such plans from a search.
 fn excluding(change: &str) -> Remedy {
     let (key, value) = change.split_once('=').unwrap_or((change, "false"));
     Remedy::set(key, value)

@@ -1,14 +1,14 @@
 //! The flags of a shell script or of a list of arguments.
 //!
 //! Variables, arrays and sums of numbers are followed in the order in which they are written. Nothing is executed:
-//! both branches of an `if` count, and what a command would print is not known.
+//! both branches of an `if` count, and the output of commands is unknown.
 
 use super::keys::Keys;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// Stands for a value that only running the script would tell.
+/// Stands for a value that only running the script would give.
 const UNKNOWN: char = '\u{fffd}';
 
 /// Deepest nesting of expansions.
@@ -66,7 +66,7 @@ struct Lexer {
     variables: BTreeMap<String, String>,
     /// Words; none where a command or a list ends.
     words: Vec<Option<String>>,
-    /// What is left of [`MOST_EXPANDED`].
+    /// Remaining part of [`MOST_EXPANDED`].
     left: Cell<usize>,
 }
 
@@ -115,7 +115,7 @@ impl Lexer {
                     chars.by_ref().take_while(|c| *c != '`').for_each(drop);
                     word.get_or_insert_default().push(UNKNOWN);
                 }
-                // Lists of arguments may have one word on each line, so that lines end nothing.
+                // Lists of arguments may have one word on each line, so a line end does not end a command.
                 c if c.is_whitespace() => self.push(&mut word),
                 ';' | '&' | '|' | '(' | ')' | '<' | '>' => {
                     self.push(&mut word);
@@ -165,7 +165,7 @@ impl Lexer {
         Some(value.clone())
     }
 
-    /// What follows a dollar sign.
+    /// The value of the expression after a dollar sign.
     fn expanded(&self, chars: &mut std::iter::Peekable<std::str::Chars<'_>>, depth: usize) -> String {
         let unknown = || UNKNOWN.to_string();
         match chars.peek() {
@@ -247,7 +247,7 @@ impl Lexer {
     }
 }
 
-/// Parts between operators, each with the one before it.
+/// Parts between operators, each with the operator before it.
 fn signed(text: &str, operators: [char; 2]) -> Vec<(char, &str)> {
     let mut parts = Vec::new();
     let (mut operator, mut start) = (' ', 0);

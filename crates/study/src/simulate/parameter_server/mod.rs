@@ -23,10 +23,10 @@ use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{LocalLanes, Program, Station, StepWork, Steps, Window, jittered, synthesise};
 use stepcast_stats::spread_of_logarithms;
 
-/// Fewer measured steps than this do not show how steps vary.
+/// Least number of measured steps that show the variation of steps.
 const FEW_STEPS: usize = 10;
 
-/// Competing workers keep something busier than this unless they move in lock-step.
+/// Largest utilisation of the busiest resource that suggests workers in lock-step.
 const LOCK_STEP: f64 = 0.75;
 
 pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
@@ -73,7 +73,7 @@ impl Prepared {
         Ok(Self { lanes, program, operations, batches: batches(scenario), compute, warnings })
     }
 
-    /// Samples per second that the links of the servers can carry; what stays inside a machine passes no link.
+    /// Samples per second that the links of the servers can carry; traffic inside a machine passes no link.
     fn capacity(&self, scenario: &Scenario) -> f64 {
         if scenario.cluster.servers.colocated {
             return f64::INFINITY;
@@ -101,7 +101,7 @@ impl Prepared {
         let runs: Vec<Figures> =
             figures.map(|(run, window)| Figures::of_run(&self.program, self.lanes, run, window)).collect();
         let runs = &runs[..];
-        // Steps that are under way when a run ends may make it look faster than links are.
+        // Steps under way at the end of a run may make it look faster than its links.
         let most = self.capacity(scenario);
         let throughput = SamplesPerSec::new(estimate.throughput.min(most));
         let groups = groups(scenario, &self.compute);
@@ -144,7 +144,7 @@ impl Prepared {
     }
 }
 
-/// The steps to draw from: recorded, or made from the model. What is assumed about them is added to `warnings`.
+/// The steps to draw from: recorded, or made from the model. Assumptions about them are added to `warnings`.
 fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, Profile> {
     let Some(profile) = scenario.profile() else {
         warnings.extend(compute::assumptions(scenario));
@@ -177,7 +177,7 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
     }
 }
 
-/// Time that a worker of each group is busy by itself in a mean step, what comes between steps included.
+/// Time that a worker of each group is busy in a mean step without the others, including work between steps.
 fn computing(scenario: &Scenario, program: &Program, lanes: LocalLanes) -> Vec<Seconds> {
     let first_worker = scenario.cluster.groups.iter().scan(0, |first, group| {
         let this = *first;
@@ -229,7 +229,7 @@ fn usage(lanes: LocalLanes, runs: &[Figures]) -> Vec<Usage> {
     usage
 }
 
-/// What is busiest, and the share of time during which workers compute.
+/// The busiest resource, and the share of time during which workers compute.
 fn bottleneck(runs: &[Figures]) -> (Bottleneck, f64) {
     let computing = mean(runs, |figures| figures.workers_busy);
     let links = mean(runs, |figures| figures.links_used.iter().copied().fold(0.0, f64::max));

@@ -1,4 +1,4 @@
-//! From a scenario and a profile to what the engine replays.
+//! From a scenario and a profile to the engine's program.
 
 use stepcast_analytic::placement::{self, Machine};
 use stepcast_analytic::servers::{self, Service};
@@ -13,8 +13,8 @@ use stepcast_sim::{
     LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams, TcpSpec,
 };
 
-/// Computing time of a group against the profile's: by batch and speed, or as its device computes the model, with copies of
-/// batches.
+/// Computing time of a group relative to the profile's: by batch and speed, or by its device's time for the model, with copies
+/// of batches.
 fn slowness(scenario: &Scenario, index: usize) -> f64 {
     // Stragglers among workers that wait for each other, as in the closed form.
     let waits = scenario.strategy.synchronisation != Synchronisation::Async;
@@ -50,7 +50,7 @@ pub(super) fn hides(scenario: &Scenario) -> f64 {
     }
 }
 
-/// Rate of a port for payload: what framing and copies of hosts leave of the wire, or what BytePS reaches.
+/// Rate of a port for payload: the wire less framing and copies of hosts, or BytePS's achieved rate.
 fn payload(scenario: &Scenario, port: BitsPerSec) -> BytesPerSec {
     let cluster = &scenario.cluster;
     match scenario.server_software() {
@@ -71,8 +71,8 @@ pub(in crate::simulate) fn simulated_servers(scenario: &Scenario) -> u32 {
     scenario.cluster.servers.count / slices(scenario)
 }
 
-/// Servers that one simulated server stands for: those that hold a slice of every tensor do the same at the same time,
-/// unless they run on the machines of workers, some of which are nearer than others.
+/// Number of servers that one simulated server stands for: servers that hold a slice of every tensor behave alike, unless
+/// they run on the machines of workers, some of which are nearer than others.
 fn slices(scenario: &Scenario) -> u32 {
     let servers = &scenario.cluster.servers;
     match servers.placement {
@@ -81,14 +81,14 @@ fn slices(scenario: &Scenario) -> u32 {
     }
 }
 
-/// Whether servers use the ports of the workers' machines. The rate of BytePS has that in it.
+/// Whether servers use the ports of the workers' machines. BytePS's rate already includes this.
 fn is_colocated(scenario: &Scenario) -> bool {
     scenario.cluster.servers.colocated && scenario.server_software() != ServerSoftware::Byteps
 }
 
 /// Seconds of a server's software for each operation that pushes gradients: it receives them, and sends the parameters
-/// to which they are added. Together they take what the closed form says of all of them; workers that wait for each other
-/// share the update.
+/// to which they are added. Their sum equals the closed form's time; workers that wait for each other share
+/// the update.
 fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
     let service = Service::from_scenario(scenario)?;
     let copies = f64::from(scenario.cluster.servers.copies);

@@ -1,5 +1,5 @@
-//! A run to look at: what every worker did when, how loaded links were, which push led to which update; and the round of
-//! Zeng 2023, who computes, waits for the server, pushes and pulls when (the paper's Figures 4 and 5).
+//! A run to display: the work of every worker, the load of links, and the update that each push led to; and the round of
+//! Zeng 2023: when each worker computes, waits for the server, pushes and pulls (the paper's Figures 4 and 5).
 
 use super::transformer;
 use std::collections::{BTreeMap, HashMap};
@@ -51,7 +51,7 @@ pub(super) fn numbers_kept(scenario: &Scenario) -> u64 {
     operations.saturating_mul(each)
 }
 
-/// A run to look at.
+/// A run to display.
 #[derive(Debug, Clone)]
 pub struct Recording {
     /// The program that was run.
@@ -60,14 +60,14 @@ pub struct Recording {
     pub lane_names: Vec<String>,
     /// Its steps, chunks and levels.
     pub observed: stepcast_sim::Timeline,
-    /// The head of a profile made from it; without operations if none can be made.
+    /// The header of a profile made from it; without operations if none can be made.
     pub about: About,
-    /// By operation: its stage and what it is; empty unless a plan splits a transformer into stages.
+    /// By operation: its stage and role; empty unless a plan splits a transformer into stages.
     pub marks: Vec<Mark>,
 }
 
 impl Recording {
-    /// For viewers: a process for every worker with a lane for everything it uses, and one for what workers share; of
+    /// For viewers: a process for every worker with a lane for everything it uses, and one for shared resources; for
     /// pipelines, a process for every stage.
     pub fn timeline(&self) -> Timeline<'_> {
         if !self.marks.is_empty() {
@@ -176,7 +176,7 @@ fn pushes<'a>(operations: &'a [Operation], update: &'a Operation) -> impl Iterat
     before.iter().copied().filter(is_push)
 }
 
-/// Lanes that are used, behind that of the steps.
+/// Lanes that are used, after the lane of the steps.
 struct Lanes {
     names: Vec<String>,
     /// By local lane.
@@ -260,7 +260,7 @@ struct Levels {
     process: u32,
     names: Vec<(String, &'static str)>,
     levels: Vec<Level>,
-    /// By level: where its last value stands.
+    /// By level: the place of its last value.
     last: Vec<Option<usize>>,
 }
 

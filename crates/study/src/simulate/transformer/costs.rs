@@ -1,7 +1,7 @@
-//! What a micro-batch and a step are on every stage, as work for the engine.
+//! The work of a micro-batch and a step on every stage, for the engine.
 //!
-//! Durations of single operations and messages are those of `analytic`; which of them the framework begins beside which
-//! others is its [overlaps](stepcast_core::strategy::Overlaps). What is hidden and what shows, the engine finds out.
+//! Durations of single operations and messages come from `analytic`; the framework's
+//! [overlaps](stepcast_core::strategy::Overlaps) determine which of them run concurrently. The engine finds the exposed time.
 //!
 //! Layers of a virtual stage that are alike are one piece of work, many times as long: while they take turns with the same
 //! traffic, either computing or traffic is the longer one for all of them.
@@ -43,7 +43,7 @@ impl StepWork {
     }
 }
 
-/// What a stage does after its last passes, which take this long.
+/// Work of a stage after its last passes, which take this long.
 fn tail(run: &Run<'_>, stage: u64, pass: f64) -> Tail {
     let (held, overlaps) = (run.held(), run.overlaps());
     let work = run.tail_work(&held, stage);
@@ -120,7 +120,7 @@ fn forward(run: &Run<'_>, layer: &LayerWork) -> Vec<Work> {
     work
 }
 
-/// Computing, of which `attention` may hide what travels around the ring.
+/// Computing, of which `attention` may hide traffic around the ring.
 fn around(run: &Run<'_>, of: fn(f64) -> Work, compute: f64, attention: f64, ring: f64) -> Vec<Work> {
     if run.plan.context == 1 {
         return vec![of(compute)];
@@ -130,7 +130,7 @@ fn around(run: &Run<'_>, of: fn(f64) -> Work, compute: f64, attention: f64, ring
     vec![of(compute - attention), together(of(attention), ring, run.hides_context())]
 }
 
-/// What is computed again and the gradients of inputs of a layer. Gathers of saved inputs run beside these.
+/// Recomputation and the gradients of inputs of a layer. Gathers of saved inputs run beside these.
 fn input(run: &Run<'_>, layer: &LayerWork) -> Vec<Work> {
     let [forward, backward] = run.beside_ring(&layer.computed).map(Seconds::get);
     let [_, back, again] = layer.context.map(Seconds::get);
@@ -195,7 +195,7 @@ impl Units<'_> {
         }
     }
 
-    /// Gradients of inputs by themselves: the weights with which they begin were fetched before.
+    /// Gradients of inputs alone: their first weights were fetched before.
     fn input(&self, work: Work) -> Work {
         let (n, gather) = (self.count, self.gather);
         if gather <= 0.0 || n < 1.0 {
@@ -207,7 +207,7 @@ impl Units<'_> {
         InTurn(vec![self.some(&work, n - 1.0, (n - 1.0) * gather), work.scaled(1.0 / n)])
     }
 
-    /// Gradients of weights by themselves: those of a unit are reduced beside the next.
+    /// Gradients of weights alone: the gradients of a unit are reduced beside the next unit.
     fn weight(&self, work: Work) -> Work {
         let (n, reduce) = (self.count, self.reduce);
         if reduce <= 0.0 || n < 1.0 {
@@ -220,7 +220,7 @@ impl Units<'_> {
         InTurn(vec![work.scaled(1.0 / n), others, self.sent(reduce)])
     }
 
-    /// A whole backward pass: the weights with which it begins were fetched before, and the last reduction follows it.
+    /// A whole backward pass: its first weights were fetched before, and the last reduction follows it.
     fn backward(&self, work: Work) -> Work {
         let (n, gather, reduce) = (self.count, self.gather, self.reduce);
         if gather + reduce <= 0.0 || n < 1.0 {
@@ -241,8 +241,8 @@ impl Units<'_> {
     }
 }
 
-/// Work in turn, with what is alike at its beginning and in traffic made one piece: all that stands by itself is first
-/// computed again, then computed, then sent, kind by kind.
+/// Sequential work, with pieces of the same kind and traffic merged: work without overlap is first recomputed, then computed,
+/// then sent, kind by kind.
 fn merged(list: Vec<Work>) -> Work {
     let mut flat = Vec::new();
     flatten(InTurn(list), &mut flat);

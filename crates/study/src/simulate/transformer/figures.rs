@@ -1,4 +1,4 @@
-//! Where the time of every stage goes, as the first replica shows it.
+//! Breakdown of the time of every stage, from the first replica.
 
 use crate::simulate::measure::Recorder;
 use stepcast_core::prediction::{Part, PartKind};
@@ -14,13 +14,13 @@ pub(super) struct StageTimes {
     pub(super) update: f64,
     /// Waiting for the host.
     pub(super) host: f64,
-    /// Of the traffic that the stage waits for, what does not belong to its passes.
+    /// Traffic that the stage waits for outside of its passes.
     after_passes: f64,
     /// By kind: traffic that the stage waits for.
     pub(super) exposed: [f64; Traffic::COUNT],
     /// End of its last pass, from the beginning of the step.
     pub(super) end: f64,
-    /// End of all that it does.
+    /// End of all its work.
     pub(super) last: f64,
 }
 
@@ -29,7 +29,7 @@ impl StageTimes {
         self.exposed[kind as usize]
     }
 
-    /// Passes and what they wait for.
+    /// Passes and their waits.
     fn busy(&self) -> f64 {
         self.compute + self.recompute + self.host + self.exposed.iter().sum::<f64>() - self.after_passes
     }
@@ -96,7 +96,7 @@ impl Observer for Stages<'_> {
         }
         self.done[op as usize] = Some(until);
         let mark = &self.built.marks[op as usize];
-        // How long the stage waited for what ran beside its passes: from their end, if they have ended.
+        // The stage's wait for work beside its passes counts from their end, if they have ended.
         let beside = &self.built.beside[op as usize];
         let ended = beside.iter().map(|&other| self.done[other as usize]);
         let ended = ended.reduce(|a, b| Some(a?.max(b?))).flatten();
@@ -163,7 +163,7 @@ pub(super) fn slowest(stages: &[StageTimes]) -> usize {
     (0..stages.len()).rev().max_by(|a, b| last(a).total_cmp(&last(b))).unwrap_or(0)
 }
 
-/// The time of a step by what a stage spends it on, with the names of the closed form.
+/// The time of a step on a stage by cause, with the names of the closed form.
 pub(super) fn breakdown(stage: &StageTimes, iteration: Seconds) -> Vec<Part> {
     let sends = stage.exposed(Traffic::SendForward) + stage.exposed(Traffic::SendBackward);
     let times = [

@@ -1,5 +1,5 @@
-//! Transformers that a plan splits, simulated: a replica with all its stages for every kind of replica; and a pipeline to look
-//! at: a row of passes for every stage, and rows for what is sent beside them.
+//! Transformers that a plan splits, simulated: a replica with all its stages for every kind of replica; and a pipeline to
+//! display: a row of passes for every stage, and rows for the traffic beside them.
 
 mod costs;
 mod figures;
@@ -120,7 +120,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> StepFigures {
     }
 }
 
-/// The prediction: memory and counts as for the closed form, with the times that were simulated.
+/// The prediction: memory and counts as for the closed form, with simulated times.
 fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Prediction {
     let samples = training.samples as f64;
     let inner = SamplesPerSec::new(shown.throughput).time_for(samples);
@@ -246,7 +246,7 @@ const ROWS: [&str; 10] = [
     "weights",
 ];
 
-/// The row of an operation; none if it is not shown. What a stage waits for stands between its passes.
+/// The row of an operation; none if it is not shown. Waits of a stage appear between its passes.
 fn row(role: Role) -> Option<usize> {
     match role {
         Role::Pass(_) | Role::Recompute | Role::Update | Role::Traffic { overlapped: false, .. } => Some(0),
@@ -255,11 +255,11 @@ fn row(role: Role) -> Option<usize> {
     }
 }
 
-/// Kinds of the events of a pipeline, each with a colour of its own.
+/// Kinds of the events of a pipeline, each with its own colour.
 pub const KINDS: [&str; 7] =
     ["forward", "backward", "weight", "communication", "recompute", "update", "send"];
 
-/// What the colour of an operation stands for: one of [`KINDS`].
+/// Meaning of the colour of an operation: one of [`KINDS`].
 fn kind(role: Role) -> &'static str {
     match role {
         Role::Pass(Phase::Forward) => "forward",

@@ -1,4 +1,4 @@
-//! From a scenario with a plan to what the engine runs.
+//! From a scenario with a plan to the engine's program.
 
 use super::costs::{StepWork, orders, shares};
 use std::collections::BTreeMap;
@@ -13,19 +13,19 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Sends;
 use stepcast_sim::pipeline::{Costs, Links, Pipeline, Tail, Traffic};
 
-/// A step of every replica costs no more than this share of the budget, so that there is more than one.
+/// Divisor of the budget that limits the cost of a step of every replica, so that several steps are run.
 const STEPS_IN_BUDGET: u64 = 20;
 
 /// Events of a pass: computing, traffic and a send.
 const EVENTS_OF_A_PASS: u64 = 4;
 
-/// A pipeline, and how many replicas each of those that are simulated stands for.
+/// A pipeline, and the number of replicas that each simulated one stands for.
 pub(super) struct Training {
     pub(super) pipeline: Pipeline,
     pub(super) samples: u64,
     /// Replicas that one stands for; more than 1 only where steps vary and there are too many for the budget.
     pub(super) stands_for: u64,
-    /// What replicas exchange after some steps; each is simulated by itself.
+    /// The exchange of outer gradients; each replica is simulated separately.
     pub(super) outer: Option<Outer>,
 }
 
@@ -83,7 +83,7 @@ fn simulated(count: &[u64], jitter: f64, affordable: u64) -> (Vec<usize>, u64) {
     (count.iter().enumerate().flat_map(of_kind).collect(), stands_for)
 }
 
-/// The times of every kind of replica. What replicas exchange goes at the pace of the slowest of them.
+/// The times of every kind of replica. Exchanges go at the pace of the slowest replica.
 fn costs(scenario: &Scenario, replicas: &Replicas, stage_of: &[u32]) -> Result<Vec<Costs>, Fault> {
     let mut works: BTreeMap<Span, StepWork> = BTreeMap::new();
     for &span in replicas.kinds.iter().flatten().chain(&replicas.together) {
@@ -129,7 +129,7 @@ fn between(kinds: &[Run<'_>]) -> [bool; Traffic::COUNT] {
     })
 }
 
-/// Whether all replicas take part in each kind of traffic; those with micro-batches of their own meet at the end of a step.
+/// Whether all replicas take part in each kind of traffic; replicas with different numbers of micro-batches meet at the end of a step.
 fn joint(run: &Run<'_>, apart: bool) -> [bool; Traffic::COUNT] {
     let split = run.split();
     Traffic::ALL.map(|kind| match kind {
@@ -182,7 +182,7 @@ impl Replicas {
     }
 }
 
-/// The scenario with the devices of `span` alone, as many in all.
+/// The scenario with only the devices of `span`, in the same total number.
 pub(super) fn on(scenario: &Scenario, (first, last): Span) -> Scenario {
     let mut part = scenario.clone();
     part.cluster.groups = scenario.cluster.groups[first..=last].to_vec();

@@ -16,7 +16,7 @@ pub(super) struct Vertex {
     source: Source,
 }
 
-/// Where a vertex's times come from.
+/// Source of a vertex's times.
 #[derive(Debug, Clone, PartialEq)]
 enum Source {
     Operation(Key),
@@ -43,8 +43,8 @@ fn recorded(events: &Events) -> HashMap<Key, (f64, f64)> {
     found
 }
 
-/// The operations of `worker` and of the servers, and the tensors that move between them, in order of their start. Waits
-/// for something that starts later are `dropped`.
+/// The operations of `worker` and of the servers, and the tensors that move between them, in order of their start. Dependencies
+/// on later operations are `dropped`.
 pub(super) fn vertices(events: &Events, worker: Place, dropped: &mut usize) -> Vec<Vertex> {
     let spans = recorded(events);
     let is_ours = |place: Place| place == worker || matches!(place, Place::Server(_));
@@ -137,7 +137,7 @@ fn join(found: Vec<(f64, Vertex, Vec<Key>)>, dropped: &mut usize) -> Vec<Vertex>
         .collect()
 }
 
-/// The operation that an input names: itself, one of its outputs, or what came from another process.
+/// The operation that an input names: the operation itself, one of its outputs, or a tensor from another process.
 fn maker(input: &str, place: Place, makers: &HashMap<&str, BTreeSet<Place>>) -> Option<Key> {
     let whole = input.trim_start_matches('^');
     let name = whole.rsplit_once(':').filter(|(_, slot)| is_number(slot)).map_or(whole, |(name, _)| name);

@@ -169,7 +169,7 @@ pub(super) struct Events {
     named: usize,
 }
 
-/// Bytes of an operation, a size or a lane, and of one input, here and in the graph that is made of them.
+/// Bytes of an operation, a size or a lane, and of one input, here and in the resulting graph.
 const OPERATION: usize = 900;
 const INPUT: usize = 200;
 

@@ -1,4 +1,4 @@
-//! GPT-2's kind and those with its layers: decoders by OpenAI, EleutherAI, BigCode, Meta, BigScience and MosaicML, and BERT's encoders.
+//! GPT-2 and models with its layers: decoders by OpenAI, EleutherAI, BigCode, Meta, BigScience and MosaicML, and BERT's encoders.
 
 use super::{Config, quotient};
 use crate::fault::Fault;

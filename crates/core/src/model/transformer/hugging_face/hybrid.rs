@@ -1,4 +1,4 @@
-//! Configurations whose layers differ in what mixes their tokens.
+//! Configurations whose layers have different mixers.
 
 use super::{Config, llama, qwen3};
 use crate::fault::Fault;
@@ -14,7 +14,7 @@ fn pattern(letters: impl Iterator<Item = Result<char, Fault>>) -> Result<Option<
     Pattern::parse(&letters.collect::<Result<String, Fault>>()?).map(Some)
 }
 
-/// The words of a list, such as `layer_types`, if it is there.
+/// The words of a list, such as `layer_types`, if the configuration has it.
 fn words<'a>(config: &'a Config<'_>, key: &str) -> Option<Vec<&'a str>> {
     Some(config.0.get(key)?.as_array()?.iter().filter_map(Value::as_str).collect())
 }

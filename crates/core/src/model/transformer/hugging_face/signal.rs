@@ -69,7 +69,7 @@ pub(super) fn whisper(config: &Config<'_>) -> Result<Transformer, Fault> {
     })
 }
 
-/// What diffusion transformers of diffusers have in common.
+/// The common part of diffusion transformers of diffusers.
 fn diffusion(config: &Config<'_>) -> Result<Transformer, Fault> {
     let channels = config.number("in_channels")?;
     let (patches, patch) = patches(config, "sample_size", channels)?;

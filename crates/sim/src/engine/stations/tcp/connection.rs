@@ -1,25 +1,25 @@
-//! One TCP connection: its window, and what its sender has under way.
+//! One TCP connection: its window, and its data under way.
 
 use super::TcpSpec;
 
 /// Bytes of a segment's payload.
 pub(super) const SEGMENT: f64 = 1448.0;
 
-/// CUBIC's share of the window that a loss leaves.
+/// CUBIC's share of the window that remains after a loss.
 const CUBIC_BETA: f64 = 0.7;
 
-/// Most that a host queues for one connection beside the window: two buffers of generic segmentation offload.
+/// Largest host queue of one connection beside the window: two buffers of generic segmentation offload.
 const OFFLOAD: f64 = 65_536.0;
 
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
-    /// To be sent.
+    /// Bytes to be sent.
     pub(super) backlog: f64,
-    /// In the queue of the sender's port.
+    /// Bytes in the queue of the sender's port.
     pub(super) local: f64,
-    /// In the queue of the switch's port towards the server (uploads only).
+    /// Bytes in the queue of the switch's port towards the server (uploads only).
     pub(super) switch: f64,
-    /// Delivered, not yet acknowledged.
+    /// Bytes delivered but not yet acknowledged.
     pub(super) unacknowledged: f64,
     window: f64,
     threshold: f64,
@@ -35,9 +35,9 @@ pub(super) struct Connection {
     busy_since: f64,
     /// Tokens of the worker's own port (uploads only).
     pub(super) tokens: f64,
-    /// What came through that port in the last tick.
+    /// Bytes that came through that port in the last tick.
     pub(super) arrived: f64,
-    /// What its receiver got in the last tick.
+    /// Bytes that its receiver got in the last tick.
     pub(super) delivered: f64,
 }
 
@@ -81,7 +81,7 @@ impl Connection {
         self.window < self.threshold
     }
 
-    /// The window grows by what is acknowledged, if it was what held the sender back.
+    /// Grows the window by the acknowledged bytes, if the window limited the sender.
     fn grow(&mut self, now: f64, acknowledged: f64, round_trip: f64, spec: &TcpSpec) {
         let in_flight = self.queued() + acknowledged;
         if self.in_slow_start() {
@@ -125,7 +125,7 @@ impl Connection {
         self.busy_since = now;
     }
 
-    /// One tick of the sender: `delays` are those of the way there and of the way back.
+    /// One tick of the sender: `delays` are the delays of the way there and of the way back.
     pub(super) fn send(&mut self, now: f64, delays: [f64; 2], weight: f64, spec: &TcpSpec) {
         let [there, back] = delays;
         let round_trip = spec.round_trip + there + back;

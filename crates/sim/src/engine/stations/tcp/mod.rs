@@ -1,4 +1,4 @@
-//! TCP connections between workers and one server, as a fluid: what fair sharing leaves out.
+//! TCP connections between workers and one server as a fluid model, for effects beyond fair sharing.
 //!
 //! Real connections do not share a link equally at once. A connection that was idle has a small window and finds its
 //! rate again in round trips; round trips are as long as the queues they pass; acknowledgements of a download queue
@@ -10,14 +10,14 @@
 //!    which ends when the round trip has grown by `hystart`; by CUBIC afterwards (RFC 9438: β = 0.7);
 //! 2. senders put data into the first queue on their way, as the window and the host's limit on queued data allow;
 //! 3. queues are served: the server's port first-in first-out, a worker's own port, and the switch's port towards the
-//!    server, where what exceeds the queue is lost and halts the window's growth.
+//!    server, where data beyond the queue are lost and halt the window's growth.
 //!
 //! Ports have token buckets: after idling they pass `burst` bytes at once. All ports have the same rate.
 //!
 //! Links of twice the rate do not make a job exactly twice as fast: the times of [`TcpSpec`] (round trips, timers, CUBIC) and
-//! its bytes (windows, buffers) are those of hosts and stay as they are, so that workers meet in other places of their
-//! windows and spread out more or less. With half of all times the fluid is the same twice as fast (`tests`). One worker
-//! alone has nobody to meet: it is twice as fast up to a tick in every transfer.
+//! its bytes (windows, buffers) are properties of hosts and do not change, so workers meet at other points of their windows
+//! and spread out more or less. If all times are halved, the fluid model is exactly twice as fast (`tests`). One worker
+//! alone meets nobody: it is twice as fast up to a tick in every transfer.
 
 mod connection;
 
@@ -47,7 +47,7 @@ pub struct TcpSpec {
     pub cubic: f64,
     /// Round trip that connections assume when they enter the simulation.
     pub first_round_trip: f64,
-    /// Round trips are averaged over four of them, but none counts as shorter than this.
+    /// Round trips are averaged over four, but none counts as shorter than this.
     pub shortest_smoothed: f64,
     /// Window with which connections enter the simulation.
     pub first_window: f64,
@@ -59,7 +59,7 @@ pub struct TcpSpec {
     pub acknowledgements_queued: f64,
     /// Spread of the weights with which connections share queues, down and up: standard deviation of the logarithm.
     pub spread: [f64; 2],
-    /// Weight of a download that joins an established one, against that one's.
+    /// Weight of a download that joins an established one, relative to it.
     pub joining: f64,
     /// Time after which a download is established: it keeps as much queued as its host allows.
     pub established: f64,
@@ -69,11 +69,11 @@ pub struct TcpSpec {
 impl TcpSpec {
     /// Linux hosts on a quiet local network, ports of `rate` with queues of `queue` seconds.
     ///
-    /// Windows, spreads and the share of joining downloads are those that iperf and captured steps show on the testbed
+    /// Windows, spreads and the share of joining downloads were measured by iperf and captured steps on the testbed
     /// of `stepcast validate tf-ps`. Two figures were chosen on its runs: that three quarters of the queues delay
-    /// acknowledgements, and when a download is established (captures show 0.1 to 0.2 s). So was the structure in part:
-    /// that slow start ends at once when the round trip has grown, that CUBIC begins anew after idling, and that windows
-    /// grow no faster before the first loss, fits real runs far better than what is known of Linux.
+    /// acknowledgements, and when a download is established (captures show 0.1 to 0.2 s). The structure was
+    /// chosen in part, too: that slow start ends at once when the round trip has grown, that CUBIC starts anew after idling,
+    /// and that windows grow no faster before the first loss, fits real runs far better than the known behaviour of Linux.
     pub fn linux(rate: f64, queue: f64) -> Self {
         Self {
             rate,
@@ -172,7 +172,7 @@ impl Tcp {
         connections[worker as usize].delivered
     }
 
-    /// Whether nothing of a connection is on its way.
+    /// Whether a connection has no data under way.
     pub(crate) fn has_arrived(&self, worker: u32, up: bool) -> bool {
         let connection = if up { &self.up[worker as usize] } else { &self.down[worker as usize] };
         connection.backlog <= 0.0 && connection.local + connection.switch < 1.0
@@ -202,7 +202,7 @@ impl Tcp {
     }
 }
 
-/// Takes from a token bucket what a port can pass, and fills it by what it could have passed.
+/// Takes the bytes that a port can pass from a token bucket, and refills it by the port's capacity.
 fn pass(waiting: f64, amount: f64, tokens: &mut f64, spec: &TcpSpec) -> f64 {
     let passed = waiting.min(amount + *tokens);
     *tokens = (*tokens + amount - passed).clamp(0.0, spec.burst);
@@ -223,7 +223,7 @@ fn serve_server(down: &mut [Connection], amount: f64, tokens: &mut f64, spec: &T
     served
 }
 
-/// Workers' own ports, then the switch's port towards the server; what exceeds its queue is lost and sent again.
+/// Workers' own ports, then the switch's port towards the server; data beyond its queue are lost and sent again.
 fn serve_uploads(
     up: &mut [Connection],
     amount: f64,
@@ -289,7 +289,7 @@ impl<O: Observer> Engine<'_, O> {
         let before = tcp.carried;
         tcp.tick(self.now, &mut self.sampler);
         if O::LEVELS {
-            // What a tick has carried was carried before its end.
+            // The bytes of a tick were carried before its end.
             let (whole, since) = (tcp.rate() * tcp.tick_length(), self.now - tcp.tick_length());
             for (up, carried) in [(false, tcp.carried[0] - before[0]), (true, tcp.carried[1] - before[1])] {
                 self.observer.load(Shared::Tcp { up }, since.max(0.0), carried / whole, tcp.senders(up));
@@ -313,7 +313,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Gives what has arrived in the last tick to the chunks of a lane.
+    /// Gives the bytes that arrived in the last tick to the chunks of a lane.
     fn receive(&mut self, lane: u32) {
         let Station::Tcp { worker, up } = self.lanes[lane as usize].spec.station else { return };
         let Some(tcp) = &self.stations.tcp else { return };
@@ -323,7 +323,7 @@ impl<O: Observer> Engine<'_, O> {
             let taken = bytes.min(chunk.amount);
             chunk.amount -= taken;
             bytes -= taken;
-            // The fluid model leaves fractions of bytes behind: a chunk with no more than those left has arrived.
+            // The fluid model leaves fractions of bytes: a chunk with only such a remainder has arrived.
             if chunk.amount > 1e-3 && !(arrived && chunk.amount < 5.0) {
                 break;
             }
@@ -336,7 +336,7 @@ impl<O: Observer> Engine<'_, O> {
 mod tests {
     use super::*;
 
-    /// The same with links `factor` times as fast, and every time as much shorter.
+    /// The network with links `factor` times as fast and all times shorter by this factor.
     fn faster(spec: TcpSpec, factor: f64) -> TcpSpec {
         TcpSpec {
             rate: spec.rate * factor,

@@ -1,5 +1,5 @@
 //! Arguments of Megatron-LM, as a list or in a shell script (docs.nvidia.com/megatron-core, user guide;
-//! `megatron/training/arguments.py`); and configurations of NeMo and Megatron-Bridge: the same flags in other letters.
+//! `megatron/training/arguments.py`); and configurations of NeMo and Megatron-Bridge: the same flags in another spelling.
 
 mod stages;
 mod write;
@@ -14,13 +14,13 @@ use stepcast_core::model::transformer::{ExpertsSection, MlaSection, Mlp, NormKin
 use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{Dispatcher, OverlapPreset, Recipe, Recompute, Sharding, States};
 
-/// Flags that say nothing about the time of a step, and those of launchers.
+/// Flags without effect on the time of a step, and flags of launchers.
 const WITHOUT_EFFECT: &str = include_str!("megatron_without_effect.txt");
 
 /// Rows of the vocabulary are padded to a multiple of this for each tensor-parallel rank.
 const PADDED: u64 = 128;
 
-/// Modules of a layer that are computed again, and the part that they are.
+/// Names of recomputed modules of a layer, and their parts.
 const MODULES: [(&str, Recompute); 6] = [
     ("core_attn", Recompute::Attention),
     ("layernorm", Recompute::Norms),
@@ -71,7 +71,7 @@ pub(super) fn read(mut keys: Keys) -> Result<Launched, Fault> {
 fn either(keys: &mut Keys, names: [&str; 3]) -> Result<Option<u64>, Fault> {
     let mut found = None;
     for name in names {
-        // A variable of the scheduler says nothing here.
+        // A variable of the scheduler gives no value here.
         let known = keys.word(name).filter(|value| !shell::is_unknown(value));
         if let (None, Some(value)) = (found, known) {
             keys.set(name, Value::String(value));
@@ -150,8 +150,8 @@ fn recomputation(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> 
     Ok(())
 }
 
-/// The parts that `--recompute-modules` names, as far as the model has them: `mlp` is that of layers without experts, `moe` that of
-/// layers with them, and norms that Transformer Engine computes in the kernel of a product stay as they are.
+/// The parts that `--recompute-modules` names, if the model has them: `mlp` is the MLP of layers without experts, `moe` of layers
+/// with experts; norms that Transformer Engine computes in the kernel of a product are not recomputed.
 fn modules(keys: &mut Keys, launched: &mut Launched) -> Vec<Recompute> {
     let (experts, latent) = (keys.has("--num-experts"), keys.has("--multi-latent-attention"));
     let given = keys.words("--recompute-modules");
@@ -192,7 +192,7 @@ fn formats(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
         (true, false) => launched.plan.recipe.or(Some(Recipe::Fp8Delayed)),
         (false, false) => None,
     };
-    // Both are usual there.
+    // Both are defaults there.
     let [hidden, attention] = ["--hidden-dropout", "--attention-dropout"].map(|flag| keys.real(flag));
     let dropout = hidden?.unwrap_or(0.1) > 0.0 || attention?.unwrap_or(0.1) > 0.0;
     launched.plan.dropout = dropout.then_some(true);
@@ -215,7 +215,7 @@ fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
         || keys.word("--position-embedding-type").is_some_and(|kind| kind != "learned_absolute");
     let positions = keys.number("--max-position-embeddings")?;
     let tied = !keys.switch("--untie-embeddings-and-output-weights");
-    // The tokeniser without words has one more, for the end of a document.
+    // The tokeniser without words has one more token, for the end of a document.
     let end = u64::from(keys.word("--tokenizer-type").as_deref() == Some("NullTokenizer"));
     let vocabulary = keys.number("--vocab-size")?.map(|rows| rows.saturating_add(end));
     let padding = keys.number("--make-vocab-size-divisible-by")?.unwrap_or(PADDED);
@@ -227,7 +227,7 @@ fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let among = experts.is_some() && launched.plan.expert.is_some_and(|ranks| ranks > 1);
     launched.plan.dispatcher = match launched.plan.dispatcher {
         _ if !among => None,
-        // What a plan has without a word.
+        // The default of a plan.
         Some(Dispatcher::Flex) => None,
         given => Some(given.unwrap_or(Dispatcher::AllGather)),
     };
@@ -286,7 +286,7 @@ fn experts(keys: &mut Keys) -> Result<Option<ExpertsSection>, Fault> {
 
 fn latent(keys: &mut Keys) -> Result<Option<MlaSection>, Fault> {
     let on = keys.switch("--multi-latent-attention");
-    // What is usual there.
+    // Defaults there.
     let mla = MlaSection {
         query_rank: keys.number("--q-lora-rank")?,
         key_value_rank: Some(keys.number("--kv-lora-rank")?.unwrap_or(32)),
@@ -297,7 +297,7 @@ fn latent(keys: &mut Keys) -> Result<Option<MlaSection>, Fault> {
     Ok(on.then_some(mla))
 }
 
-/// Keys of NeMo with a name of their own.
+/// Keys of NeMo that have another name.
 const RENAMED: [(&str, &str); 14] = [
     ("num_nodes", "--nnodes"),
     ("devices", "--nproc-per-node"),

@@ -1,4 +1,4 @@
-//! The layers of every stage in the words of Megatron-LM.
+//! The layers of every stage as settings of Megatron-LM.
 
 use super::super::Launched;
 use super::super::keys::Keys;
@@ -50,7 +50,7 @@ pub(super) fn read(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault
         };
         plan.stage_layers = Some((0..places.min(MOST_SYMBOLS as u64)).map(count).collect());
     }
-    // Said by leaving it out.
+    // Expressed by omission.
     let usual = |counts: &Vec<u64>| {
         let (all, places) = (counts.iter().sum(), counts.len() as u64);
         (0..).zip(counts).all(|(place, own)| *own == stage_share(all, places, place))
@@ -79,7 +79,7 @@ fn stages_of(text: &str, pipeline: u64) -> Result<Vec<u64>, Fault> {
 /// A layout with its repetitions written out; none if it is malformed or too long.
 fn repeated(text: &str) -> Option<String> {
     let mut symbols = text.chars().filter(|symbol| !" ,'\"".contains(*symbol)).peekable();
-    // What is written so far, and the open group.
+    // The text so far, and the open group.
     let (mut done, mut group): (String, Option<String>) = (String::new(), None);
     while let Some(symbol) = symbols.next() {
         let unit = match symbol {
@@ -108,7 +108,7 @@ fn repeated(text: &str) -> Option<String> {
     group.is_none().then_some(done)
 }
 
-/// The flags that divide layers unequally, and whether these also say how many chunks there are; nothing for equal shares.
+/// The flags that divide layers unequally, and whether these also give the number of chunks; none for equal shares.
 pub(super) fn written(plan: &Plan, layers: u64, ends: Option<[u64; 3]>) -> Option<(String, bool)> {
     let places = plan.pipeline * plan.virtual_stages;
     let ends = ends.filter(|_| plan.virtual_stages == 1);

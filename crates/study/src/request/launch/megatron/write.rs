@@ -1,7 +1,7 @@
 //! A plan as flags of Megatron-LM.
 //!
-//! What must be given together is asserted in `validate_args` of `megatron/training/arguments.py`; a table of these
-//! assertions is among the tests.
+//! Flags that must be given together are asserted in `validate_args` of `megatron/training/arguments.py`; the tests
+//! have a table of these assertions.
 
 use super::super::Framework;
 use super::super::emit::{Launch, Proposal, Refusal, first};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use stepcast_core::model::transformer::{Mlp, NormKind, Transformer};
 use stepcast_core::strategy::{Dispatcher, Recipe, Recompute, ScheduleKind, Sharding, States};
 
-/// What Megatron-LM does not run.
+/// Plans that Megatron-LM does not run.
 pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { shape, choice, base, .. } = *asked;
     let interleaved = choice.schedule == ScheduleKind::Interleaved;
@@ -188,7 +188,7 @@ fn flag((name, value): (&'static str, Value)) -> String {
     }
 }
 
-/// What is trained.
+/// Flags of the model.
 fn model_flags(shape: &Transformer, tensor: u64) -> Vec<String> {
     let mut flags = vec![
         format!("--num-layers {}", shape.layers),
@@ -220,7 +220,7 @@ fn model_flags(shape: &Transformer, tensor: u64) -> Vec<String> {
     let halves = std::iter::successors(Some(PADDED), |padding| (*padding > 1).then_some(padding / 2));
     let padding = halves.into_iter().find(|padding| shape.vocabulary.is_multiple_of(padding * tensor));
     let padding = padding.unwrap_or(1);
-    // This tokeniser has one more, for the end of a document.
+    // This tokeniser has one more token, for the end of a document.
     let rows = shape.vocabulary.saturating_sub(1);
     let vocabulary = format!(
         "--tokenizer-type NullTokenizer --vocab-size {rows} --make-vocab-size-divisible-by {padding}"
@@ -250,7 +250,7 @@ fn model_flags(shape: &Transformer, tensor: u64) -> Vec<String> {
     flags
 }
 
-/// A comment that names what no flag says.
+/// A comment with properties that no flag can express.
 fn unsaid(shape: &Transformer) -> String {
     let parts = [
         (shape.window.is_some(), "attention within a window"),

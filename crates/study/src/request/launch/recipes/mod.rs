@@ -16,7 +16,7 @@ use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::strategy::{Implementation, Loss, OverlapPreset, Recompute, Sharding, States};
 
-/// Names of matrices in models of the hub, and what they are.
+/// Names of matrices in models of the hub, and their meaning.
 const TARGETS: [(&str, &[&str]); 15] = [
     ("q_proj", &["q"]),
     ("k_proj", &["k"]),
@@ -42,7 +42,7 @@ const ALL: [&str; 3] = ["all", "all-linear", "linear"];
 const TRAINER_RANK: u64 = 128;
 const FACTORY_RANK: u64 = 16;
 
-/// Keys that say nothing about the time of a step, by their beginnings.
+/// Prefixes of keys without effect on the time of a step.
 const WITHOUT_EFFECT: &str = include_str!("without_effect.txt");
 
 /// The framework whose recipe a text is, if it is one.
@@ -69,7 +69,7 @@ pub(super) fn is_adapters(tree: &Value) -> bool {
     tree.get("peft_type").is_some()
 }
 
-/// What the recipe says.
+/// Content of a recipe.
 pub(super) fn read(framework: Framework, mut keys: Keys) -> Result<Launched, Fault> {
     let mut launched = match framework {
         Framework::Axolotl => axolotl(&mut keys)?,
@@ -120,7 +120,7 @@ fn usual(framework: &'static str) -> Launched {
 }
 
 impl Launched {
-    /// The model of a name of the hub: that of the zoo if it has it.
+    /// The model of a name of the hub, from the zoo if it has it.
     fn named_model(&mut self, name: Option<String>) {
         let Some(name) = name else { return };
         self.zoo = zoo::find(&name).filter(|model| model.shape().is_some()).map(|model| model.name.clone());
@@ -132,8 +132,8 @@ impl Launched {
         zoo::stored_format(self.named.as_deref()?)
     }
 
-    /// Adapters in the words of PEFT; trainers have names of their own for the matrices that they adapt, and for the modules that
-    /// are trained in full.
+    /// Adapters in PEFT's notation; trainers have other names for the adapted matrices and for the modules that are trained in
+    /// full.
     fn adapts(
         &mut self,
         keys: &mut Keys,
@@ -164,7 +164,7 @@ impl Launched {
         }
     }
 
-    /// The batch of a device, or the usual one of its trainer.
+    /// The batch of a device, or its trainer's default.
     fn batch(&mut self, keys: &mut Keys, size: &str, usual: u64) -> Result<(), Fault> {
         let micro_batch = keys.number(size)?.unwrap_or(usual);
         let accumulated = keys.number("gradient_accumulation_steps")?.unwrap_or(1);
@@ -303,7 +303,7 @@ fn trl(keys: &mut Keys) -> Result<Launched, Fault> {
     Ok(launched)
 }
 
-/// Replicas that hold a part each, where a file for DeepSpeed is named, or FSDP is asked for.
+/// Sharded replicas, if a file for DeepSpeed is named or FSDP is requested.
 fn sharded(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let deepspeed = keys.word("deepspeed").or(keys.word("accelerate_config")).unwrap_or_default();
     let asked = keys.words("fsdp").join(" ");

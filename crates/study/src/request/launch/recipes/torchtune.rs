@@ -37,7 +37,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Launched, Fault> {
     launched.optimiser(keys, "optimizer._component_")?;
     let packed = keys.truth("dataset.packed")? == Some(true);
     launched.packs(keys, packed.then_some(Packing::Within))?;
-    // Both upcast logits chunk by chunk; one of them computes these by chunks, too.
+    // Both losses upcast logits chunk by chunk; one of them also computes logits by chunks.
     launched.plan.loss = match keys.word("loss._component_").unwrap_or_default().rsplit('.').next() {
         Some("LinearCrossEntropyLoss" | "LigerLinearCrossEntropy") => Some(Loss::Chunked),
         Some("CEWithChunkedOutputLoss") => Some(Loss::Compiled),

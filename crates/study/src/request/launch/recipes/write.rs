@@ -1,4 +1,4 @@
-//! Plans in the words of recipes: the settings that a plan decides. Model, data and adapters stay as the recipe has them.
+//! Plans as settings of recipes. Model, data and adapters of the recipe stay unchanged.
 //!
 //! Weights are sharded by FSDP 2, or by DeepSpeed where the recipe names a file for it.
 
@@ -11,12 +11,12 @@ use stepcast_core::strategy::{
     ContextExchange, Implementation, OverlapPreset, Plan, Recipe, Recompute, Sharding, States,
 };
 
-/// Whether DeepSpeed shards, and not FSDP.
+/// Whether DeepSpeed shards instead of FSDP.
 fn by_deepspeed(framework: Framework, plan: &Plan) -> bool {
     plan.overlap == OverlapPreset::Deepspeed && framework != Framework::Torchtune
 }
 
-/// A plan in the way of a framework: kernels, losses and optimisers that recipes can name are kept.
+/// A plan adapted to a framework: kernels, losses and optimisers that recipes can name are kept.
 pub(in super::super) fn adopted(framework: Framework, plan: &Plan, precision: Precision) -> Plan {
     let deepspeed = by_deepspeed(framework, plan);
     let implementation = match plan.implemented_by() {
@@ -24,7 +24,7 @@ pub(in super::super) fn adopted(framework: Framework, plan: &Plan, precision: Pr
         own if own.is_hugging_face() => own,
         _ => Implementation::HuggingFace,
     };
-    // torchtune holds all in the format of products.
+    // torchtune holds all states in the format of products.
     let usual = match framework == Framework::Torchtune && precision.width() == 2 {
         true => States::Bf16,
         false => States::Fp32,
@@ -43,13 +43,13 @@ pub(in super::super) fn adopted(framework: Framework, plan: &Plan, precision: Pr
     }
 }
 
-/// What a recipe cannot ask for.
+/// Plans that a recipe cannot express.
 pub(in super::super) fn refusal(framework: Framework, asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { base, choice, .. } = *asked;
     let deepspeed = by_deepspeed(framework, base);
     let runs = match choice.sharding {
         Sharding::None => choice.data == 1 || !(deepspeed || framework == Framework::Torchtune),
-        // LLaMA-Factory has no file for it.
+        // LLaMA-Factory has no DeepSpeed file for ZeRO 1.
         Sharding::Zero1 => deepspeed && framework != Framework::LlamaFactory,
         Sharding::Zero2 => deepspeed,
         Sharding::Zero3 => true,
@@ -60,7 +60,7 @@ pub(in super::super) fn refusal(framework: Framework, asked: &Proposal<'_>) -> O
     accelerate::undivided(asked).or(first([(!runs, ("this sharding", sharding))]))
 }
 
-/// Settings that a plan of `micro_batches` decides, in the order in which recipes have them.
+/// Settings of a plan of `micro_batches`, in the order of recipes.
 pub(in super::super) fn settings(
     framework: Framework,
     plan: &Plan,

@@ -14,7 +14,7 @@ use stepcast_core::strategy::{
     ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States, stage_share,
 };
 
-/// Keys that say nothing about the time of a step.
+/// Keys without effect on the time of a step.
 const WITHOUT_EFFECT: &str = include_str!("torchtitan_without_effect.txt");
 
 /// Schedules with one stage on each rank have no chunks.
@@ -99,7 +99,7 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let [tensor, context, pipeline] = launched.ranks();
     let plan = &mut launched.plan;
     let replicate = keys.number("parallelism.data_parallel_replicate_degree")?.unwrap_or(1);
-    // Without a number, or with -1: all ranks that are left.
+    // Without a number, or with -1: all remaining ranks.
     let shard = keys.number("parallelism.data_parallel_shard_degree")?;
     launched.workers = shard.map(|shard| {
         [replicate, tensor, context, pipeline].iter().fold(shard, |all, ranks| all.saturating_mul(*ranks))
@@ -174,7 +174,7 @@ fn stages(keys: &mut Keys, launched: &mut Launched, layers: Option<u64>) -> Resu
         return Err(Fault::new(reason, "change `pipeline_parallel_layers_per_stage`"));
     }
     plan.virtual_stages = Some(places / pipeline);
-    // What does not divide goes to the first stages; the first and the last have fewer layers by their own weight.
+    // The remainder goes to the first stages; the first and the last stage have fewer layers, by their weights.
     let (share, more) = (weighted / places, weighted % places);
     let count = |place: u64| {
         let at_ends = [(place == 0, first), (place + 1 == places, last)];
@@ -201,7 +201,7 @@ pub(super) fn python_keys(text: &str) -> Keys {
     if let Some(family) = text.split("torchtitan.models.").skip(1).map(word).find(|word| *word != "common") {
         keys.set("model.name", family.into());
     }
-    // Without a word about it, some operators are computed again.
+    // By default, some operators are recomputed.
     let mut policy = "SelectiveAC";
     for line in text.lines() {
         let assigned = line.trim_start().strip_prefix("config.").and_then(|line| line.split_once(" = "));

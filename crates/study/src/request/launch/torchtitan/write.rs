@@ -1,4 +1,4 @@
-//! A plan as a configuration of torchtitan: a Python function that changes one of its own.
+//! A plan as a configuration of torchtitan: a Python function that changes one of torchtitan's configurations.
 
 use super::super::Framework;
 use super::super::emit::{Launch, Proposal, Refusal, first};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use stepcast_core::model::zoo;
 use stepcast_core::strategy::{ContextExchange, Loss, PlanChoice, Recompute, Sharding, States};
 
-/// Families of the zoo that torchtitan 0.3 has, and what it calls them.
+/// Families of the zoo in torchtitan 0.3, and their names there.
 const FAMILIES: [(&str, &str); 4] =
     [("llama3-", "llama3"), ("llama3.1-", "llama3"), ("qwen3-", "qwen3"), ("deepseek-v3", "deepseek_v3")];
 
@@ -35,7 +35,7 @@ pub(super) fn in_zoo(family: &str, size: &str) -> Option<String> {
     names.find(|name| zoo::transformer(name).is_some())
 }
 
-/// What torchtitan does not run.
+/// Plans that torchtitan does not run.
 pub(in super::super) fn refusal(asked: &Proposal<'_>) -> Option<Refusal> {
     let Proposal { shape, base, choice, .. } = *asked;
     let stages = [choice.pipeline, choice.virtual_stages];
@@ -97,8 +97,8 @@ fn degrees(choice: &PlanChoice) -> [u64; 2] {
     }
 }
 
-/// How many layers less the first and the last stage have, and those of the others with what is less, where that is needed;
-/// nothing if no such numbers divide the layers in this way.
+/// Reduction of layers on the first stage, layers of the other stages, and reduction on the last stage, if needed; none if no such
+/// numbers divide the layers in this way.
 fn divided(layers: u64, [pipeline, chunks]: [u64; 2]) -> Option<[u64; 3]> {
     let places = pipeline * chunks;
     let weighed = layers + 2;
@@ -111,7 +111,7 @@ fn divided(layers: u64, [pipeline, chunks]: [u64; 2]) -> Option<[u64; 3]> {
     }
 }
 
-/// The same for stages that are given.
+/// These numbers for given stages.
 fn given([first, each, last]: [u64; 3]) -> Option<[u64; 3]> {
     (first <= each && last <= each).then(|| [each - first, each, each - last])
 }
@@ -130,7 +130,7 @@ pub(in super::super) fn write(launch: &Launch<'_>, mut settings: Settings, choic
     let activations = match plan.recomputation().what {
         what if what == Recompute::Operators => "SelectiveAC.Config()",
         what if what == Recompute::Layer => "FullAC.Config()",
-        // Flash attention keeps nothing that would be computed again.
+        // Flash attention keeps nothing that could be recomputed.
         _ => "None",
     };
     let mut lines = vec![
