@@ -72,8 +72,10 @@ pub struct Aliases {
 const TEMPLATE: &str = "h100-sxm5";
 
 /// Words that makers put before the names of their products.
-const MAKERS: [&str; 9] =
-    ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure", "google", "standard"];
+const MAKERS: [&str; 11] = [
+    "nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure", "google", "oracle", "standard",
+    "superpod",
+];
 
 pub fn devices() -> Result<&'static Entries<Device>, CatalogError> {
     DEVICES.as_ref().map_err(Clone::clone)
@@ -125,13 +127,30 @@ fn prices() -> Result<&'static Entries<MachinePrice>, CatalogError> {
     PRICES.as_ref().map_err(Clone::clone)
 }
 
-/// The machine called `id`, or one with a single device of this name. Errors have the root as their path; the caller sets
-/// the key.
+/// The machine called `id`, several devices of one machine (`8xH100`), or one with a single device of this name. Errors have
+/// the root as their path; the caller sets the key.
 pub fn machine(id: &str) -> Result<Machine, Fault> {
     let aliases = &aliases()?.machines;
     let found =
         find(machines(), aliases, "machine", id, || Remedy::ListNames { list: NameList::Machines }.into());
+    let found = found.or_else(|fault| several(id).ok_or(fault));
     found.or_else(|fault| device(id).map_err(|_| fault).and_then(|device| Machine::with_one(id, &device)))
+}
+
+/// The devices of `8xH100`, as a part of the first machine that has and joins them.
+fn several(id: &str) -> Option<Machine> {
+    let id = id.to_lowercase();
+    let (count, name) = id.split_once(['x', '×'])?;
+    let gpus = count.trim().parse().ok().filter(|gpus| *gpus > 0)?;
+    let whole = machine_with(name).filter(|whole| whole.gpus >= gpus)?;
+    let part = |name| Machine {
+        name,
+        gpus,
+        ports: (whole.ports * gpus).div_ceil(whole.gpus),
+        price: None,
+        ..whole.clone()
+    };
+    Some(if gpus == whole.gpus { whole.clone() } else { part(format!("{gpus} of {}", whole.name)) })
 }
 
 /// Price of one device for an hour, alone or as a part of the first machine that has it and a price.
@@ -182,10 +201,10 @@ fn find<T: Clone>(
 ) -> Result<T, Fault> {
     let entries = entries?;
     let wanted = without_maker(id);
-    let alias = || aliases.iter().find(|(short, _)| suggest::normal(short) == wanted);
+    let alias = || aliases.iter().find(|(short, _)| without_maker(short) == wanted);
     let found = entries
         .get(id)
-        .or_else(|| entries.iter().find(|(name, _)| suggest::normal(name) == wanted).map(|(_, entry)| entry))
+        .or_else(|| entries.iter().find(|(name, _)| without_maker(name) == wanted).map(|(_, entry)| entry))
         .or_else(|| alias().and_then(|(_, name)| entries.get(name)));
     found.cloned().ok_or_else(|| {
         let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), list());

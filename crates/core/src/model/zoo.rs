@@ -203,27 +203,37 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The model with this name or alias, in any spelling, or of this checkpoint at a hub: `ResNet-50` is `resnet50`, and
 /// `meta-llama/Llama-3.1-8B-Instruct` is `llama3.1-8b`.
 pub fn find(name: &str) -> Option<&'static ZooModel> {
-    let written = name.to_lowercase().replace('_', "-");
-    let row = BY_NAME.get(written.as_str()).copied();
-    let row = row.or_else(|| alike(&written)).or_else(|| checkpoint(&written))?;
+    let written = name.to_lowercase();
+    let row = alike(&written).or_else(|| checkpoint(&written))?;
     family(row.family).model.iter().find(|model| model.name == row.model)
 }
 
+/// The name, else the only model whose letters and digits are these: `opt-1.3b` is not `opt-13b`.
 fn alike(name: &str) -> Option<&'static IndexRow> {
+    let dotted = |name: &str| name.replace(|c: char| !c.is_alphanumeric() && c != '.' && c != '_', "");
     let wanted = suggest::normal(name);
-    INDEX.iter().find(|row| suggest::normal(row.name) == wanted)
+    let like = || INDEX.iter().filter(|row| suggest::normal(row.name) == wanted);
+    let same = || like().find(|row| dotted(row.name) == dotted(name));
+    let only = || like().next().filter(|first| like().all(|row| row.model == first.model));
+    BY_NAME.get(name).copied().or_else(same).or_else(only)
 }
 
 /// Words in names of checkpoints that do not affect the shape.
-const TUNED: [&str; 13] = [
+const TUNED: [&str; 19] = [
     "instruct",
     "it",
     "chat",
     "thinking",
+    "reasoning",
+    "coder",
+    "math",
     "base",
     "pt",
+    "preview",
+    "deduped",
     "hf",
     "v0.1",
+    "v1.0",
     "diffusers",
     "4bit",
     "8bit",
@@ -231,13 +241,17 @@ const TUNED: [&str; 13] = [
     "unsloth",
 ];
 
+/// Beginnings of names of checkpoints that go on with the name of their shape.
+const TUNERS: [&str; 4] = ["meta-", "c4ai-", "hermes-3-", "deepseek-r1-0528-"];
+
 /// The model of a checkpoint, without the owner and without words about training, date and storage.
 fn checkpoint(name: &str) -> Option<&'static IndexRow> {
     let name = name.rsplit('/').next()?;
-    let name = name.strip_prefix("meta-").unwrap_or(name);
-    let is_date = |word: &str| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit());
-    let is_shape = |word: &&str| !is_date(word) && !TUNED.contains(word);
-    alike(name).or_else(|| alike(&name.split('-').filter(is_shape).collect::<Vec<_>>().join("-")))
+    let name = TUNERS.iter().find_map(|tuner| name.strip_prefix(tuner)).unwrap_or(name);
+    let is_date = |word: &&str| word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let words: Vec<&str> = name.split('-').filter(|word| !TUNED.contains(word)).collect();
+    let undated = || words.iter().copied().filter(|word| !is_date(word)).collect::<Vec<_>>().join("-");
+    alike(name).or_else(|| alike(&words.join("-"))).or_else(|| alike(&undated()))
 }
 
 /// The format of a checkpoint's matrices, if its name states it: `unsloth/llama-3-8b-bnb-4bit`.
@@ -270,7 +284,13 @@ pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownMode
 
 /// Models whose names are similar to an unknown one.
 pub fn remedy(name: &str) -> Remedies {
-    let describe = "describe it by a config.json, an ONNX file or `[model.transformer]`";
-    let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(describe)];
+    let others = match name.rsplit_once('/') {
+        Some((owner, _)) if !owner.is_empty() => format!(
+            "fetch its shape, `hf download {} config.json --local-dir .`, and name that config.json",
+            shown(name)
+        ),
+        _ => "describe it by a config.json, an ONNX file or `[model.transformer]`".to_owned(),
+    };
+    let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(others)];
     suggest::variants(name.rsplit_once('/').map_or(name, |(_, own)| own), names(), others)
 }

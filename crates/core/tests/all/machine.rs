@@ -193,9 +193,18 @@ fn names_are_those_that_tools_print() {
         ("Standard_ND96asr_v4", "nd96asr-v4"),
         ("p4d.24xlarge", "p4d-24xlarge"),
         ("a3-highgpu-8g", "a3-highgpu-8g"),
+        ("BM.GPU.A100-v2.8", "bm-gpu-a100-v2-8"),
+        ("Standard_NC96ads_A100_v4", "nc96ads-a100-v4"),
+        ("DGX H100 SuperPOD", "dgx-h100"),
+        ("Standard_NC24ads_A100_v4", "a100-pcie-80gb"),
+        ("g2-standard-12", "l4"),
+        ("8x H100", "dgx-h100"),
     ] {
         assert_eq!(machine(printed).unwrap().name, machine(id).unwrap().name, "{printed}");
     }
+    let half = machine("4 x H100").unwrap();
+    assert_eq!((half.gpus, half.ports, half.device.as_str()), (4, 4, "h100-sxm5"));
+    assert!(["0xH100", "9xH100", "8xH1000", "8x", "x"].iter().all(|other| machine(other).is_err()));
 }
 
 #[test]

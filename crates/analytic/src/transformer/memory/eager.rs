@@ -159,7 +159,7 @@ impl Layer {
         let liger = held.implementation == Implementation::Liger;
         let norms = match modules {
             // Both halves have one input.
-            Modules::Neox => 0.5,
+            own if own == Modules::Neox || own.shares_norm() => 0.5,
             _ if hugging_face && shape.sandwich => 2.0,
             _ => 1.0,
         };

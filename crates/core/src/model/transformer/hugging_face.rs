@@ -21,6 +21,11 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("gpt_bigcode", gpt::gpt_bigcode),
     ("opt", gpt::opt),
     ("bloom", gpt::bloom),
+    ("gpt_neo", gpt::gpt_neo),
+    ("gptj", gpt::gptj),
+    ("codegen", gpt::gptj),
+    ("falcon", gpt::falcon),
+    ("phi", gpt::phi),
     ("mpt", gpt::mpt),
     ("llama", llama),
     ("mistral", mistral),
@@ -30,6 +35,14 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("granitemoe", mixtral),
     ("smollm3", llama),
     ("helium", llama),
+    ("internlm2", llama),
+    ("baichuan", llama),
+    ("arcee", arcee),
+    ("nemotron", nemotron),
+    ("cohere", cohere),
+    ("cohere2", cohere2),
+    ("exaone4", exaone4),
+    ("modernbert", modernbert),
     ("ernie4_5", llama),
     ("seed_oss", llama),
     ("glm", llama),
@@ -69,6 +82,9 @@ const FAMILIES: &[(&str, Reader)] = &[
     ("qwen3_next", hybrid::qwen3_next),
     ("nemotron_h", hybrid::nemotron_h),
     ("jamba", hybrid::jamba),
+    ("mamba", hybrid::mamba),
+    ("falcon_mamba", hybrid::mamba),
+    ("mamba2", hybrid::mamba2),
     ("vit", signal::vit),
     ("whisper", signal::whisper),
     ("DiTTransformer2DModel", signal::dit),
@@ -162,6 +178,48 @@ fn starcoder2(config: &Config<'_>) -> Result<Transformer, Fault> {
         qkv_bias: bias,
         tied: config.truth("tie_word_embeddings", true),
         ..mistral(config)?
+    })
+}
+
+/// Squared ReLU in place of a gate.
+fn arcee(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { mlp: Mlp::Gelu, ..llama(config)? })
+}
+
+fn nemotron(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { norm: NormKind::Layer, ..arcee(config)? })
+}
+
+/// Norms of queries and keys have weights of their own for each head.
+fn cohere(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (qk_norm, tied) = (config.truth("use_qk_norm", false), config.truth("tie_word_embeddings", true));
+    let (modules, norm) = (Modules::Cohere, NormKind::LayerNoBias);
+    Ok(Transformer { modules, norm, qk_norm, qk_norm_joint: qk_norm, tied, ..llama(config)? })
+}
+
+fn cohere2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (window, global_every) = (config.given("sliding_window")?, config.or("sliding_window_pattern", 4)?);
+    Ok(Transformer { window, global_every, ..cohere(config)? })
+}
+
+/// Normalisation follows each half; without a pattern every layer sees all.
+fn exaone4(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let pattern = config.0.get("sliding_window_pattern");
+    let global_every = pattern.and_then(|own| Some(own.as_u64().unwrap_or(own.as_str()?.len() as u64)));
+    let window = config.given("sliding_window")?.filter(|_| global_every.is_some());
+    Ok(Transformer { qk_norm: true, window, global_every: global_every.unwrap_or(0), ..llama(config)? })
+}
+
+/// With the head for masked language modelling; the norm of the embedding is also that of the first layer's attention.
+fn modernbert(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer {
+        norm: NormKind::LayerNoBias,
+        window: config.given("local_attention")?,
+        global_every: config.or("global_attn_every_n_layers", 3)?,
+        causal: false,
+        head_transform: true,
+        tied: true,
+        ..llama(config)?
     })
 }
 

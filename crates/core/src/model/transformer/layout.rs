@@ -80,12 +80,11 @@ impl Transformer {
             x = b.counted("predicted", &[x], &[self.predicted(), self.hidden], Cost::default())?;
         }
         if self.head_transform {
-            x = b.linear("head.dense", self.hidden, x)?;
+            x = b.add("head.dense", Op::Linear { out: self.hidden, bias: self.bias, tied: false }, &[x])?;
             x = b.activate("head.activation", Activation::Gelu, x)?;
             x = self.normalise(b, "head.norm", self.hidden, x)?;
         }
-        let bias = self.head_transform || !self.looks_up();
-        let output = Op::Linear { out: self.vocabulary, bias, tied: self.tied };
+        let output = Op::Linear { out: self.vocabulary, bias: self.biases_logits(), tied: self.tied };
         b.add("output", output, &[x])
     }
 
@@ -156,7 +155,10 @@ impl Transformer {
         if block.feed == FeedForward::None {
             return Ok(middle);
         }
-        let x = self.normalise(b, &format!("{name}.mlp.norm"), self.hidden, middle)?;
+        let x = match self.modules.shares_norm() {
+            true => middle,
+            false => self.normalise(b, &format!("{name}.mlp.norm"), self.hidden, middle)?,
+        };
         let x = match self.experts.filter(|_| block.has_experts()) {
             Some(experts) => self.experts(b, &name, experts, x)?,
             None => self.mlp(b, &format!("{name}.mlp"), self.mlp_width, x)?,
@@ -253,7 +255,7 @@ impl Transformer {
             Mixer::JointLast => self.image(b, &format!("{name}.image"), self.heads * value_width, x)?,
             _ => x,
         };
-        let output = Op::Linear { out: self.hidden, bias: self.bias, tied: false };
+        let output = Op::Linear { out: self.hidden, bias: self.biases_attention(), tied: false };
         b.add(format!("{name}.output"), output, &[x])
     }
 

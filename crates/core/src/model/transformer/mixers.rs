@@ -41,8 +41,10 @@ part_keys! {
     convolution: u64, "integer", "`4`", or 4;
     /// Tokens of a chunk.
     chunk: u64, "integer", "`256`", or 256;
-    /// Width that the steps in time pass through, which makes it Mamba 1 with normalised steps and states (Jamba); 0 for Mamba 2.
+    /// Width that the steps in time pass through, which makes it Mamba 1; 0 for Mamba 2.
     step_rank: u64, "integer", "`0`", or 0;
+    /// Whether Mamba 1 normalises steps and states (Jamba).
+    step_norms: bool, "boolean", "`true`", or true;
 }
 
 impl Delta {
@@ -150,7 +152,7 @@ impl Mamba {
         let scan = match self.is_first() {
             true => Parameters {
                 tensor: self.selecting() + inner * (self.state + 2),
-                every: self.step_rank + self.states(),
+                every: if self.step_norms { self.step_rank + self.states() } else { 0 },
                 ..Parameters::NONE
             },
             false => Parameters { tensor: 3 * self.heads + inner, ..Parameters::NONE },

@@ -146,12 +146,25 @@ pub enum Modules {
     Timm,
     /// Keys without biases; heads that are copied to lie one behind the other.
     Whisper,
+    /// Attention and MLP beside each other behind one normalisation.
+    Cohere,
+    /// As of Cohere, with one matrix for queries, keys and values.
+    Falcon,
+    /// As of Cohere, with biases of logits.
+    Phi,
+    /// As of Phi, with no bias of the attention's output.
+    Gptj,
 }
 
 impl Modules {
     /// Whether a single matrix computes queries, keys and values.
     pub const fn joins_heads(self) -> bool {
-        matches!(self, Self::Gpt2 | Self::Neox | Self::Phi3 | Self::Timm)
+        matches!(self, Self::Gpt2 | Self::Neox | Self::Phi3 | Self::Timm | Self::Falcon)
+    }
+
+    /// Whether attention and MLP read the same normalisation.
+    pub const fn shares_norm(self) -> bool {
+        matches!(self, Self::Cohere | Self::Falcon | Self::Phi | Self::Gptj)
     }
 
     /// Whether configurations usually have dropout.

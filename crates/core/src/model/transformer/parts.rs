@@ -171,11 +171,11 @@ impl Transformer {
     /// The output layer; without the matrix if it is the embedding's.
     pub fn output_parameters(&self) -> Parameters {
         let matrix = if self.tied { 0 } else { self.vocabulary * self.hidden };
-        let (dense, bias) = match self.head_transform {
-            true => (self.hidden * self.hidden + self.hidden + self.norm_parameters(), self.vocabulary),
-            // Outputs other than words have biases.
-            false => (0, if self.looks_up() { 0 } else { self.vocabulary }),
+        let dense = match self.head_transform {
+            true => self.hidden * (self.hidden + u64::from(self.bias)) + self.norm_parameters(),
+            false => 0,
         };
+        let bias = if self.biases_logits() { self.vocabulary } else { 0 };
         let modulation = self.last_modulation() * self.hidden * (self.hidden + 1);
         // A projection of states and embedding, and norms of both and of the module's own states.
         let joined = 2 * self.hidden * self.hidden;
@@ -184,6 +184,16 @@ impl Transformer {
             every: dense + self.multi_token * 3 * self.norm_parameters(),
             ..Parameters::NONE
         }
+    }
+
+    /// Whether logits have biases, as outputs that are no words do.
+    pub(super) fn biases_logits(&self) -> bool {
+        self.head_transform || !self.looks_up() || matches!(self.modules, Modules::Phi | Modules::Gptj)
+    }
+
+    /// Whether the output projection of attention has a bias.
+    pub(super) fn biases_attention(&self) -> bool {
+        self.bias && self.modules != Modules::Gptj
     }
 
     /// The parts of a layer in the order of computation; none of them is empty.
@@ -226,9 +236,10 @@ impl Transformer {
         if block.mixer == Mixer::Joint { 2 } else { 1 }
     }
 
-    /// Norms of a layer: before each half, and behind it if these normalise their outputs.
+    /// Norms of a layer: before each half or both, and behind it if these normalise their outputs.
     pub fn norms_of(&self, block: Block) -> u64 {
-        block.halves() * if self.sandwich { 2 } else { 1 }
+        let halves = if self.modules.shares_norm() { 1 } else { block.halves() };
+        halves * if self.sandwich { 2 } else { 1 }
     }
 
     pub fn layer_parameters(&self, block: Block) -> Parameters {
@@ -237,14 +248,18 @@ impl Transformer {
 
     /// Tensors of the parameters of a layer, as Hugging Face's modules have them.
     pub fn layer_tensors(&self, block: Block) -> u64 {
-        let [bias, qkv_bias, qk_norm] = [self.bias, self.qkv_bias, self.qk_norm].map(u64::from);
+        let [bias, qkv_bias, output_bias, qk_norm] =
+            [self.bias, self.qkv_bias, self.biases_attention(), self.qk_norm].map(u64::from);
         let streams = block.mixer.streams();
         let norms = streams * self.norms_of(block) * self.norm.parameters();
         let modulation = if self.condition.is_some() { 2 * streams } else { 0 };
         let heads = if self.modules.joins_heads() { 1 } else { 3 };
         let mixer = match block.mixer {
             Mixer::None => 0,
-            _ => streams * (heads * (1 + qkv_bias) + 2 * qk_norm) + self.feeding_streams(block) * (1 + bias),
+            _ => {
+                streams * (heads * (1 + qkv_bias) + 2 * qk_norm)
+                    + self.feeding_streams(block) * (1 + output_bias)
+            }
         };
         let mlp = self.mlp.matrices() * (1 + bias);
         let feed = match (block.feed, self.experts) {
@@ -290,7 +305,7 @@ impl Transformer {
             (true, false) => Parameters { every: 2 * key, ..none },
             (true, true) => Parameters { tensor: key * self.heads, key_value: key * self.kv_heads, ..none },
         };
-        let bias = if self.bias { self.hidden } else { 0 };
+        let bias = if self.biases_attention() { self.hidden } else { 0 };
         let output = Parameters { tensor: self.heads * value * self.hidden, every: bias, ..none };
         [
             Part { name: "query", parameters: query },

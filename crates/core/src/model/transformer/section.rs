@@ -30,7 +30,8 @@ document_keys! {
         mlp_width: u64, "integer", "4 × `hidden`";
         /// Kind of the MLP: `"gelu"` (two matrices) or `"swiglu"` (three).
         mlp: Mlp, "string", "`\"swiglu\"`";
-        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"`, `"phi3"`, `"t5"`, `"timm"` or `"whisper"`.
+        /// Modules of Hugging Face's library: `"plain"`, `"gpt2"`, `"opt"`, `"neox"`, `"phi3"`, `"t5"`, `"timm"`, `"whisper"`,
+        /// `"cohere"`, `"falcon"`, `"phi"` or `"gptj"`.
         modules: Modules, "string", "`\"plain\"`";
         /// Rows of the embedding and of the output layer, with padding if the framework pads; of the output layer alone for patches.
         vocabulary: u64, "integer", "required";

@@ -200,8 +200,16 @@ fn scans() -> Result<Vec<StepCase>, ValidationError> {
             }
             _ => {
                 let step_rank = if kind == "mamba-1" { 256 } else { 0 };
-                shape.mamba =
-                    Some(Mamba { heads, head_width: width, groups, state, convolution, chunk, step_rank });
+                shape.mamba = Some(Mamba {
+                    heads,
+                    head_width: width,
+                    groups,
+                    state,
+                    convolution,
+                    chunk,
+                    step_rank,
+                    step_norms: true,
+                });
                 Mixer::Mamba
             }
         };

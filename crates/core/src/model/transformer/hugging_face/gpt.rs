@@ -1,4 +1,5 @@
-//! GPT-2 and models with its layers: decoders by OpenAI, EleutherAI, BigCode, Meta, BigScience and MosaicML, and BERT's encoders.
+//! GPT-2 and models with its layers: decoders by OpenAI, EleutherAI, BigCode, Meta, BigScience, MosaicML, TII and Microsoft, and
+//! BERT's encoders.
 
 use super::{Config, quotient};
 use crate::fault::Fault;
@@ -34,6 +35,55 @@ pub(super) fn gpt_neox(config: &Config<'_>) -> Result<Transformer, Fault> {
     let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "intermediate_size")?;
     let tied = config.truth("tie_word_embeddings", false);
     Ok(Transformer { modules: Modules::Neox, positions: 0, tied, ..shape })
+}
+
+/// The window is in every second layer; queries, keys and values have no biases.
+pub(super) fn gpt_neo(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let keys: [&[&str]; 3] = [&["hidden_size"], &["num_heads"], &["num_layers"]];
+    let shape = gpt(config, keys, ("max_position_embeddings", 2048), "intermediate_size")?;
+    let tied = config.truth("tie_word_embeddings", true);
+    Ok(Transformer { qkv_bias: false, tied, window: config.given("window_size")?, window_every: 2, ..shape })
+}
+
+pub(super) fn gptj(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { modules: Modules::Gptj, positions: 0, qkv_bias: false, tied: false, ..gpt2(config)? })
+}
+
+pub(super) fn phi(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "intermediate_size")?;
+    if config.or("num_key_value_heads", shape.heads)? != shape.heads || config.truth("qk_layernorm", false) {
+        return Err(super::hybrid::not_modelled("Phi with grouped queries or norms of queries and keys"));
+    }
+    Ok(Transformer { modules: Modules::Phi, positions: 0, tied: false, ..shape })
+}
+
+/// One normalisation for both halves, or in the larger models one for each.
+pub(super) fn falcon(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = gpt(config, USUAL_KEYS, ("max_position_embeddings", 2048), "ffn_hidden_size")?;
+    let grouped = config.truth("new_decoder_architecture", false);
+    let beside = grouped || config.truth("parallel_attn", true);
+    let kv_heads = match (grouped, config.truth("multi_query", true)) {
+        (true, _) => config.or("num_kv_heads", shape.heads)?,
+        (false, true) => 1,
+        (false, false) => shape.heads,
+    };
+    let one = if grouped { config.or("num_ln_in_parallel_attn", 2)? == 1 } else { beside };
+    let bias = config.truth("bias", false);
+    Ok(Transformer {
+        modules: if one {
+            Modules::Falcon
+        } else if beside {
+            Modules::Neox
+        } else {
+            Modules::Plain
+        },
+        kv_heads,
+        bias,
+        qkv_bias: bias,
+        positions: 0,
+        tied: config.truth("tie_word_embeddings", true),
+        ..shape
+    })
 }
 
 /// One key and value for all heads, unless `multi_query` says otherwise.

@@ -105,6 +105,7 @@ pub(super) fn nemotron_h(config: &Config<'_>) -> Result<Transformer, Fault> {
             convolution: config.or("conv_kernel", 4)?,
             chunk: config.or("chunk_size", 256)?,
             step_rank: 0,
+            step_norms: true,
         }),
         ..shape
     })
@@ -138,6 +139,7 @@ pub(super) fn jamba(config: &Config<'_>) -> Result<Transformer, Fault> {
             convolution: config.or("mamba_d_conv", 4)?,
             chunk: 256,
             step_rank,
+            step_norms: true,
         }),
         experts: (count > 1).then_some(Experts {
             every,
@@ -145,4 +147,52 @@ pub(super) fn jamba(config: &Config<'_>) -> Result<Transformer, Fault> {
         }),
         ..shape
     })
+}
+
+/// Layers of a mixer alone, without a normalisation of its steps.
+fn only_mamba(config: &Config<'_>, mamba: Mamba, tied: bool) -> Result<Transformer, Fault> {
+    let tied = config.truth("tie_word_embeddings", tied);
+    let (layers, vocabulary) = (config.number("num_hidden_layers")?, config.number("vocab_size")?);
+    if config.truth("use_bias", false) || !config.truth("use_conv_bias", true) {
+        return Err(not_modelled("Mamba with biases of projections or without those of the convolution"));
+    }
+    let hidden = config.number("hidden_size")?;
+    let shape = Transformer::llama(layers, hidden, [mamba.heads; 2], 0, vocabulary, 2048);
+    Ok(Transformer {
+        head_width: mamba.head_width,
+        tied,
+        pattern: Some(Pattern::parse("m")?),
+        mamba: Some(mamba),
+        ..shape
+    })
+}
+
+pub(super) fn mamba(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let hidden = config.number("hidden_size")?;
+    let inner = config.or("intermediate_size", config.or("expand", 2)?.saturating_mul(hidden))?;
+    let mamba = Mamba {
+        heads: super::quotient(inner, 64)?,
+        head_width: 64,
+        groups: 1,
+        state: config.or("state_size", 16)?,
+        convolution: config.or("conv_kernel", 4)?,
+        chunk: 256,
+        step_rank: config.0.get("time_step_rank").and_then(Value::as_u64).unwrap_or(hidden.div_ceil(16)),
+        step_norms: false,
+    };
+    only_mamba(config, mamba, true)
+}
+
+pub(super) fn mamba2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let mamba = Mamba {
+        heads: config.number("num_heads")?,
+        head_width: config.or("head_dim", 64)?,
+        groups: config.or("n_groups", 8)?,
+        state: config.or("state_size", 128)?,
+        convolution: config.or("conv_kernel", 4)?,
+        chunk: config.or("chunk_size", 256)?,
+        step_rank: 0,
+        step_norms: true,
+    };
+    only_mamba(config, mamba, false)
 }
