@@ -10,7 +10,6 @@ mod costs;
 mod ends;
 mod layout;
 
-use super::Split;
 use super::ends::Levels;
 use super::memory::MemoryInputs;
 use super::schedules::is_split;
@@ -184,25 +183,20 @@ impl<'a> Table<'a> {
     /// What the tensors of the fullest rank take.
     pub fn memory(&mut self, choice: &PlanChoice) -> Bytes {
         let [layout, states] = self.find_states(choice);
+        // Where replicas differ by kind, those of one kind may run more micro-batches; no stage holds more than these at once.
+        let micro_batches = match self.run.shared_replicas(choice) {
+            Some(_) => choice.micro_batches.max(2 * choice.pipeline),
+            None => choice.micro_batches,
+        };
         let held = MemoryInputs {
-            split: Split::from_choice(choice),
-            micro_batch: choice.micro_batch,
-            // Where replicas differ by kind, those of one kind may run more micro-batches; no stage holds more than these at once.
-            micro_batches: match self.run.shared_replicas(choice) {
-                Some(_) => choice.micro_batches.max(2 * choice.pipeline),
-                None => choice.micro_batches,
-            },
-            sharding: choice.sharding,
-            sharding_group: choice.sharding_group,
-            recompute: choice.recompute,
-            schedule: choice.schedule,
+            choice: PlanChoice { micro_batches, ..*choice },
             stage_layers: &[],
             stage_recompute: &[],
             ..self.held
         };
         // Of stages that are alike, the first has the most micro-batches in flight.
         let alike = &self.layouts.values[layout].alike;
-        if held.implementation.is_eager() {
+        if held.plan.implemented_by().is_eager() {
             // A peak is the largest of its phases, not a sum.
             let totals = alike.iter().map(|alike| held.rank(alike.first as u64).total());
             return totals.fold(Bytes::ZERO, Bytes::max);
