@@ -4,7 +4,8 @@
 //!
 //! - `model` and `replicas`: the check of what it may be combined with, without or with the number of replicas;
 //! - `each`: a search tries every valid value; its type in [`PlanChoice`](super::PlanChoice), the type of an entry of the
-//!   list in `[plan]`, the meaning of that list, what holds without it, and words for the first value and for the others;
+//!   list in `[plan]`, the meaning of that list, what holds without it, words for the first value and for the others, and the
+//!   method that says what a plan has, if the key alone does not;
 //! - `listed`: the same for values that a search tries only if `[plan]` lists them;
 //! - `launch`: what frameworks call it.
 //!
@@ -81,7 +82,7 @@ macro_rules! plan_dimensions {
             /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
             /// `"interleaved-zero-bubble"`, `"zbv"`, `"dualpipev"` or `"dualpipe"`.
             schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any,
-                each { ScheduleKind, ScheduleKind, "Schedules to try.", "all", words("gpipe", "{}") };
+                each { ScheduleKind, ScheduleKind, "Schedules to try.", "all", words("gpipe", "{}"), of(schedule_kind) };
             /// How stages send: `"asynchronous"`, `"blocking"`, `"on-demand"` or `"planned"`, the last two if a message moves only
             /// once its receiver has asked for it, as over gloo.
             sends: Sends => Sends, optional("as `overlap` says"), Check::Any;
@@ -193,7 +194,7 @@ macro_rules! plan_dimensions {
             recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any,
                 model { check_recompute },
                 each { Recomputation, Recompute, "Recomputation to try.", "all that the kernels can, parts of a layer also together; `\"attention\"` where it keeps scores",
-                    words("without recomputation", "recomputing {}") };
+                    words("without recomputation", "recomputing {}"), of(recomputation) };
             /// Layers of every virtual stage, from its first, to which `recompute` applies.
             recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
                 launch {
@@ -348,6 +349,11 @@ impl Dimension {
     /// The key in `[strategy.plan]`, and in `[plan]` where a search varies it.
     pub fn key(&self) -> String {
         kebab(self.field)
+    }
+
+    /// Whether it has this one of [`DimensionNames`](super::DimensionNames).
+    pub fn is(&self, name: &str) -> bool {
+        self.field == name
     }
 
     /// Words for a value: "tensor 8", "without a pipeline"; empty if there is nothing to say.
