@@ -32,9 +32,8 @@ const WORKSPACES: Bytes = Bytes::new((2 * 32 * (1_u64 << 20)) as f64);
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryInputs<'a> {
     pub shape: &'a Transformer,
-    /// The plan, of which a search varies nothing but the choice.
     pub plan: &'a Plan,
-    /// What a search varies of it, which the plan itself may have otherwise.
+    /// What the plan has of what a search varies.
     pub choice: PlanChoice,
     /// Number formats.
     pub states: States,
@@ -123,11 +122,6 @@ impl<'a> MemoryInputs<'a> {
     /// Bytes of a gradient as replicas that hold parts of the weights reduce it.
     fn reduced(&self) -> f64 {
         self.plan.reduce_bits.map_or(4.0, |bits| bits as f64 / 8.0)
-    }
-
-    /// Whether sharded weights of the next layer are gathered ahead.
-    fn prefetches(&self) -> bool {
-        self.plan.overlaps_with(self.choice.virtual_stages).prefetch
     }
 
     /// What a rank of `stage` holds when it holds most, with the experts' load that none exceeds with a probability of

@@ -295,7 +295,7 @@ impl MemoryInputs<'_> {
             let weights = (dense + expert) as f64 * width;
             return Bytes::new(weights + (own_dense + own_expert) as f64 * sums + trained * 2.0);
         }
-        let gathered = 1.0 + f64::from(u8::from(self.prefetches()));
+        let gathered = 1.0 + f64::from(u8::from(self.plan.overlaps().prefetch));
         if self.plan.implemented_by() == Implementation::Xla {
             return Bytes::new(self.largest_product() * (gathered * width + 2.0));
         }
