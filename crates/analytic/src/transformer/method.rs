@@ -24,7 +24,7 @@ use stepcast_core::prediction::{
 use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Conditions, Division, OverlapPreset, Plan, Recipe};
+use stepcast_core::strategy::{Conditions, Division, OverlapPreset, Plan, PlanChoice, Recipe};
 
 /// Transformers split by a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -407,7 +407,8 @@ fn report(
         .map_or_else(|| run.compute.rate(), |all| all / workers as f64);
     let share = |operations| flops::utilisation(operations, iteration, workers, peak);
     let tokens = (run.division.global_batch * shape.sequence) as f64 / iteration.get();
-    let held = MemoryInputs { micro_batches, ..run.held() };
+    let held = run.held();
+    let held = MemoryInputs { choice: PlanChoice { micro_batches, ..held.choice }, ..held };
     let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
     let capacity = scenario.cluster.smallest_memory();
     let mut memory = memory_report(capacity, plan, &ranks);

@@ -84,7 +84,7 @@ impl MemoryInputs<'_> {
     /// Parameters of the embedding, if a virtual stage is the first, and of the output layer, if it is the last. A tied
     /// embedding is on both.
     pub(super) fn end_parameters(&self, first: bool, last: bool) -> u64 {
-        let (shape, tensor) = (self.shape, self.split.tensor);
+        let (shape, tensor) = (self.shape, self.split().tensor);
         let mut dense = 0;
         if first {
             dense += shape.embedding_parameters().dense_shard(tensor, shape.kv_heads);
@@ -92,7 +92,7 @@ impl MemoryInputs<'_> {
         if last {
             let end = shape.final_norm_parameters() + shape.output_parameters();
             dense += end.dense_shard(tensor, shape.kv_heads);
-            if shape.tied && self.split.pipeline > 1 {
+            if shape.tied && self.split().pipeline > 1 {
                 dense += (shape.vocabulary * shape.hidden).div_ceil(tensor);
             }
         }

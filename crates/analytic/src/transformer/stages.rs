@@ -76,15 +76,7 @@ pub struct TensorTraffic {
 impl Run<'_> {
     /// How many ranks divide the transformer, by kind.
     pub fn split(&self) -> Split {
-        Split {
-            tensor: self.plan.tensor,
-            sequence_parallel: self.plan.sequence_parallel,
-            context: self.plan.context,
-            pipeline: self.plan.pipeline,
-            chunks: self.plan.virtual_stages,
-            data: self.division.data,
-            expert: self.plan.expert,
-        }
+        Split::from_choice(&self.plan.choice(&self.division))
     }
 
     /// Which traffic overlaps computing.

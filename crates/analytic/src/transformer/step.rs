@@ -11,7 +11,7 @@ use super::stages::{LayerWork, Run};
 use super::tail::{self, EndPass, LayerShard, Tail, TailWork};
 use super::traffic::{self, Collective, Message};
 use super::units::Units;
-use super::{kinds, offload, outer};
+use super::{kinds, offload};
 use std::ops::Range;
 use stepcast_core::quantity::Seconds;
 
@@ -99,35 +99,9 @@ pub struct StageTraffic {
 impl<'a> Run<'a> {
     /// Memory of a rank.
     pub fn held(&self) -> MemoryInputs<'a> {
-        let plan = self.plan;
         MemoryInputs {
-            shape: self.shape,
-            split: self.split(),
-            micro_batch: plan.micro_batch,
-            micro_batches: self.division.micro_batches,
-            sharding: plan.sharding,
-            sharding_group: plan.sharding_group,
-            states: plan.states,
-            optimiser_rank: plan.optimiser_rank,
-            reduced: plan.reduce_bits.map_or(4.0, |bits| bits as f64 / 8.0),
-            recompute: plan.recomputation(),
-            attention: plan.attention_kind(),
-            dropout: plan.dropout,
-            schedule: plan.schedule_kind(),
-            implementation: plan.implemented_by(),
-            logit: plan.logit(self.shape),
-            input: plan.kept_input(),
-            offload: plan.offloaded(),
-            prefetch: plan.overlaps().prefetch,
-            stage_layers: plan.given_layers(),
-            stage_recompute: plan.given_recompute(),
-            outer: outer::kept(plan),
-            expert_imbalance: plan.expert_imbalance,
-            expert_capacity: plan.expert_capacity,
-            expert_load: 1.0,
-            overlap_experts: plan.overlap_experts,
-            compiled: self.fused && plan.implemented_by().is_eager(),
-            graphs: plan.graphs,
+            compiled: self.fused && self.plan.implemented_by().is_eager(),
+            ..MemoryInputs::new(self.shape, self.plan, &self.division)
         }
     }
 

@@ -24,8 +24,7 @@
 //! `docs/scenario.md` describes blocks, repetitions and formulas. All operations share one flat table of optional
 //! keys, so that an error can point at the key; keys that do not belong to the operation are rejected here.
 
-use super::cost::{Cost, CostKind};
-use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
+use super::cost::CostKind;
 use super::shape::ShapeError;
 use super::{Builder, Model};
 use crate::fault::Fault;
@@ -36,10 +35,12 @@ use std::collections::BTreeMap;
 
 mod expand;
 mod formula;
+mod ops;
 mod write;
 
 pub(super) use expand::{LayerFault, expand};
 pub use formula::Value;
+pub use ops::OPS;
 pub use write::{Head, NoHead};
 
 /// A model as written by the user.
@@ -165,62 +166,6 @@ layer_file! {
     index;
 }
 
-/// The operations and their keys, besides `name`, `op` and `inputs`.
-pub const OPS: &[(&str, &[&str])] = &[
-    ("input", &["shape"]),
-    ("conv2d", &["out", "kernel", "stride", "padding", "dilation", "groups", "bias"]),
-    ("linear", &["out", "bias", "tied"]),
-    ("max-pool", &["kernel", "stride", "padding", "ceil"]),
-    ("average-pool", &["kernel", "stride", "padding", "ceil"]),
-    ("adaptive-max-pool", &["size"]),
-    ("adaptive-average-pool", &["size"]),
-    ("global-max-pool", &[]),
-    ("global-average-pool", &[]),
-    ("batch-norm", &["affine"]),
-    ("layer-norm", &["affine"]),
-    ("local-response-norm", &["depth"]),
-    ("sigmoid", &[]),
-    ("tanh", &[]),
-    ("relu", &[]),
-    ("relu6", &[]),
-    ("gelu", &[]),
-    ("silu", &[]),
-    ("hardswish", &[]),
-    ("softmax", &[]),
-    ("embedding", &["count", "width", "sparse"]),
-    ("position-embedding", &["count"]),
-    ("class-token", &[]),
-    ("attention", &["heads", "causal"]),
-    ("add", &[]),
-    ("multiply", &[]),
-    ("concat", &[]),
-    ("flatten", &[]),
-    ("dropout", &[]),
-    ("to-sequence", &[]),
-    ("select-token", &["index"]),
-    ("shortcut", &["out", "stride"]),
-    ("counted", &["shape", "cost"]),
-];
-
-/// Operations without settings.
-const PLAIN: [(&str, Op); 15] = [
-    ("sigmoid", Op::Activate(Activation::Sigmoid)),
-    ("tanh", Op::Activate(Activation::Tanh)),
-    ("relu", Op::Activate(Activation::Relu)),
-    ("relu6", Op::Activate(Activation::Relu6)),
-    ("gelu", Op::Activate(Activation::Gelu)),
-    ("silu", Op::Activate(Activation::Silu)),
-    ("hardswish", Op::Activate(Activation::Hardswish)),
-    ("softmax", Op::Activate(Activation::Softmax)),
-    ("class-token", Op::ClassToken),
-    ("add", Op::Add),
-    ("multiply", Op::Multiply),
-    ("concat", Op::Concat),
-    ("flatten", Op::Flatten),
-    ("dropout", Op::Dropout),
-    ("to-sequence", Op::ToSequence),
-];
-
 impl ModelFile {
     /// Checks and counts the layers. Paths of errors are relative to the table that contains the model.
     pub fn build(&self) -> Result<Model, Fault> {
@@ -282,140 +227,4 @@ impl LayerFile {
             Err(ShapeError::in_field(key, format!("{key} does not belong to {op}"), remedy))
         })
     }
-
-    /// The operation `op` with all defaults filled in; `evaluate` turns formulas into values.
-    fn operation(&self, op: &str, evaluate: Evaluate<'_>) -> Result<Op, ShapeError> {
-        let given = |key: &'static str| {
-            let value = self.settings().find(|(name, _)| *name == key).and_then(|(_, value)| value);
-            value.map(evaluate).transpose()
-        };
-        let need = |key: &'static str| given(key)?.ok_or_else(|| missing(op, key));
-        let count = |key| number(key, &need(key)?);
-        let switch = |key, usual| given(key)?.map_or(Ok(usual), |value| truth(key, &value));
-        let size = |key| given(key)?.map(|value| pair(key, &value)).transpose();
-        let sized = |key| pair(key, &need(key)?);
-        let padding = || given("padding")?.map_or(Ok(Padding::Valid), |value| padding(&value));
-        if let Some((_, plain)) = PLAIN.iter().find(|(name, _)| *name == op) {
-            return Ok(*plain);
-        }
-        let kind = if op.contains("max") { Pool::Max } else { Pool::Average };
-        Ok(match op {
-            "conv2d" => Op::Conv2d(Conv2d {
-                out: count("out")?,
-                kernel: sized("kernel")?,
-                stride: size("stride")?.unwrap_or((1, 1)),
-                padding: padding()?,
-                dilation: size("dilation")?.unwrap_or((1, 1)),
-                groups: given("groups")?.map_or(Ok(1), |groups| number("groups", &groups))?,
-                bias: switch("bias", true)?,
-            }),
-            "linear" => {
-                Op::Linear { out: count("out")?, bias: switch("bias", true)?, tied: switch("tied", false)? }
-            }
-            "max-pool" | "average-pool" => {
-                let kernel = sized("kernel")?;
-                let stride = size("stride")?.unwrap_or(kernel);
-                Op::Pool { kind, kernel, stride, padding: padding()?, ceil: switch("ceil", false)? }
-            }
-            "adaptive-max-pool" | "adaptive-average-pool" => Op::AdaptivePool { kind, size: sized("size")? },
-            "global-max-pool" | "global-average-pool" => Op::AdaptivePool { kind, size: (1, 1) },
-            "batch-norm" => Op::Normalise(Norm::Batch { affine: switch("affine", true)? }),
-            "layer-norm" => Op::Normalise(Norm::Layer { affine: switch("affine", true)? }),
-            "local-response-norm" => Op::Normalise(Norm::LocalResponse { depth: count("depth")? }),
-            "embedding" => Op::Embedding {
-                count: count("count")?,
-                width: count("width")?,
-                sparse: switch("sparse", false)?,
-            },
-            "position-embedding" => Op::PositionEmbedding { count: count("count")? },
-            "attention" => Op::Attention { heads: count("heads")?, causal: switch("causal", false)? },
-            "select-token" => {
-                Op::SelectToken { index: given("index")?.map_or(Ok(0), |index| number("index", &index))? }
-            }
-            "shortcut" => match size("stride")?.unwrap_or((1, 1)) {
-                (height, width) if height == width => Op::Shortcut { out: count("out")?, stride: height },
-                (height, width) => {
-                    let reason = format!("a shortcut has one stride, not {height}×{width}");
-                    return Err(ShapeError::in_field("stride", reason, "give one number"));
-                }
-            },
-            "counted" => {
-                let mut cost = Cost::default();
-                for (kind, value) in self.cost.iter().flatten() {
-                    *cost.count_mut(*kind) = number("cost", &evaluate(value)?)?;
-                }
-                Op::Counted(cost)
-            }
-            _ => {
-                return Err(ShapeError::in_field(
-                    "op",
-                    format!("there is no operation \"{op}\""),
-                    "see the list",
-                ));
-            }
-        })
-    }
-}
-
-/// Turns a value as written into one without formulas.
-type Evaluate<'a> = &'a dyn Fn(&Value) -> Result<Value, ShapeError>;
-
-/// A key that the operation requires.
-fn missing(op: &str, key: &str) -> ShapeError {
-    ShapeError::new(format!("{op} needs {key}"), format!("add {key} to the layer"))
-}
-
-fn unfit(key: &'static str, expected: &str, value: &Value) -> ShapeError {
-    let found = match value {
-        Value::Text(text) => format!("\"{text}\""),
-        Value::Truth(truth) => truth.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::List(values) => format!("a list of {}", values.len()),
-    };
-    ShapeError::in_field(key, format!("{key} is {found}, not {expected}"), format!("give {expected}"))
-}
-
-fn number(key: &'static str, value: &Value) -> Result<u64, ShapeError> {
-    match value {
-        Value::Number(number) => Ok(*number),
-        _ => Err(unfit(key, "a number", value)),
-    }
-}
-
-fn truth(key: &'static str, value: &Value) -> Result<bool, ShapeError> {
-    match value {
-        Value::Truth(truth) => Ok(*truth),
-        _ => Err(unfit(key, "true or false", value)),
-    }
-}
-
-fn pair(key: &'static str, value: &Value) -> Result<(u64, u64), ShapeError> {
-    match value {
-        Value::Number(size) => Ok((*size, *size)),
-        Value::List(sizes) => match sizes[..] {
-            [Value::Number(height), Value::Number(width)] => Ok((height, width)),
-            _ => Err(unfit(key, "a number, or a pair [height, width]", value)),
-        },
-        _ => Err(unfit(key, "a number, or a pair [height, width]", value)),
-    }
-}
-
-fn padding(value: &Value) -> Result<Padding, ShapeError> {
-    let expected =
-        "a number, a pair [height, width], four numbers [top, bottom, left, right], \"same\" or \"valid\"";
-    Ok(match value {
-        Value::Text(word) if word == "same" => Padding::Same,
-        Value::Text(word) if word == "valid" => Padding::Valid,
-        Value::Number(size) => Padding::all(*size),
-        Value::List(sizes) => match sizes[..] {
-            [Value::Number(height), Value::Number(width)] => {
-                Padding::Explicit { top: height, bottom: height, left: width, right: width }
-            }
-            [Value::Number(top), Value::Number(bottom), Value::Number(left), Value::Number(right)] => {
-                Padding::Explicit { top, bottom, left, right }
-            }
-            _ => return Err(unfit("padding", expected, value)),
-        },
-        _ => return Err(unfit("padding", expected, value)),
-    })
 }

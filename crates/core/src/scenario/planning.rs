@@ -40,7 +40,7 @@ macro_rules! declare_planning {
         $(, replicas { $replicas:ident })?
         $(, each {
             $chosen:ty, $entry:ty, $each_doc:literal, $open:literal
-            $(, words($neutral:literal, $words:literal))? $(, also { $($also:tt)* })?
+            $(, words($neutral:literal, $words:literal))? $(, of($of:ident))? $(, also { $($also:tt)* })?
         })?
         $(, listed { $listed:ty, $listed_doc:literal, words($absent:literal, $listed_words:literal) })?
         $(, launch { $($setting:expr),* })?;

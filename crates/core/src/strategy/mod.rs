@@ -12,10 +12,10 @@ pub use fusion::{
 pub(crate) use plan::plan_dimensions;
 pub use plan::{
     Attention, COMPARED_EACH, COMPARED_LISTED, Coded, Conditions, ContextExchange, DIMENSIONS, Dimension,
-    Dispatcher, Division, Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded,
-    OverlapPreset, Overlaps, Plan, PlanChoice, PlanSection, Recipe, Recomputation, Recompute, Recomputed,
-    ScheduleKind, Sends, Setting, SettingForm, Sharding, Shares, States, has_layers, layers_before,
-    stage_share, usual_global_batch,
+    DimensionNames, Dispatcher, Division, Framework, Implementation, ListedValue, Loss, Mask, Offload,
+    Offloaded, OverlapPreset, Overlaps, Plan, PlanChoice, PlanSection, Recipe, Recomputation, Recompute,
+    Recomputed, ScheduleKind, Sends, Setting, SettingForm, Sharding, Shares, States, has_layers,
+    layers_before, stage_share, usual_global_batch,
 };
 
 use crate::keys::{Check, keys, plain};

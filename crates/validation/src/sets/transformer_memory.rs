@@ -7,12 +7,14 @@ use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;
 use serde_json::Value;
+use stepcast_analytic::transformer::LayerKind;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
-use stepcast_analytic::transformer::{LayerKind, Split};
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Implementation, Recompute, Sharding, States};
+use stepcast_core::strategy::{Division, Implementation, Plan, PlanSection, Recompute, Sharding, States};
 use stepcast_stats::mean;
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
@@ -20,16 +22,17 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     // What the allocator reserves beyond tensors, as a share of them: the mean over all steps.
     let reserved = |row: &Value| Some(row.field("reserved").as_f64()? / row.number("bytes") - 1.0);
     let fragmentation = mean(&measured.iter().filter_map(reserved).collect::<Vec<_>>());
-    let mut figures: Vec<Figure> = measured.iter().map(on_one_gpu).collect();
+    let usual = PlanSection::default().resolve(&NoFiles)?;
+    let mut figures: Vec<Figure> = measured.iter().map(|row| on_one_gpu(row, &usual)).collect();
     for row in run.cases("published.csv")? {
-        figures.push(published(&row, fragmentation)?);
+        figures.push(published(&row, &usual, fragmentation)?);
     }
     let families = Families { figures, unit: Unit::Bytes };
     Ok(families.findings(&run.bounds()?, families.coverage()))
 }
 
 /// Decoders on one H200: the peak of a step, or what a shard of a block or of the output layer keeps.
-fn on_one_gpu(row: &Value) -> Figure {
+fn on_one_gpu(row: &Value, usual: &Plan) -> Figure {
     let [layers, hidden, heads, vocabulary, sequence, micro_batch, tensor] =
         ["layers", "hidden", "heads", "vocabulary", "sequence", "micro_batch", "tensor"]
             .map(|key| row.count(key));
@@ -41,16 +44,18 @@ fn on_one_gpu(row: &Value) -> Figure {
             Transformer::llama(layers, hidden, heads, row.count("mlp_width"), vocabulary, sequence)
         }
     };
-    let held = MemoryInputs {
-        split: Split { tensor, ..Split::WHOLE },
+    let plan = Plan {
+        tensor,
         micro_batch,
         states: if precision == "amp" { States::Fp32 } else { States::Bf16 },
-        recompute: if row.is("recompute") { Recompute::Layer } else { Recompute::None }.into(),
-        ..MemoryInputs::plain(&shape, Implementation::Pytorch)
+        implementation: Some(Implementation::Pytorch),
+        ..usual.recomputing(if row.is("recompute") { Recompute::Layer } else { Recompute::None })
     };
+    let division = Division { data: 1, micro_batches: 1, global_batch: micro_batch };
+    let held = MemoryInputs::new(&shape, &plan, &division);
     let (family, predicted) = match kind {
         "step" => ("peak of a step, H200", held.rank(0).total()),
-        "block" => ("kept by a shard, H200", held.kept_by(LayerKind::default(), held.recompute.what)),
+        "block" => ("kept by a shard, H200", held.kept_by(LayerKind::default(), held.choice.recompute.what)),
         _ => ("kept by a shard, H200", held.kept_by_head()),
     };
     let name = format!(
@@ -62,7 +67,7 @@ fn on_one_gpu(row: &Value) -> Figure {
 }
 
 /// Published peaks: torchtitan (FSDP2) and Megatron-LM. `fragmentation` is what the allocator reserves beyond tensors.
-fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError> {
+fn published(row: &Value, usual: &Plan, fragmentation: f64) -> Result<Figure, ValidationError> {
     const GIB: f64 = (1_u64 << 30) as f64;
     let [layers, sequence, micro_batch, micro_batches, tensor, context, pipeline, data] =
         ["layers", "sequence", "micro_batch", "micro_batches", "tensor", "context", "pipeline", "data"]
@@ -73,27 +78,28 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
     let recompute: Recompute =
         serde_json::from_value(row.field("recompute").clone()).map_err(|error| damaged(error.to_string()))?;
     let shape = Transformer { layers, sequence, ..known };
-    let split = Split { tensor, sequence_parallel: tensor > 1, context, pipeline, data, ..Split::WHOLE };
-    let run = |implementation| MemoryInputs {
-        split,
-        micro_batch,
-        micro_batches,
-        recompute: recompute.into(),
-        ..MemoryInputs::plain(&shape, implementation)
-    };
-    let most = |held: &MemoryInputs<'_>| {
+    let division = Division { data, micro_batches, global_batch: data * micro_batch * micro_batches };
+    let most = |implementation, sharding, states| {
+        let plan = Plan {
+            tensor,
+            sequence_parallel: tensor > 1,
+            context,
+            pipeline,
+            micro_batch,
+            implementation: Some(implementation),
+            sharding,
+            states,
+            ..usual.recomputing(recompute)
+        };
+        let held = MemoryInputs::new(&shape, &plan, &division);
         (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max)
     };
     let (family, predicted) = if row.text("software") == "torchtitan" {
-        let run = run(Implementation::Pytorch);
-        let tensors = most(&MemoryInputs { sharding: Sharding::Zero3, states: States::Fp32, ..run });
+        let tensors = most(Implementation::Pytorch, Sharding::Zero3, States::Fp32);
         let allowance = Allowance { fragmentation, fixed: Bytes::ZERO };
         ("reserved, torchtitan", allowance.with(tensors))
     } else {
-        (
-            "peak, Megatron-LM",
-            most(&MemoryInputs { sharding: Sharding::Zero1, ..run(Implementation::Megatron) }),
-        )
+        ("peak, Megatron-LM", most(Implementation::Megatron, Sharding::Zero1, usual.states))
     };
     let name = format!(
         "{model} of {layers} layers, {micro_batch} x {sequence} tokens, t {tensor} c {context} p {pipeline} d {data}, \

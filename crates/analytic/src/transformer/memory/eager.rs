@@ -124,7 +124,7 @@ impl Layer {
     pub(super) fn new(held: &MemoryInputs<'_>, kind: LayerKind, recompute: Recomputed) -> Self {
         let LayerKind { block, backward, .. } = kind.recomputing(held.shape, recompute);
         let with_experts = block.has_experts();
-        let (shape, split) = (held.shape, held.split);
+        let (shape, split) = (held.shape, held.split());
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
         let tokens = held.tokens_of(block);
         let own = tokens / split.token_ranks() as f64;
@@ -138,17 +138,17 @@ impl Layer {
         let kv_heads = kv_heads.max(split.tensor) as f64 / t;
         let heads = shape.heads as f64 / t;
         let keys_seen = if shape.target > 0 { shape.keys_of(block) } else { held.sequence() } as f64;
-        let hugging_face = held.implementation.is_hugging_face();
+        let hugging_face = held.plan.implemented_by().is_hugging_face();
         let modules = if hugging_face { shape.modules } else { Modules::Plain };
-        let drops_out = held.dropout || (hugging_face && shape.drops_out());
+        let drops_out = held.plan.dropout || (hugging_face && shape.drops_out());
         let biased = hugging_face && shape.biases_scores(block);
-        let core = match held.attention {
+        let core = match held.plan.attention_kind() {
             // Softmax and, with their mask, the scores that dropout leaves, in 32 bits.
             _ if biased => (if drops_out { 9.0 } else { 4.0 }) * heads * keys_seen,
             Attention::Flash | Attention::Cudnn | Attention::Triton => 4.0 * heads,
             Attention::Unfused if recompute.has(Recompute::Attention) => 0.0,
             Attention::Unfused => {
-                let scores = if held.dropout { 5.0 } else { 2.0 };
+                let scores = if held.plan.dropout { 5.0 } else { 2.0 };
                 scores * heads * keys_seen
             }
         };
@@ -156,7 +156,7 @@ impl Layer {
             NormKind::Layer | NormKind::LayerNoBias | NormKind::LayerPlain => 16.0,
             NormKind::Rms => 8.0,
         };
-        let liger = held.implementation == Implementation::Liger;
+        let liger = held.plan.implemented_by() == Implementation::Liger;
         let norms = match modules {
             // Both halves have one input.
             own if own == Modules::Neox || own.shares_norm() => 0.5,
@@ -241,7 +241,7 @@ impl Layer {
                 _ if gated => 3.0,
                 _ => 1.0,
             },
-            inputs_kept: match hugging_face && held.sharding.stage() == 3 && !shape.trains_matrices() {
+            inputs_kept: match hugging_face && held.choice.sharding.stage() == 3 && !shape.trains_matrices() {
                 true => 2.0,
                 false => 1.0,
             },

@@ -81,11 +81,11 @@ impl MemoryInputs<'_> {
 
     /// Layers of every chunk of a stage: those to which recomputation applies, and the others behind them.
     pub(super) fn ranges(&self, stage: u64) -> impl Iterator<Item = [Range<u64>; 2]> {
-        let Split { pipeline, chunks, .. } = self.split;
+        let Split { pipeline, chunks, .. } = self.split();
         (0..chunks).map(move |chunk| {
-            let place = schedules::place_of(self.schedule, pipeline, stage, chunk);
+            let place = schedules::place_of(self.choice.schedule, pipeline, stage, chunk);
             let Range { start, end } = self.layers_at(place, pipeline * chunks);
-            let middle = start + self.recompute.among_at(place, end - start, self.stage_recompute);
+            let middle = start + self.choice.recompute.among_at(place, end - start, self.stage_recompute);
             [start..middle, middle..end]
         })
     }
@@ -103,11 +103,11 @@ impl MemoryInputs<'_> {
     }
 
     pub(super) fn stage_of(&self, place: u64) -> u64 {
-        schedules::stage_of(self.schedule, self.split.pipeline, place)
+        schedules::stage_of(self.choice.schedule, self.split().pipeline, place)
     }
 
     /// Whether a stage has the last virtual stage, and so the output layer.
     pub(super) fn is_last(&self, stage: u64) -> bool {
-        self.stage_of(self.split.pipeline * self.split.chunks - 1) == stage
+        self.stage_of(self.split().pipeline * self.split().chunks - 1) == stage
     }
 }

@@ -13,15 +13,14 @@ mod widths;
 
 use super::loads::{self, ExpertLoads, Over};
 use super::schedules::in_flight;
-use super::{LayerKind, Split};
+use super::{LayerKind, Split, outer};
 pub(super) use layers::ChunkLayers;
 pub use layers::StageLayers;
 use stepcast_core::model::transformer::{Backward, Block, Parameters, Transformer, Tuning};
 use stepcast_core::prediction::Saving;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
-    Attention, Implementation, Offloaded, Recomputation, Recompute, Recomputed, ScheduleKind, Sharding,
-    States,
+    Division, Implementation, Plan, PlanChoice, Recompute, Recomputed, ScheduleKind, Sharding, States,
 };
 
 /// Workspaces of cuBLAS, of the thread that goes forward and of the one that goes backward: 32 MiB each on Hopper and
@@ -32,51 +31,19 @@ const WORKSPACES: Bytes = Bytes::new((2 * 32 * (1_u64 << 20)) as f64);
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryInputs<'a> {
     pub shape: &'a Transformer,
-    pub split: Split,
-    /// b: sequences of a micro-batch.
-    pub micro_batch: u64,
-    /// m: micro-batches of a replica in a step.
-    pub micro_batches: u64,
-    /// Which states data-parallel ranks divide.
-    pub sharding: Sharding,
-    /// Ranks of a sharding group, if they are not all replicas (HSDP).
-    pub sharding_group: Option<u64>,
+    pub plan: &'a Plan,
+    /// The plan's values of the dimensions that a search varies.
+    pub choice: PlanChoice,
     /// Number formats.
     pub states: States,
-    /// Rank of the moments of layers' matrices, if they are narrower than weights.
-    pub optimiser_rank: Option<u64>,
-    /// Bytes of a gradient as replicas that hold parts of the weights reduce it.
-    pub reduced: f64,
-    pub recompute: Recomputation,
-    pub attention: Attention,
-    pub dropout: bool,
-    pub schedule: ScheduleKind,
-    pub implementation: Implementation,
-    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    pub logit: [f64; 2],
-    /// Bytes of a number of a product's input as it is kept.
-    pub input: f64,
-    pub offload: Offloaded,
-    /// Whether sharded weights of the next layer are gathered ahead.
-    pub prefetch: bool,
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
     /// Recomputed layers of every virtual stage, counted from its first; as `recompute` says if empty.
     pub stage_recompute: &'a [u64],
-    /// Coefficient of variation of the loads of single experts.
-    pub expert_imbalance: f64,
-    /// Places of an expert against its mean load, if others are dropped.
-    pub expert_capacity: Option<f64>,
     /// Visits of the rank in question against the mean.
     pub expert_load: f64,
-    /// Bytes of the outer optimiser for each trained parameter.
-    pub outer: f64,
-    /// Whether tokens are on their way to experts beside another micro-batch.
-    pub overlap_experts: bool,
     /// Whether a compiler fuses what lies between products.
     pub compiled: bool,
-    /// Whether gradients keep their place from step to step, as in a graph.
-    pub graphs: bool,
 }
 
 /// Memory of one rank of a stage.
@@ -133,37 +100,27 @@ impl Allowance {
 }
 
 impl<'a> MemoryInputs<'a> {
-    /// A plain run: one micro-batch of 16-bit numbers on one rank.
-    pub fn plain(shape: &'a Transformer, implementation: Implementation) -> Self {
+    /// The plan as it is.
+    pub fn new(shape: &'a Transformer, plan: &'a Plan, division: &Division) -> Self {
         Self {
             shape,
-            split: Split::WHOLE,
-            micro_batch: 1,
-            micro_batches: 1,
-            sharding: Sharding::None,
-            sharding_group: None,
-            states: States::MegatronBf16,
-            optimiser_rank: None,
-            reduced: 4.0,
-            recompute: Recompute::None.into(),
-            attention: Attention::Flash,
-            dropout: false,
-            schedule: ScheduleKind::OneFOneB,
-            implementation,
-            logit: implementation.logit(),
-            input: 2.0,
-            offload: Offloaded::default(),
-            prefetch: true,
-            stage_layers: &[],
-            stage_recompute: &[],
-            expert_imbalance: 0.0,
-            expert_capacity: None,
+            plan,
+            choice: plan.choice(division),
+            states: plan.states,
+            stage_layers: plan.given_layers(),
+            stage_recompute: plan.given_recompute(),
             expert_load: 1.0,
-            outer: 0.0,
-            overlap_experts: false,
             compiled: false,
-            graphs: false,
         }
+    }
+
+    pub(super) const fn split(&self) -> Split {
+        Split::from_choice(&self.choice)
+    }
+
+    /// Bytes of a gradient as replicas that hold parts of the weights reduce it.
+    fn reduced(&self) -> f64 {
+        self.plan.reduce_bits.map_or(4.0, |bits| bits as f64 / 8.0)
     }
 
     /// Peak memory of a rank of `stage`, with a load of experts that no rank exceeds with a probability of
@@ -175,10 +132,11 @@ impl<'a> MemoryInputs<'a> {
     /// The inputs with savings that software makes without being told by the plan: XLA recomputes what does not fit (its pass
     /// HloRematerialization), and Megatron-LM may keep gradients in 16 bits.
     pub fn sparing(&self) -> Option<(Saving, Self)> {
-        match (self.implementation, self.states) {
-            (Implementation::Xla, _) => {
-                Some((Saving::RepeatedLayers, Self { recompute: Recompute::Layer.into(), ..*self }))
-            }
+        match (self.plan.implemented_by(), self.states) {
+            (Implementation::Xla, _) => Some((
+                Saving::RepeatedLayers,
+                Self { choice: PlanChoice { recompute: Recompute::Layer.into(), ..self.choice }, ..*self },
+            )),
             (_, States::MegatronBf16) => {
                 Some((Saving::NarrowGradients, Self { states: States::MixedFp16, ..*self }))
             }
@@ -191,8 +149,8 @@ impl<'a> MemoryInputs<'a> {
     pub(super) fn beside_states(&self, stage: u64, layers: &ChunkLayers) -> RankMemory {
         let states = RankMemory { in_flight: self.in_flight(stage), ..RankMemory::default() };
         let expert_load = self.load(stage);
-        let held = Self { sharding: Sharding::None, sharding_group: None, expert_load, ..*self };
-        match self.implementation {
+        let held = Self { choice: self.choice.without_sharding(), expert_load, ..*self };
+        match self.plan.implemented_by() {
             Implementation::Textbook => held.textbook(stage, states, layers),
             _ => held.megatron(stage, states, layers),
         }
@@ -200,14 +158,14 @@ impl<'a> MemoryInputs<'a> {
 
     /// The load of the experts of a rank against the mean.
     fn load(&self, stage: u64) -> f64 {
-        let loads = self.loads(self.expert_imbalance);
+        let loads = self.loads(self.plan.expert_imbalance);
         loads.map_or(self.expert_load, |loads| loads.quantile(loads::MEMORY, self.loaded(stage)))
     }
 
     /// Memory of a rank of `stage` with this load of its experts and these states.
     fn rank_with(&self, stage: u64, expert_load: f64, states: RankMemory) -> RankMemory {
         let held = Self { expert_load, ..*self };
-        match self.implementation {
+        match self.plan.implemented_by() {
             Implementation::Textbook => held.textbook(stage, states, &self.chunk_layers(stage)),
             Implementation::Megatron | Implementation::Xla => {
                 held.megatron(stage, states, &self.chunk_layers(stage))
@@ -219,14 +177,15 @@ impl<'a> MemoryInputs<'a> {
     }
 
     fn loads(&self, imbalance: f64) -> Option<ExpertLoads> {
-        ExpertLoads::new(self.shape, self.split.expert, imbalance, self.expert_capacity)
+        ExpertLoads::new(self.shape, self.split().expert, imbalance, self.plan.expert_capacity)
     }
 
     /// Layers on whose loads memory depends: all that keep activations of experts, or the one that is being recomputed.
     fn loaded(&self, stage: u64) -> Over {
         let layers = self.layers(stage).of(self.shape).filter(|(block, _)| block.has_experts());
         let layers = layers.map(|(_, count)| count).sum::<u64>().max(1);
-        let again = [Recompute::Layer, Recompute::Mlp].iter().any(|part| self.recompute.what.has(*part));
+        let again =
+            [Recompute::Layer, Recompute::Mlp].iter().any(|part| self.choice.recompute.what.has(*part));
         if again { Over::Fullest(layers) } else { Over::Sum(layers) }
     }
 
@@ -234,10 +193,10 @@ impl<'a> MemoryInputs<'a> {
     /// be equal, that of a model's own routing; none without expert parallelism or with a capacity. Memory grows in proportion to
     /// the load.
     pub fn risk(&self, fits: impl Fn(Bytes) -> bool) -> Option<f64> {
-        let given = self.expert_imbalance > 0.0;
-        let imbalance = if given { self.expert_imbalance } else { loads::OWN_ROUTING };
-        let loads = self.loads(imbalance).filter(|_| self.expert_capacity.is_none())?;
-        let stages = (0..self.split.pipeline).filter(|stage| self.layers(*stage).has_experts(self.shape));
+        let given = self.plan.expert_imbalance > 0.0;
+        let imbalance = if given { self.plan.expert_imbalance } else { loads::OWN_ROUTING };
+        let loads = self.loads(imbalance).filter(|_| self.plan.expert_capacity.is_none())?;
+        let stages = (0..self.split().pipeline).filter(|stage| self.layers(*stage).has_experts(self.shape));
         let kept = |stage: u64| {
             let states = self.states_of(stage);
             let load = |load: f64| self.rank_with(stage, load, states).total();
@@ -259,7 +218,7 @@ impl<'a> MemoryInputs<'a> {
         if kind.backward == Backward::Nothing {
             return Bytes::ZERO;
         }
-        match self.implementation {
+        match self.plan.implemented_by() {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => {
                 self.layer_activations(kind.block, recompute)
             }
@@ -271,7 +230,7 @@ impl<'a> MemoryInputs<'a> {
 
     /// Activations of a micro-batch that the final norm, the output layer and the loss keep, without the input of the norm.
     pub fn kept_by_head(&self) -> Bytes {
-        let copies = match self.implementation {
+        let copies = match self.plan.implemented_by() {
             Implementation::Textbook | Implementation::Megatron | Implementation::Xla => 0.0,
             Implementation::Pytorch | Implementation::HuggingFace | Implementation::Liger => {
                 widths::output_copy(self)
@@ -286,17 +245,18 @@ impl<'a> MemoryInputs<'a> {
         let (dense, expert) = self.stage_trained(stage);
         let parameters = dense + expert;
         let [_, gradient, optimiser] = self.states.bytes();
-        let stage_of = self.sharding.stage();
-        let ranks = |replicas: u64| self.sharding_group.map_or(replicas, |group| group.min(replicas)) as f64;
+        let stage_of = self.choice.sharding.stage();
+        let ranks =
+            |replicas: u64| self.choice.sharding_group.map_or(replicas, |group| group.min(replicas)) as f64;
         let divided = |bytes: f64, from: u32| match stage_of >= from {
             true => {
-                let dense = dense as f64 * bytes / ranks(self.split.replicas());
-                Bytes::new(dense + expert as f64 * bytes / ranks(self.split.expert_replicas()))
+                let dense = dense as f64 * bytes / ranks(self.split().replicas());
+                Bytes::new(dense + expert as f64 * bytes / ranks(self.split().expert_replicas()))
             }
             false => Bytes::new(parameters as f64 * bytes),
         };
         // Gradients leave the device when they are reduced; until then, only the unit in use has gradients.
-        let gradients = match (self.offload.optimiser, self.sharding) {
+        let gradients = match (self.plan.offloaded().optimiser, self.choice.sharding) {
             (true, Sharding::Zero2) => {
                 let [_, trained] = self.unit(self.layers(stage));
                 Bytes::new((trained * gradient) as f64)
@@ -306,7 +266,7 @@ impl<'a> MemoryInputs<'a> {
         };
         let [dense, expert] = self.weight_bytes(stage);
         let weights = match stage_of >= 3 {
-            true => dense / ranks(self.split.replicas()) + expert / ranks(self.split.expert_replicas()),
+            true => dense / ranks(self.split().replicas()) + expert / ranks(self.split().expert_replicas()),
             false => dense + expert,
         };
         let (dense, expert) = self.stage_parameters(stage);
@@ -315,15 +275,17 @@ impl<'a> MemoryInputs<'a> {
             in_flight: self.in_flight(stage),
             weights: Bytes::new(weights),
             gradients,
-            optimiser: divided(if self.offload.optimiser { 0.0 } else { optimiser as f64 } + self.outer, 1)
-                - self.narrowed(stage),
+            optimiser: divided(
+                if self.plan.offloaded().optimiser { 0.0 } else { optimiser as f64 } + outer::kept(self.plan),
+                1,
+            ) - self.narrowed(stage),
             ..RankMemory::default()
         }
     }
 
     /// Bytes saved by low-rank moments and their projections compared with full moments. Projections have the format of gradients.
     fn narrowed(&self, stage: u64) -> Bytes {
-        let Some(rank) = self.optimiser_rank else { return Bytes::ZERO };
+        let Some(rank) = self.plan.optimiser_rank else { return Bytes::ZERO };
         let [_, gradient, _] = self.states.bytes();
         let of_block = |(block, count): (Block, u64)| {
             let own = self.shape.low_rank(block, rank);
@@ -340,15 +302,15 @@ impl<'a> MemoryInputs<'a> {
     /// Micro-batches, or chunks of them, that a stage holds at most. Another one computes while tokens of experts are on their way,
     /// which DualPipe's orders count already.
     fn in_flight(&self, stage: u64) -> u64 {
-        let Split { pipeline, chunks, .. } = self.split;
-        let counted = matches!(self.schedule, ScheduleKind::DualPipeV | ScheduleKind::DualPipe);
-        in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks)
-            + u64::from(self.overlap_experts && self.micro_batches > 1 && !counted)
+        let Split { pipeline, chunks, .. } = self.split();
+        let counted = matches!(self.choice.schedule, ScheduleKind::DualPipeV | ScheduleKind::DualPipe);
+        in_flight(self.choice.schedule, pipeline, stage, self.choice.micro_batches, chunks)
+            + u64::from(self.plan.overlap_experts && self.choice.micro_batches > 1 && !counted)
     }
 
     /// Parameters of a rank of `stage` before sharding: dense ones, and those of its experts.
     pub fn stage_parameters(&self, stage: u64) -> (u64, u64) {
-        let Split { tensor, expert, .. } = self.split;
+        let Split { tensor, expert, .. } = self.split();
         let shard = |parameters: Parameters| {
             (parameters.dense_shard(tensor, self.shape.kv_heads), parameters.expert_shard(expert))
         };
@@ -368,8 +330,8 @@ impl<'a> MemoryInputs<'a> {
         for index in self.ranges(stage).flatten().flatten() {
             if self.shape.backward_at(index) != Backward::Nothing {
                 let own = self.shape.trained_layer_parameters(self.shape.block(index));
-                sum.0 += own.dense_shard(self.split.tensor, self.shape.kv_heads);
-                sum.1 += own.expert_shard(self.split.expert);
+                sum.0 += own.dense_shard(self.split().tensor, self.shape.kv_heads);
+                sum.1 += own.expert_shard(self.split().expert);
             }
         }
         sum
@@ -386,7 +348,7 @@ impl<'a> MemoryInputs<'a> {
         let (trained, trained_expert) = self.stage_trained(stage);
         let ends = self.trained_ends(stage == 0, self.is_last(stage));
         let of_block = |(block, count): (Block, u64)| {
-            self.shape.layer_matrices(block).dense_shard(self.split.tensor, self.shape.kv_heads) * count
+            self.shape.layer_matrices(block).dense_shard(self.split().tensor, self.shape.kv_heads) * count
         };
         let matrices: u64 = self.layers(stage).of(self.shape).map(of_block).sum();
         let (stored, weight) = (adapters.base.bytes(), weight as f64);
@@ -399,7 +361,7 @@ impl<'a> MemoryInputs<'a> {
 
     /// Tokens of a micro-batch on one context-parallel rank.
     fn tokens(&self) -> f64 {
-        (self.sequence() * self.micro_batch) as f64 / self.split.context as f64
+        (self.sequence() * self.choice.micro_batch) as f64 / self.split().context as f64
     }
 
     /// Tokens of a micro-batch on one context-parallel rank that reach the output layer.
@@ -415,7 +377,7 @@ impl<'a> MemoryInputs<'a> {
     fn tokens_of(&self, block: Block) -> f64 {
         match self.shape.target {
             0 => self.tokens(),
-            _ => (self.shape.tokens_of(block) * self.micro_batch) as f64 / self.split.context as f64,
+            _ => (self.shape.tokens_of(block) * self.choice.micro_batch) as f64 / self.split().context as f64,
         }
     }
 
@@ -432,8 +394,8 @@ impl<'a> MemoryInputs<'a> {
     /// Parameters of the largest layer of a stage: all of them, and the trained ones.
     fn unit(&self, layers: StageLayers) -> [u64; 2] {
         let shard = |parameters: Parameters| {
-            parameters.dense_shard(self.split.tensor, self.shape.kv_heads)
-                + parameters.expert_shard(self.split.expert)
+            parameters.dense_shard(self.split().tensor, self.shape.kv_heads)
+                + parameters.expert_shard(self.split().expert)
         };
         let unit = |(block, _)| {
             [shard(self.shape.layer_parameters(block)), shard(self.shape.trained_layer_parameters(block))]

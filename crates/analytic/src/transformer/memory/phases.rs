@@ -44,7 +44,7 @@ impl<'a> Phases<'a> {
         let mut known: Vec<(LayerKind, Recomputed, Layer)> = Vec::new();
         let mut layers = Vec::with_capacity(held.layers(stage).count() as usize);
         for (half, what) in
-            held.ranges(stage).flat_map(|halves| halves.into_iter().zip(held.recompute.halves()))
+            held.ranges(stage).flat_map(|halves| halves.into_iter().zip(held.choice.recompute.halves()))
         {
             for index in half {
                 let backward = held.shape.backward_at(index);
@@ -66,7 +66,7 @@ impl<'a> Phases<'a> {
             last: held.is_last(stage),
             states,
             stage,
-            gradients: match held.micro_batches > 1 || held.graphs {
+            gradients: match held.choice.micro_batches > 1 || held.plan.graphs {
                 true => Gradients::Added,
                 false => Gradients::New,
             },
@@ -74,7 +74,7 @@ impl<'a> Phases<'a> {
             earlier: 0.0,
             largest: 0.0,
         };
-        let in_flight = states.in_flight as f64 / held.split.chunks as f64;
+        let in_flight = states.in_flight as f64 / held.split().chunks as f64;
         phases.earlier = phases.kept() * (in_flight - 1.0).max(0.0);
         phases.largest = phases.layers.iter().map(Layer::kept).fold(0.0, f64::max);
         phases
@@ -87,7 +87,7 @@ impl<'a> Phases<'a> {
 
     /// Hidden states that pass between layers.
     fn stream(&self) -> f64 {
-        self.held.tokens() / self.held.split.token_ranks() as f64
+        self.held.tokens() / self.held.split().token_ranks() as f64
             * self.held.shape.hidden as f64
             * stream_width(self.held)
     }
@@ -102,7 +102,7 @@ impl<'a> Phases<'a> {
         if self.held.keeps_units_whole() {
             return self.held.unsharded(self.stage).get();
         }
-        if self.held.sharding.stage() < 3 {
+        if self.held.choice.sharding.stage() < 3 {
             return 0.0;
         }
         let ends = f64::from(u8::from(self.first && !self.held.shape.tied)) + f64::from(u8::from(self.last));
@@ -137,13 +137,13 @@ impl<'a> Phases<'a> {
     fn forward(&self) -> RankMemory {
         // Layers that keep everything keep their copies among it, unless that leaves the device.
         let apart = |layer: &&Layer| {
-            self.held.offload.activations
+            self.held.plan.offloaded().activations
                 || layer.recompute == Recompute::Operators
                 || layer.recompute == Recompute::Layer
         };
         let copies: f64 = self.layers.iter().filter(apart).map(Layer::copies).sum();
         // Models of Hugging Face return their 16-bit logits, too.
-        let returned = if self.held.implementation.is_hugging_face() { 0.75 } else { 0.5 };
+        let returned = if self.held.plan.implemented_by().is_hugging_face() { 0.75 } else { 0.5 };
         self.beside(copies + returned * self.held.logits_meanwhile(self.last))
     }
 
@@ -158,7 +158,7 @@ impl<'a> Phases<'a> {
     /// The backward pass of every layer, from the last.
     fn layers(&self) -> impl Iterator<Item = RankMemory> {
         let held = self.held;
-        let sharded = held.sharding.stage() == 3;
+        let sharded = held.choice.sharding.stage() == 3;
         let unsharded = if sharded { held.unsharded(self.stage) } else { Bytes::ZERO };
         let embedding = if self.first { held.embedding() } else { Bytes::ZERO };
         let (dense, expert) = held.stage_trained(self.stage);

@@ -7,7 +7,7 @@ use stepcast_core::strategy::{Implementation, States};
 /// Whether weights are held in 32 bits and cast for every step; sharded ones are gathered in 16 bits instead, and frozen ones
 /// beside adapters are held in 16.
 pub(super) fn is_autocast(held: &MemoryInputs<'_>) -> bool {
-    held.states == States::Fp32 && held.sharding.stage() < 3 && held.shape.trains_matrices()
+    held.states == States::Fp32 && held.choice.sharding.stage() < 3 && held.shape.trains_matrices()
 }
 
 /// Bytes of a number between layers.
@@ -17,7 +17,7 @@ pub(super) fn stream_width(held: &MemoryInputs<'_>) -> f64 {
 
 /// Bytes that a norm keeps for a number of its input.
 pub(super) fn norm_width(held: &MemoryInputs<'_>) -> f64 {
-    match (held.implementation, held.shape.norm) {
+    match (held.plan.implemented_by(), held.shape.norm) {
         (Implementation::HuggingFace, NormKind::Rms)
             if held.shape.sandwich || is_autocast(held) || held.shape.modules == Modules::T5 =>
         {
@@ -30,7 +30,7 @@ pub(super) fn norm_width(held: &MemoryInputs<'_>) -> f64 {
 
 /// Elements of the embedding or of the output layer on one rank.
 pub(super) fn vocabulary_matrix(held: &MemoryInputs<'_>) -> f64 {
-    (held.shape.vocabulary * held.shape.hidden) as f64 / held.split.tensor as f64
+    (held.shape.vocabulary * held.shape.hidden) as f64 / held.split().tensor as f64
 }
 
 /// The 16-bit copy of the output layer under autocast.

@@ -10,9 +10,7 @@ mod costs;
 mod ends;
 mod layout;
 
-use super::Split;
 use super::ends::Levels;
-use super::memory::MemoryInputs;
 use super::schedules::is_split;
 use super::stages::Run;
 use super::stagewise::{Stagewise, stagewise};
@@ -23,7 +21,7 @@ use ends::{Pipeline, Scratch};
 use layout::{EqualStages, Layout};
 use rustc_hash::FxHashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Overlaps, PlanChoice, Recompute, Sends};
+use stepcast_core::strategy::{Division, Overlaps, PlanChoice, Recompute, Sends};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -78,8 +76,6 @@ struct CostIndices {
 #[derive(Debug)]
 pub struct Table<'a> {
     run: Run<'a>,
-    /// Memory of a rank of the run.
-    held: MemoryInputs<'a>,
     /// Tables for workers of each kind alone, if there are two.
     kinds: Option<Box<[Table<'a>; 2]>>,
     layouts: Memo<Layout>,
@@ -122,7 +118,6 @@ impl<'a> Table<'a> {
         Self {
             kinds: run.kinds.map(|_| Box::new([0, 1].map(|kind| Self::new(run.on_kind(kind))))),
             run,
-            held: run.held(),
             last_states: None,
             layouts: Memo::new(),
             layers: Memo::new(),
@@ -184,36 +179,27 @@ impl<'a> Table<'a> {
     /// Memory of the tensors of the fullest rank.
     pub fn memory(&mut self, choice: &PlanChoice) -> Bytes {
         let [layout, states] = self.find_states(choice);
-        let held = MemoryInputs {
-            split: Split::from_choice(choice),
-            micro_batch: choice.micro_batch,
-            // Where replicas differ by kind, those of one kind may run more micro-batches; no stage holds more than these at once.
-            micro_batches: match self.run.shared_replicas(choice) {
-                Some(_) => choice.micro_batches.max(2 * choice.pipeline),
-                None => choice.micro_batches,
-            },
-            sharding: choice.sharding,
-            sharding_group: choice.sharding_group,
-            recompute: choice.recompute,
-            schedule: choice.schedule,
-            stage_layers: &[],
-            stage_recompute: &[],
-            ..self.held
-        };
         // Of stages that are alike, the first has the most micro-batches in flight.
         let alike = &self.layouts.values[layout].alike;
-        if held.implementation.is_eager() {
-            // A peak is the largest of its phases, not a sum.
-            let totals = alike.iter().map(|alike| held.rank(alike.first as u64).total());
-            return totals.fold(Bytes::ZERO, Bytes::max);
-        }
+        let is_eager = self.run.plan.implemented_by().is_eager();
         let key = choice.without_sharding();
-        if self.activations.0 != Some(key) {
-            self.activations.0 = Some(key);
-            self.activations.1.clear();
+        if is_eager || self.activations.0 != Some(key) {
+            let plan = choice.plan(self.run.plan);
+            // Where replicas differ by kind, those of one kind may run more micro-batches; no stage holds more than these at once.
+            let micro_batches = match self.run.shared_replicas(choice) {
+                Some(_) => choice.micro_batches.max(2 * choice.pipeline),
+                None => choice.micro_batches,
+            };
+            let division = Division { micro_batches, ..choice.division() };
+            let held = Run { plan: &plan, division, ..self.run }.held();
+            if is_eager {
+                // A peak is the largest of its phases, not a sum.
+                let totals = alike.iter().map(|alike| held.rank(alike.first as u64).total());
+                return totals.fold(Bytes::ZERO, Bytes::max);
+            }
             let beside =
                 alike.iter().map(|alike| held.beside_states(alike.first as u64, &alike.chunks).total());
-            self.activations.1.extend(beside);
+            self.activations = (Some(key), beside.collect());
         }
         let states = &self.states.values[states].states;
         let totals = states.iter().zip(&self.activations.1).map(|(states, rest)| *states + *rest);

@@ -1,14 +1,14 @@
 //! Encoders with their decoders, patches and frames: operations, traffic, and what is not modelled.
 
+use super::{held, plan};
 use stepcast_analytic::transformer::flops::{self, Work};
-use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::traffic;
 use stepcast_analytic::transformer::{LayerKind, Split, Transformer as Method};
 use stepcast_core::method::Method as _;
 use stepcast_core::model::Counting;
 use stepcast_core::model::zoo;
 use stepcast_core::scenario::Document;
-use stepcast_core::strategy::{Implementation, Mask, Recomputed, States};
+use stepcast_core::strategy::{Implementation, Mask, Plan, Recomputed, States};
 
 /// The forward pass of the layout of Hugging Face's library, product by product.
 #[test]
@@ -40,9 +40,9 @@ fn signals_and_conditions_are_counted() {
 #[test]
 fn a_modulated_layer_keeps_what_pytorch_keeps() {
     let shape = zoo::transformer("dit-xl-2").unwrap();
-    let held =
-        MemoryInputs { states: States::Bf16, ..MemoryInputs::plain(&shape, Implementation::HuggingFace) };
-    let kept = held.kept_by(LayerKind { block: shape.block(0), ..LayerKind::default() }, Recomputed::NONE);
+    let plan = Plan { states: States::Bf16, ..plan(Implementation::HuggingFace) };
+    let kept = held(&shape, &plan)
+        .kept_by(LayerKind { block: shape.block(0), ..LayerKind::default() }, Recomputed::NONE);
     let each = kept.get() / (256.0 * 1152.0);
     assert!((each - 40.14).abs() < 0.1, "{each}");
 }

@@ -1,12 +1,12 @@
 //! Loads of expert ranks against sampled ones.
 
-use super::scenario;
+use super::{plan, scenario};
+use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_analytic::transformer::loads::{ExpertLoads, OWN_ROUTING, Over};
 use stepcast_analytic::transformer::memory::MemoryInputs;
-use stepcast_analytic::transformer::{Split, Transformer as Method};
 use stepcast_core::method::Method as _;
 use stepcast_core::model::zoo;
-use stepcast_core::strategy::Implementation;
+use stepcast_core::strategy::{Division, Implementation, Plan};
 
 /// Uniform numbers between 0 and 1 (splitmix64).
 struct Uniform(u64);
@@ -102,11 +102,14 @@ fn uneven_experts_take_longer_unless_tokens_are_dropped() {
 #[test]
 fn memory_runs_out_as_often_as_loads_exceed_it() {
     let shape = zoo::transformer("mixtral-8x7b").unwrap();
-    let split = Split { expert: 8, data: 8, ..Split::WHOLE };
-    let held = MemoryInputs { split, ..MemoryInputs::plain(&shape, Implementation::Megatron) };
-    let limit = MemoryInputs { expert_load: 1.2, ..held }.rank(0).total();
-    let risk =
-        |expert_imbalance| MemoryInputs { expert_imbalance, ..held }.risk(|total| total <= limit).unwrap();
+    let division = Division { data: 8, micro_batches: 1, global_batch: 8 };
+    let plan = |expert_imbalance| Plan { expert: 8, expert_imbalance, ..plan(Implementation::Megatron) };
+    let even = plan(0.0);
+    let loaded = MemoryInputs { expert_load: 1.2, ..MemoryInputs::new(&shape, &even, &division) };
+    let limit = loaded.rank(0).total();
+    let risk = |imbalance| {
+        MemoryInputs::new(&shape, &plan(imbalance), &division).risk(|total| total <= limit).unwrap()
+    };
     let loads = |imbalance| ExpertLoads::new(&shape, 8, imbalance, None).unwrap();
     for (given, meant) in [(0.5, 0.5), (0.3, 0.3), (0.0, OWN_ROUTING)] {
         let expected = loads(meant).exceeds(1.2, Over::Sum(32));
@@ -114,7 +117,8 @@ fn memory_runs_out_as_often_as_loads_exceed_it() {
     }
     assert!(risk(0.3) < 0.01 && risk(0.5) > 0.05);
     // What is said to be needed is exceeded in one of 20 runs.
-    let uneven = MemoryInputs { expert_imbalance: 0.5, ..held };
+    let uneven = plan(0.5);
+    let uneven = MemoryInputs::new(&shape, &uneven, &division);
     let needed = uneven.rank(0).total();
     assert!((uneven.risk(|total| total <= needed).unwrap() - 0.05).abs() < 1e-3);
 }

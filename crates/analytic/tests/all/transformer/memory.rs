@@ -1,39 +1,27 @@
 //! Memory: Korthikanti's tables, ZeRO's table, whole ranks.
 
 use super::flops::recomputed;
-use super::{near, number, of_kind, shape, truth};
+use super::{held, near, number, of_kind, plan, shape, truth};
 use serde_json::Value;
-use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs, StageLayers};
 use stepcast_core::model::transformer::{Block, Transformer};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
-    Attention, Implementation, Recompute, Recomputed, ScheduleKind, Sharding, States,
+    Attention, Division, Implementation, Plan, Recipe, Recompute, Recomputed, ScheduleKind, Sharding, States,
 };
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.json");
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// What Korthikanti measured with: unfused attention, dropout, 16 bits.
-fn korthikanti(
-    shape: &Transformer,
-    split: Split,
-    micro_batch: u64,
-    recompute: Recompute,
-) -> MemoryInputs<'_> {
-    MemoryInputs {
-        split,
-        micro_batch,
-        recompute: recompute.into(),
-        attention: Attention::Unfused,
-        dropout: true,
-        ..MemoryInputs::plain(shape, Implementation::Textbook)
-    }
+fn korthikanti(recompute: Recompute) -> Plan {
+    let textbook = plan(Implementation::Textbook).recomputing(recompute);
+    Plan { attention: Some(Attention::Unfused), dropout: true, ..textbook }
 }
 
 fn layer(shape: &Transformer, [tensor, micro_batch]: [u64; 2], sp: bool, recompute: Recompute) -> f64 {
-    let split = Split { tensor, sequence_parallel: sp, ..Split::WHOLE };
-    korthikanti(shape, split, micro_batch, recompute).layer_activations(Block::DENSE, recompute.into()).get()
+    let plan = Plan { tensor, sequence_parallel: sp, micro_batch, ..korthikanti(recompute) };
+    held(shape, &plan).layer_activations(Block::DENSE, recompute.into()).get()
 }
 
 #[test]
@@ -82,16 +70,18 @@ fn figure_1_of_korthikanti() {
     for case in of_kind(GOLDEN, "korthikanti-fig1") {
         let shape = shape(&case, "seq");
         let (t, p, v) = (number(&case, "tp"), number(&case, "pp"), number(&case, "chunks"));
-        let b = number(&case, "micro_batch");
-        let schedule = if v > 1 { ScheduleKind::Interleaved } else { ScheduleKind::OneFOneB };
+        let (micro_batch, micro_batches) = (number(&case, "micro_batch"), number(&case, "micro_batches"));
+        let division = Division { data: 1, micro_batches, global_batch: micro_batch * micro_batches };
         let activations = |sequence_parallel: bool, recompute: Recompute| {
-            let split = Split { tensor: t, sequence_parallel, pipeline: p, chunks: v, ..Split::WHOLE };
-            let held = MemoryInputs {
-                schedule,
-                micro_batches: number(&case, "micro_batches"),
-                ..korthikanti(&shape, split, b, recompute)
+            let plan = Plan {
+                tensor: t,
+                sequence_parallel,
+                pipeline: p,
+                virtual_stages: v,
+                micro_batch,
+                ..korthikanti(recompute)
             };
-            let rank = held.rank(0);
+            let rank = MemoryInputs::new(&shape, &plan, &division).rank(0);
             assert_eq!(rank.in_flight, number(&case, "in_flight_chunks"));
             rank.activations.get() / GIB
         };
@@ -137,34 +127,26 @@ fn moments_of_low_rank_are_those_of_galore() {
         (512, States::Bf16, 996_253_696.0),
         (256, States::Fp32, 1_520_648_192.0),
     ] {
-        let whole = MemoryInputs { states, ..MemoryInputs::plain(&shape, Implementation::Pytorch) };
-        let narrow = MemoryInputs { optimiser_rank: Some(rank), ..whole };
-        assert_eq!(narrow.rank(0).optimiser.get(), measured);
-        assert!(narrow.rank(0).total() < whole.rank(0).total());
+        let whole = Plan { states, ..plan(Implementation::Pytorch) };
+        let narrow = Plan { optimiser_rank: Some(rank), ..whole.clone() };
+        let [whole, narrow] = [whole, narrow].map(|plan| held(&shape, &plan).rank(0));
+        assert_eq!(narrow.optimiser.get(), measured);
+        assert!(narrow.total() < whole.total());
     }
 }
 
 /// The arguments of a run; what is absent is usual.
-fn held<'a>(shape: &'a Transformer, run: &Value) -> MemoryInputs<'a> {
+fn divided(run: &Value) -> (Plan, Division) {
     let count = |key: &str| run[key].as_u64().unwrap_or(1);
-    let chunks = count("v");
-    let schedule = match run["schedule"].as_str() {
-        Some(_) => super::word(&run["schedule"]),
-        None if chunks > 1 => ScheduleKind::Interleaved,
-        None => ScheduleKind::OneFOneB,
-    };
-    MemoryInputs {
-        split: Split {
-            tensor: count("t"),
-            sequence_parallel: truth(run, "sp"),
-            context: count("c"),
-            pipeline: count("p"),
-            chunks,
-            data: count("d"),
-            expert: count("x"),
-        },
-        micro_batch: count("b"),
-        micro_batches: count("m"),
+    let (data, micro_batch, micro_batches) = (count("d"), count("b"), count("m"));
+    let plan = Plan {
+        tensor: count("t"),
+        sequence_parallel: truth(run, "sp"),
+        context: count("c"),
+        pipeline: count("p"),
+        virtual_stages: count("v"),
+        expert: count("x"),
+        micro_batch,
         sharding: match run["zero"].as_u64().unwrap_or(0) {
             0 => Sharding::None,
             1 => Sharding::Zero1,
@@ -172,12 +154,12 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> MemoryInputs<'a> {
             _ => Sharding::Zero3,
         },
         states: run["precision"].as_str().map_or(States::MegatronBf16, |_| super::word(&run["precision"])),
-        recompute: recomputed(&run["recompute"]).into(),
-        attention: run["attention"].as_str().map_or(Attention::Flash, |_| super::word(&run["attention"])),
+        attention: run["attention"].as_str().map(|_| super::word(&run["attention"])),
         dropout: truth(run, "dropout"),
-        schedule,
-        ..MemoryInputs::plain(shape, Implementation::Textbook)
-    }
+        schedule: run["schedule"].as_str().map(|_| super::word(&run["schedule"])),
+        ..plan(Implementation::Textbook).recomputing(recomputed(&run["recompute"]))
+    };
+    (plan, Division { data, micro_batches, global_batch: data * micro_batch * micro_batches })
 }
 
 #[test]
@@ -187,7 +169,8 @@ fn whole_ranks() {
     for case in cases {
         let run = &case["run"];
         let shape = Transformer { sequence: number(run, "s"), ..shape(&case, "s") };
-        let rank = held(&shape, run).rank(number(&case, "stage"));
+        let (plan, division) = divided(run);
+        let rank = MemoryInputs::new(&shape, &plan, &division).rank(number(&case, "stage"));
         let expect = &case["expect_bytes"];
         let what = format!("{} {run} stage {}", case["model"], case["stage"]);
         assert_eq!(rank.parameters, number(expect, "parameters"), "{what}: parameters");
@@ -223,8 +206,9 @@ fn stages_have_the_golden_parameters() {
     assert_eq!(cases.len(), 3);
     for case in cases {
         let shape = shape(&case, "seq");
-        let split = Split { tensor: number(&case, "tp"), pipeline: number(&case, "pp"), ..Split::WHOLE };
-        let held = korthikanti(&shape, split, 1, Recompute::None);
+        let (tensor, pipeline) = (number(&case, "tp"), number(&case, "pp"));
+        let plan = Plan { tensor, pipeline, ..korthikanti(Recompute::None) };
+        let held = held(&shape, &plan);
         for (stage, expected) in case["expect"].as_array().unwrap().iter().enumerate() {
             let (dense, expert) = held.stage_parameters(stage as u64);
             assert_eq!(dense + expert, expected.as_u64().unwrap(), "{} stage {stage}", case["model"]);
@@ -236,9 +220,9 @@ fn stages_have_the_golden_parameters() {
 #[test]
 fn given_stages_hold_the_given_layers() {
     let shape = stepcast_core::model::zoo::transformer("deepseek-v3").unwrap();
-    let split = Split { pipeline: 4, ..Split::WHOLE };
-    let held =
-        MemoryInputs { stage_layers: &[2, 20, 20, 19], ..korthikanti(&shape, split, 1, Recompute::None) };
+    let stage_layers = Some(vec![2, 20, 20, 19]);
+    let plan = Plan { pipeline: 4, stage_layers, ..korthikanti(Recompute::None) };
+    let held = held(&shape, &plan);
     let layers: Vec<_> = (0..4).map(|stage| held.layers(stage)).collect();
     assert_eq!(layers.iter().map(|layers| layers.0[0]).collect::<Vec<_>>(), [2, 1, 0, 0]);
     assert_eq!(layers.iter().map(StageLayers::count).sum::<u64>(), 61);
@@ -253,9 +237,10 @@ fn given_stages_hold_the_given_layers() {
 #[test]
 fn parts_of_a_layer_are_not_kept() {
     let shape = stepcast_core::model::zoo::transformer("deepseek-v3").unwrap();
-    let held = MemoryInputs::plain(&shape, Implementation::Megatron);
+    let plan = plan(Implementation::Megatron);
+    let whole = held(&shape, &plan);
     let kept = |parts: &[Recompute], block| {
-        held.layer_activations(block, parts.iter().copied().collect()).get() / shape.sequence as f64
+        whole.layer_activations(block, parts.iter().copied().collect()).get() / shape.sequence as f64
     };
     let (experts, mla) = (shape.experts.unwrap(), shape.mla.unwrap());
     let heads = shape.heads * (2 * (mla.nope + mla.rope) + mla.value);
@@ -274,10 +259,10 @@ fn parts_of_a_layer_are_not_kept() {
         kept(&[Recompute::Mlp], Block::EXPERTS),
         kept(&[Recompute::Mlp, Recompute::Activation], Block::EXPERTS)
     );
-    let whole = MemoryInputs { recompute: parts.into_iter().collect::<Recomputed>().into(), ..held }.rank(0);
-    let one = (held.layer_activations(Block::EXPERTS, Recomputed::NONE).get())
+    let again = held(&shape, &Plan { recompute: parts.to_vec(), ..plan.clone() }).rank(0);
+    let one = (whole.layer_activations(Block::EXPERTS, Recomputed::NONE).get())
         - kept(&parts, Block::EXPERTS) * shape.sequence as f64;
-    assert!((whole.recomputed.get() - one).abs() < 1.0, "{} {one}", whole.recomputed);
+    assert!((again.recomputed.get() - one).abs() < 1.0, "{} {one}", again.recomputed);
 }
 
 /// Inputs of products in 8 bits: those of queries, keys and values, of both products of the MLP, and once more the output of
@@ -285,9 +270,9 @@ fn parts_of_a_layer_are_not_kept() {
 #[test]
 fn inputs_of_products_are_kept_in_their_format() {
     let shape = Transformer { sequence: 4096, ..Transformer::llama(2, 4096, [32, 8], 14336, 1000, 4096) };
-    let held = MemoryInputs::plain(&shape, Implementation::Megatron);
-    let [wide, narrow] = [2.0, 1.0].map(|input| {
-        MemoryInputs { input, ..held }.layer_activations(Block::DENSE, Recompute::None.into()).get()
+    let [wide, narrow] = [Recipe::None, Recipe::Fp8].map(|recipe| {
+        let plan = Plan { recipe, ..plan(Implementation::Megatron) };
+        held(&shape, &plan).layer_activations(Block::DENSE, Recompute::None.into()).get()
     });
     let saved = 4096.0 * (2.0 * 4096.0 + 14336.0 - 4096.0);
     assert!((wide - narrow - saved).abs() < 1e-6, "{wide} {narrow} {saved}");
@@ -299,13 +284,10 @@ fn inputs_of_products_are_kept_in_their_format() {
 fn megatron_keeps_placeholders_of_gradients() {
     let shape = Transformer::llama(4, 1024, [8, 2], 4096, 32000, 1024);
     let beside = |states| {
-        let held = MemoryInputs {
-            split: Split { tensor: 2, ..Split::WHOLE },
-            states,
-            ..MemoryInputs::plain(&shape, Implementation::Megatron)
+        let total = |implementation| {
+            held(&shape, &Plan { tensor: 2, states, ..plan(implementation) }).rank(0).total()
         };
-        let textbook = MemoryInputs { implementation: Implementation::Textbook, ..held };
-        (held.rank(0).total() - textbook.rank(0).total()).get()
+        (total(Implementation::Megatron) - total(Implementation::Textbook)).get()
     };
     let (workspaces, logits) = (f64::from((2 * 32) << 20), 2.0 * 1024.0 * 32000.0 / 2.0);
     assert!((beside(States::MixedFp16) - workspaces - logits).abs() < 1e-3);
@@ -319,23 +301,21 @@ fn megatron_keeps_placeholders_of_gradients() {
 #[test]
 fn gathered_weights_and_logits_are_those_in_use() {
     let shape = Transformer::llama(4, 1024, [8, 8], 4096, 32000, 1024);
-    let split = Split { data: 8, ..Split::WHOLE };
-    let held = |implementation| MemoryInputs {
-        split,
-        sharding: Sharding::Zero3,
-        ..MemoryInputs::plain(&shape, implementation)
+    let unsharded = |implementation| {
+        let plan = Plan { sharding: Sharding::Zero3, ..plan(implementation) };
+        let division = Division { data: 8, micro_batches: 1, global_batch: 8 };
+        MemoryInputs::new(&shape, &plan, &division).rank(0).unsharded.get()
     };
     let matrix = 1024.0 * 4096.0 * (2.0 * 2.0 + 2.0);
-    assert!((held(Implementation::Xla).rank(0).unsharded.get() - matrix).abs() < 1e-6);
-    assert!(held(Implementation::Megatron).rank(0).unsharded.get() > 2.0 * matrix);
-    let schedule = |schedule, pipeline, chunks| MemoryInputs {
-        split: Split { pipeline, chunks, ..Split::WHOLE },
-        micro_batches: 8,
-        schedule,
-        ..MemoryInputs::plain(&shape, Implementation::Textbook)
+    assert!((unsharded(Implementation::Xla) - matrix).abs() < 1e-6);
+    assert!(unsharded(Implementation::Megatron) > 2.0 * matrix);
+    let head = |schedule, virtual_stages, stage| {
+        let plan =
+            Plan { pipeline: 2, virtual_stages, schedule: Some(schedule), ..plan(Implementation::Textbook) };
+        let division = Division { data: 1, micro_batches: 8, global_batch: 8 };
+        MemoryInputs::new(&shape, &plan, &division).rank(stage).head
     };
-    let folded = schedule(ScheduleKind::Zbv, 2, 2).rank(0).head;
-    assert_eq!(folded, schedule(ScheduleKind::OneFOneB, 2, 1).rank(1).head);
+    assert_eq!(head(ScheduleKind::Zbv, 2, 0), head(ScheduleKind::OneFOneB, 1, 1));
 }
 
 /// Two stages of two ranks each, layers of 243 million parameters computed again (research/transformers/keep.py): PyTorch's allocator
@@ -345,15 +325,10 @@ fn pipelines_under_fsdp_keep_units_and_sums_of_gradients() {
     let reserved = |layers, sharding| {
         let shape =
             Transformer { sequence: 2048, ..Transformer::llama(layers, 4096, [32, 32], 14336, 2, 2048) };
-        let held = MemoryInputs {
-            split: Split { pipeline: 2, data: 2, ..Split::WHOLE },
-            micro_batches: 4,
-            sharding,
-            states: States::Fp32,
-            recompute: Recompute::Layer.into(),
-            ..MemoryInputs::plain(&shape, Implementation::Pytorch)
-        };
-        held.rank(0).total().get() / GIB
+        let staged = Plan { pipeline: 2, sharding, states: States::Fp32, ..plan(Implementation::Pytorch) };
+        let division = Division { data: 2, micro_batches: 4, global_batch: 8 };
+        let plan = staged.recomputing(Recompute::Layer);
+        MemoryInputs::new(&shape, &plan, &division).rank(0).total().get() / GIB
     };
     for sharding in [Sharding::Keep, Sharding::Zero3] {
         assert!((16.1..17.0).contains(&reserved(8, sharding)), "{}", reserved(8, sharding));

@@ -1,10 +1,9 @@
 //! Delta nets and Mamba in place of attention: operations product by product, what is kept, and times.
 
-use super::BASE;
+use super::{BASE, held, plan};
 use crate::resolved;
 use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
-use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{FeedForward, Mixer, Transformer};
 use stepcast_core::model::zoo;
@@ -85,8 +84,8 @@ fn halves_are_counted_alone() {
 fn mixers_keep_what_their_gradients_need() {
     let kept = |name: &str, index: u64, implementation| {
         let shape = zoo::transformer(name).unwrap();
-        let held = MemoryInputs::plain(&shape, implementation);
-        held.layer_activations(shape.block(index), Recomputed::NONE).get() / shape.sequence as f64
+        held(&shape, &plan(implementation)).layer_activations(shape.block(index), Recomputed::NONE).get()
+            / shape.sequence as f64
     };
     let textbook = |name, index| kept(name, index, Implementation::Textbook);
     assert_eq!(textbook("nemotron-h-8b", 1), (4 * 4096 + 4 * 21504) as f64);

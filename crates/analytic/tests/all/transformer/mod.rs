@@ -19,16 +19,30 @@ mod tuning;
 mod vtrain;
 
 use serde_json::Value;
+use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::model::zoo;
 use stepcast_core::scenario::{Document, Edit, Scenario};
+use stepcast_core::strategy::{Division, Implementation, Plan, PlanSection};
 
 /// Llama 3 8B on 64 H100 in machines of 8, all operations at half the peak rate.
 const BASE: &str = include_str!("../../scenarios/transformer.toml");
 
 fn scenario<T: AsRef<str>>(changes: &[T]) -> Result<Scenario, Fault> {
     Document::new("test", BASE).scenario(&Edit::parse_all(changes).unwrap())
+}
+
+/// The usual plan with these kernels.
+fn plan(implementation: Implementation) -> Plan {
+    Plan { implementation: Some(implementation), ..PlanSection::default().resolve(&NoFiles).unwrap() }
+}
+
+/// What a rank of one replica holds with one micro-batch.
+fn held<'a>(shape: &'a Transformer, plan: &'a Plan) -> MemoryInputs<'a> {
+    MemoryInputs::new(shape, plan, &Division { data: 1, micro_batches: 1, global_batch: 1 })
 }
 
 fn cases(text: &str) -> Vec<Value> {

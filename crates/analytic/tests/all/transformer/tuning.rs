@@ -1,14 +1,13 @@
 //! Adapters, frozen layers and documents: what is computed, held and summed, against closed forms and measured peaks.
 
-use super::scenario;
+use super::{held, plan, scenario};
 use crate::resolved;
 use stepcast_analytic::transformer::flops::{self, LayerFlops, Work};
-use stepcast_analytic::transformer::memory::MemoryInputs;
-use stepcast_analytic::transformer::{LayerKind, Split, Transformer as Method};
+use stepcast_analytic::transformer::{LayerKind, Transformer as Method};
 use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{Adapters, BaseFormat, Block, Target, Transformer, Tuning};
 use stepcast_core::model::zoo;
-use stepcast_core::strategy::{Attention, Implementation, Mask, Recompute, States};
+use stepcast_core::strategy::{Attention, Implementation, Mask, Plan, Recompute, States};
 
 fn adapted(rank: u64, targets: &[Target]) -> Transformer {
     let adapters = Adapters {
@@ -27,12 +26,8 @@ fn adapted(rank: u64, targets: &[Target]) -> Transformer {
 #[test]
 fn the_peak_of_measured_adapters_is_predicted_to_a_mebibyte() {
     let shape = adapted(8, &Target::ALL[..4]);
-    let held = MemoryInputs {
-        states: States::Bf16,
-        recompute: Recompute::Layer.into(),
-        ..MemoryInputs::plain(&shape, Implementation::Pytorch)
-    };
-    let off = held.rank(0).total().get() - 18_022_036_480.0;
+    let plan = Plan { states: States::Bf16, ..plan(Implementation::Pytorch).recomputing(Recompute::Layer) };
+    let off = held(&shape, &plan).rank(0).total().get() - 18_022_036_480.0;
     assert!(off.abs() < f64::from(1 << 20), "{off}");
 }
 
@@ -43,12 +38,8 @@ fn the_peak_of_measured_adapters_is_predicted_to_a_mebibyte() {
 fn a_layer_of_hugging_face_keeps_what_was_allocated() {
     let shape = Transformer { sequence: 1024, ..Transformer::llama(16, 2048, [32, 8], 8192, 128_256, 1024) };
     let kept = |states| {
-        let held = MemoryInputs {
-            micro_batch: 4,
-            states,
-            ..MemoryInputs::plain(&shape, Implementation::HuggingFace)
-        };
-        held.kept_by(LayerKind::default(), Recompute::None.into()).get()
+        let plan = Plan { micro_batch: 4, states, ..plan(Implementation::HuggingFace) };
+        held(&shape, &plan).kept_by(LayerKind::default(), Recompute::None.into()).get()
     };
     let statistics = 8.0 * 4096.0;
     let mebibytes = |count: f64| count * f64::from(1 << 20) + statistics;
@@ -65,7 +56,7 @@ fn frozen_matrices_are_stored_in_four_bits() {
     let stored = |base: BaseFormat| {
         let mut shape = adapted(16, &[Target::Q]);
         shape.tuning.adapters.as_mut().unwrap().base = base;
-        MemoryInputs::plain(&shape, Implementation::Pytorch).rank(0).weights.get()
+        held(&shape, &plan(Implementation::Pytorch)).rank(0).weights.get()
     };
     let shape = adapted(16, &[Target::Q]);
     let matrices = (shape.layer_matrices(Block::DENSE).total() * shape.layers) as f64;
@@ -77,10 +68,9 @@ fn frozen_matrices_are_stored_in_four_bits() {
 #[test]
 fn tensor_parallel_ranks_hold_a_factor_each() {
     let shape = adapted(16, &[Target::Q, Target::O]);
-    let split = Split { tensor: 8, ..Split::WHOLE };
-    let held = MemoryInputs { split, ..MemoryInputs::plain(&shape, Implementation::Megatron) };
+    let plan = Plan { tensor: 8, ..plan(Implementation::Megatron) };
     let each = 16 * shape.hidden;
-    assert_eq!(held.stage_trained(0), (shape.layers * 2 * (each + each / 8), 0));
+    assert_eq!(held(&shape, &plan).stage_trained(0), (shape.layers * 2 * (each + each / 8), 0));
 }
 
 /// Gradients of weights, and of the first layer's input, are missing; adapters cost three times two for each parameter.

@@ -7,16 +7,15 @@
 //!
 //! The rows and the table are not part of the repository; without them the test prints a note and passes.
 
-use super::{cases, number};
+use super::{cases, held, number, plan};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::process::Command;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::MemoryInputs;
 use stepcast_analytic::transformer::schedules::{Sends, Sizes, Times, execute, orders};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::strategy::{Implementation, ScheduleKind};
+use stepcast_core::strategy::{Implementation, Plan, ScheduleKind};
 
 const PROFILES: &str = include_str!("../../../../../validation/transformer/vtrain-replay.json");
 const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/published");
@@ -117,9 +116,9 @@ impl Row {
     }
 
     fn parameters(&self) -> u64 {
-        let held =
-            MemoryInputs { split: self.split, ..MemoryInputs::plain(&self.shape, Implementation::Textbook) };
-        let (dense, _) = held.stage_parameters(0);
+        let Split { tensor, pipeline, .. } = self.split;
+        let plan = Plan { tensor, pipeline, ..plan(Implementation::Textbook) };
+        let (dense, _) = held(&self.shape, &plan).stage_parameters(0);
         dense
     }
 }

@@ -1,7 +1,7 @@
 //! Turns a model file into layers: blocks, repetitions and formulas are expanded here.
 
 use super::formula::{self, Value};
-use super::{BlockFile, LayerFile};
+use super::{BlockFile, LayerFile, ops};
 use crate::fault::KeyPath;
 use crate::model::op::Op;
 use crate::model::shape::ShapeError;
@@ -259,7 +259,7 @@ impl<'a> Expansion<'a> {
         layer.check_keys(&self.text(&layer.op, scope)?)?;
         let shape = |expansion: &Self| match &layer.shape {
             Some(shape) => expansion.shape(shape, scope),
-            None => Err(super::missing(&layer.op, "shape")),
+            None => Err(ops::missing(&layer.op, "shape")),
         };
         if layer.op == "input" {
             if layer.inputs.is_some() {
@@ -342,12 +342,12 @@ impl<'a> Expansion<'a> {
     }
 
     fn number(&self, field: &'static str, value: &Value, scope: &Scope<'_>) -> Result<u64, ShapeError> {
-        super::number(field, &self.evaluate(value, scope)?)
+        ops::number(field, &self.evaluate(value, scope)?)
     }
 
     fn shape(&self, value: &Value, scope: &Scope<'_>) -> Result<Vec<u64>, ShapeError> {
         match self.evaluate(value, scope)? {
-            Value::List(dims) => dims.iter().map(|dim| super::number("shape", dim)).collect(),
+            Value::List(dims) => dims.iter().map(|dim| ops::number("shape", dim)).collect(),
             _ => {
                 Err(ShapeError::in_field("shape", "a shape is a list of sizes", "write it as [3, 224, 224]"))
             }

@@ -1,10 +1,9 @@
 //! Models back as files, and files with their last layers replaced: the fully connected head of an image classifier by
 //! convolutions (Liu 2022, section 4.1), say.
 
-use super::{LayerFile, ModelFile, PLAIN, Value};
+use super::{LayerFile, ModelFile, Value};
 use crate::fault::{Fault, KeyPath, Step};
-use crate::model::cost::CostKind;
-use crate::model::op::{Norm, Op, Padding, Pool};
+use crate::model::op::Op;
 use crate::model::{Layer, LayerId, Model};
 use std::collections::BTreeMap;
 
@@ -39,103 +38,6 @@ impl ModelFile {
             blocks: BTreeMap::new(),
         }
     }
-}
-
-impl LayerFile {
-    /// An operation with its settings, without a layer name.
-    pub fn from_op(op: &Op) -> Self {
-        let plain = |op: &str| Self { op: op.to_owned(), ..Self::default() };
-        let pooling = |how: &str, kind| {
-            plain(&format!("{how}{}-pool", if kind == Pool::Max { "max" } else { "average" }))
-        };
-        match *op {
-            Op::Input => plain("input"),
-            Op::Conv2d(conv) => Self {
-                out: Some(conv.out.into()),
-                kernel: Some(conv.kernel.into()),
-                stride: unless(conv.stride, (1, 1)),
-                padding: padding(conv.padding),
-                dilation: unless(conv.dilation, (1, 1)),
-                groups: unless(conv.groups, 1),
-                bias: unless(conv.bias, true),
-                ..plain("conv2d")
-            },
-            Op::Linear { out, bias, tied } => Self {
-                out: Some(out.into()),
-                bias: unless(bias, true),
-                tied: unless(tied, false),
-                ..plain("linear")
-            },
-            Op::Pool { kind, kernel, stride, padding: by, ceil } => Self {
-                kernel: Some(kernel.into()),
-                stride: unless(stride, kernel),
-                padding: padding(by),
-                ceil: unless(ceil, false),
-                ..pooling("", kind)
-            },
-            Op::AdaptivePool { kind, size: (1, 1) } => pooling("global-", kind),
-            Op::AdaptivePool { kind, size: to } => {
-                Self { size: Some(to.into()), ..pooling("adaptive-", kind) }
-            }
-            Op::Normalise(Norm::Batch { affine }) => {
-                Self { affine: unless(affine, true), ..plain("batch-norm") }
-            }
-            Op::Normalise(Norm::Layer { affine }) => {
-                Self { affine: unless(affine, true), ..plain("layer-norm") }
-            }
-            Op::Normalise(Norm::LocalResponse { depth }) => {
-                Self { depth: Some(depth.into()), ..plain("local-response-norm") }
-            }
-            Op::Embedding { count, width, sparse } => Self {
-                count: Some(count.into()),
-                width: Some(width.into()),
-                sparse: unless(sparse, false),
-                ..plain("embedding")
-            },
-            Op::PositionEmbedding { count } => {
-                Self { count: Some(count.into()), ..plain("position-embedding") }
-            }
-            Op::Attention { heads, causal } => {
-                Self { heads: Some(heads.into()), causal: unless(causal, false), ..plain("attention") }
-            }
-            Op::SelectToken { index } => Self { index: unless(index, 0), ..plain("select-token") },
-            Op::Shortcut { out, stride } => {
-                Self { out: Some(out.into()), stride: unless(stride, 1), ..plain("shortcut") }
-            }
-            Op::Activate(_)
-            | Op::ClassToken
-            | Op::Add
-            | Op::Multiply
-            | Op::Concat
-            | Op::Flatten
-            | Op::Dropout
-            | Op::ToSequence => {
-                plain(PLAIN.iter().find(|(_, known)| known == op).map_or("", |(name, _)| name))
-            }
-            Op::Counted(cost) => {
-                let counts = CostKind::ALL.map(|kind| (kind, cost.count(kind)));
-                let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-                let counts: BTreeMap<_, _> = counts.map(|(kind, count)| (kind, count.into())).collect();
-                Self { cost: Some(counts).filter(|counts| !counts.is_empty()), ..plain("counted") }
-            }
-        }
-    }
-}
-
-fn padding(padding: Padding) -> Option<Value> {
-    match padding {
-        Padding::Valid => None,
-        Padding::Same => Some(Value::Text("same".to_owned())),
-        Padding::Explicit { top, bottom, left, right } if top != bottom || left != right => {
-            Some([top, bottom, left, right][..].into())
-        }
-        Padding::Explicit { top, left, .. } => Some((top, left).into()),
-    }
-}
-
-/// A value that is not the default.
-fn unless<T: PartialEq + Into<Value>>(value: T, default: T) -> Option<Value> {
-    (value != default).then(|| value.into())
 }
 
 impl ModelFile {

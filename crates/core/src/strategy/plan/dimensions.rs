@@ -4,7 +4,8 @@
 //!
 //! - `model` and `replicas`: the check of its combinations with other keys, without or with the number of replicas;
 //! - `each`: a search tries every valid value; its type in [`PlanChoice`](super::PlanChoice), the type of an entry of the
-//!   list in `[plan]`, the meaning of that list, its default, and words for the first value and for the others;
+//!   list in `[plan]`, the meaning of that list, its default, words for the first value and for the others, and the method
+//!   that gives a plan's value, if the key alone does not;
 //! - `listed`: these items for values that a search tries only if `[plan]` lists them;
 //! - `launch`: its names in frameworks.
 //!
@@ -35,7 +36,7 @@ macro_rules! plan_dimensions {
             sequence_parallel: bool => bool, default(false), Check::Any,
                 each { bool, bool, "Whether to divide norms and dropout by tokens.", "both",
                     words("without sequence parallelism", "with sequence parallelism") },
-                launch { switch(Megatron, "--sequence-parallel", ["true", "false"]), refused(Deepspeed, "sequence parallelism") };
+                launch { switch(Megatron, "--sequence-parallel", ["true", "false"]), refused([Deepspeed], "sequence parallelism") };
             /// Ranks that divide every sequence.
             context: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
                 model { check_context },
@@ -62,7 +63,7 @@ macro_rules! plan_dimensions {
                     number(Megatron, "--pipeline-model-parallel-size").always(),
                     number(Torchtitan, "parallelism.pipeline_parallel_degree").always(),
                     number(Deepspeed, "pipeline.stages"),
-                    refused(Fsdp, "a pipeline")
+                    refused([Fsdp], "a pipeline")
                 };
             /// Chunks of layers on each stage.
             virtual_stages: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
@@ -70,18 +71,15 @@ macro_rules! plan_dimensions {
                     words("one chunk on a stage", "{} chunks on a stage") },
                 launch {
                     number(Megatron, "--num-virtual-stages-per-pipeline-rank"),
-                    refused(Deepspeed, "several chunks on a stage")
+                    refused([Deepspeed], "several chunks on a stage")
                 };
             /// Layers of every virtual stage, in order.
             stage_layers: Vec<u64> => Vec<u64>, optional("equal shares; where these do not divide, embedding and output layer count as a layer each"), Check::Any,
-                launch {
-                    refused(Deepspeed, "stages with different numbers of layers").without("plan.per-stage=false"),
-                    refused(Fsdp, "stages with different numbers of layers").without("plan.per-stage=false")
-                };
+                launch { refused([Deepspeed, Fsdp], "stages with different numbers of layers").without("plan.per-stage=false") };
             /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
             /// `"interleaved-zero-bubble"`, `"zbv"`, `"dualpipev"` or `"dualpipe"`.
             schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any,
-                each { ScheduleKind, ScheduleKind, "Schedules to try.", "all", words("gpipe", "{}") };
+                each { ScheduleKind, ScheduleKind, "Schedules to try.", "all", words("gpipe", "{}"), of(schedule_kind) };
             /// How stages send: `"asynchronous"`, `"blocking"`, `"on-demand"` or `"planned"`, the last two if a message moves only
             /// once its receiver has asked for it, as over gloo.
             sends: Sends => Sends, optional("as `overlap` says"), Check::Any;
@@ -97,8 +95,8 @@ macro_rules! plan_dimensions {
                 launch {
                     number(Megatron, "--expert-model-parallel-size"),
                     number(Torchtitan, "parallelism.expert_parallel_degree"),
-                    refused(Deepspeed, "expert parallelism by its file"),
-                    refused(Fsdp, "expert parallelism")
+                    refused([Deepspeed], "expert parallelism by its file"),
+                    refused([Fsdp], "expert parallelism")
                 };
             /// How uneven the loads of single experts are, standard deviation against the mean: others wait for the expected fullest rank,
             /// and memory has to suffice for a load that is exceeded in one of 20 runs. About 1.65 with a model's own routing; 0 if balance is forced.
@@ -107,9 +105,8 @@ macro_rules! plan_dimensions {
             expert_capacity: f64 => f64, optional("nothing is dropped"), Check::Positive("a factor such as 1.25"),
                 launch {
                     real(Megatron, "--moe-expert-capacity-factor"),
-                    refused(Torchtitan, "experts that drop tokens"),
-                    refused(Deepspeed, "experts that drop tokens by its file"),
-                    refused(Fsdp, "experts that drop tokens")
+                    refused([Torchtitan, Fsdp], "experts that drop tokens"),
+                    refused([Deepspeed], "experts that drop tokens by its file")
                 };
             /// How tokens reach their experts: `"allgather"`, `"alltoall"` (a copy for each expert) or `"flex"` (a copy for each
             /// machine, as DeepEP and HybridEP send it).
@@ -133,9 +130,8 @@ macro_rules! plan_dimensions {
             /// Bits of a gradient as replicas that hold parts of the weights reduce it (`reduce_dtype` of FSDP): 32 or 16.
             reduce_bits: u64 => u64, optional("those of `states`"), Check::Between(16, 32, "32 or 16"),
                 launch {
-                    refused(Megatron, "gradients that are reduced in fewer bits than they are kept in"),
-                    refused(Torchtitan, "gradients that are reduced in 16 bits"),
-                    refused(Deepspeed, "gradients that are reduced in fewer bits than they are kept in")
+                    refused([Megatron, Deepspeed], "gradients that are reduced in fewer bits than they are kept in"),
+                    refused([Torchtitan], "gradients that are reduced in 16 bits")
                 };
             /// Ranks of one group of `"hsdp"`.
             sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"),
@@ -145,10 +141,8 @@ macro_rules! plan_dimensions {
             outer_replicas: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
                 model { check_outer },
                 launch {
-                    refused(Megatron, "outer gradients of local SGD"),
-                    refused(Torchtitan, "outer gradients of local SGD by one launch file"),
-                    refused(Deepspeed, "outer gradients of local SGD"),
-                    refused(Fsdp, "outer gradients of local SGD")
+                    refused([Megatron, Deepspeed, Fsdp], "outer gradients of local SGD"),
+                    refused([Torchtitan], "outer gradients of local SGD by one launch file")
                 };
             /// Sites of these replicas.
             outer_sites: u64 => u64, optional("as many as replicas with `outer-link`, else one"), Check::Between(1, MOST, "a number such as 2");
@@ -175,12 +169,7 @@ macro_rules! plan_dimensions {
             /// or `"zero-1"`, or groups of `"hsdp"` within a kind without a pipeline, and pipelines of `"1f1b"` or `"zb-h1"`.
             shares: Shares => Shares, optional("`\"equal\"`; a search over plans tries both"), Check::Any,
                 listed { Shares, "Shares of the batch to try, where two kinds of workers differ.", words("", "{} shares of the batch") },
-                launch {
-                    refused(Megatron, "unequal shares of the batch"),
-                    refused(Torchtitan, "unequal shares of the batch"),
-                    refused(Deepspeed, "unequal shares of the batch"),
-                    refused(Fsdp, "unequal shares of the batch")
-                };
+                launch { refused(Framework::PRETRAINING, "unequal shares of the batch") };
             /// Sequences of a step.
             global_batch: u64 => u64, optional("what is usual for the size of the model"), Check::Between(1, 1_000_000_000, "a number such as 1024"),
                 launch {
@@ -193,21 +182,16 @@ macro_rules! plan_dimensions {
             recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any,
                 model { check_recompute },
                 each { Recomputation, Recompute, "Recomputation to try.", "all that the kernels can, parts of a layer also together; `\"attention\"` where it keeps scores",
-                    words("without recomputation", "recomputing {}") };
+                    words("without recomputation", "recomputing {}"), of(recomputation) };
             /// Layers of every virtual stage, from its first, to which `recompute` applies.
             recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"),
                 launch {
-                    refused(Torchtitan, "recomputation of some layers").without("plan.recompute-some=false"),
-                    refused(Deepspeed, "recomputation of some layers").without("plan.recompute-some=false"),
-                    refused(Fsdp, "recomputation of some layers").without("plan.recompute-some=false")
+                    refused([Torchtitan, Deepspeed, Fsdp], "recomputation of some layers").without("plan.recompute-some=false")
                 };
             /// Number of recomputed layers for each virtual stage, in order: later stages hold fewer micro-batches.
             stage_recompute: Vec<u64> => Vec<u64>, optional("as `recompute-layers` says"), Check::Any,
                 launch {
-                    refused(Megatron, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
-                    refused(Torchtitan, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
-                    refused(Deepspeed, "a number of recomputed layers for each stage").without("plan.per-stage=false"),
-                    refused(Fsdp, "a number of recomputed layers for each stage").without("plan.per-stage=false")
+                    refused(Framework::PRETRAINING, "a number of recomputed layers for each stage").without("plan.per-stage=false")
                 };
             /// States kept in the host's memory: `"optimiser"` states, which the host then updates, `"activations"`, or the states of
             /// the `"outer"` optimiser.
@@ -215,11 +199,7 @@ macro_rules! plan_dimensions {
                 replicas { check_offload },
                 listed { Vec<Offload>, "States to try keeping in the host's memory, such as `[[], [\"optimiser\"]]`.",
                     words("without offloading", "offloading {}") },
-                launch {
-                    refused(Megatron, "offloading"),
-                    refused(Torchtitan, "offloading"),
-                    refused(Fsdp, "offloading")
-                };
+                launch { refused([Megatron, Torchtitan, Fsdp], "offloading") };
             /// Rate between a device and its host, each direction.
             host_link: BytesPerSec => BytesPerSec, optional("88 % of the device's, or 25 GB/s"), Check::Positive("a rate such as \"25 GB/s\"");
             /// Rate at which the host of a machine reads and writes states for an update, of all its devices together.
@@ -231,8 +211,7 @@ macro_rules! plan_dimensions {
                 launch {
                     number(Megatron, "--ddp-bucket-size"),
                     number(Deepspeed, "zero_optimization.reduce_bucket_size"),
-                    refused(Torchtitan, "a bucket size, because it sends layer by layer"),
-                    refused(Fsdp, "a bucket size, because it sends layer by layer")
+                    refused([Torchtitan, Fsdp], "a bucket size, because it sends layer by layer")
                 };
             /// How attention is computed: `"flash"` (FlashAttention 2), `"cudnn"`, `"triton"` (flash attention in Triton, as of 2023) or `"unfused"`.
             attention: Attention => Attention, optional("`\"flash\"` with `implementation = \"pytorch\"`, else `\"cudnn\"`"), Check::Any,
@@ -248,8 +227,7 @@ macro_rules! plan_dimensions {
                         ("delayed", "fp8-delayed"), ("tensorwise", "fp8"), ("blockwise", "fp8-block"), ("mxfp8", "mxfp8"), ("nvfp4", "nvfp4")
                     ]),
                     item(Torchtitan, "model.converters", &[("float8", "fp8")]),
-                    refused(Deepspeed, "products in 8 bits"),
-                    refused(Fsdp, "products in 8 bits")
+                    refused([Deepspeed, Fsdp], "products in 8 bits")
                 };
             /// Whether a whole step is captured in a CUDA graph and replayed: the host issues nothing, and gradients stay allocated and
             /// are zeroed.
@@ -264,12 +242,7 @@ macro_rules! plan_dimensions {
             /// alone: the time of the projections does not count.
             optimiser_rank: u64 => u64, optional("moments as wide as weights"), Check::Between(1, MOST, "a rank such as 128"),
                 model { check_optimiser_rank },
-                launch {
-                    refused(Megatron, "moments of low rank"),
-                    refused(Torchtitan, "moments of low rank"),
-                    refused(Deepspeed, "moments of low rank"),
-                    refused(Fsdp, "moments of low rank")
-                };
+                launch { refused(Framework::PRETRAINING, "moments of low rank") };
             /// Conditions of a step: a tuned `"benchmark"`, or a run of weeks in `"production"`, whose steps take 1.1 times as long on
             /// average, from 0.9 to 1.3.
             conditions: Conditions => Conditions, default(Conditions::Benchmark), Check::Any;
@@ -350,6 +323,11 @@ impl Dimension {
         kebab(self.field)
     }
 
+    /// Whether it has this one of [`DimensionNames`](super::DimensionNames).
+    pub fn is(&self, name: &str) -> bool {
+        self.field == name
+    }
+
     /// Words for a value: "tensor 8", "without a pipeline"; empty if there is nothing to say.
     pub fn phrase(&self, code: u64, written: &str) -> String {
         match self.words {
@@ -372,7 +350,8 @@ pub struct ListedValue {
 /// Name of a dimension in a framework.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    pub framework: Framework,
+    /// A bit for each framework that it is of.
+    frameworks: u16,
     /// A flag, or the path of a key joined by dots.
     pub name: &'static str,
     pub form: SettingForm,
@@ -400,6 +379,10 @@ pub enum SettingForm {
 }
 
 impl Setting {
+    pub const fn is_of(&self, framework: Framework) -> bool {
+        self.frameworks & bit(framework) != 0
+    }
+
     /// Writes the setting even if the plan has its default.
     #[must_use]
     pub(super) const fn always(self) -> Self {
@@ -419,8 +402,12 @@ impl Setting {
     }
 }
 
+const fn bit(framework: Framework) -> u16 {
+    1 << framework as u16
+}
+
 const fn setting(framework: Framework, name: &'static str, form: SettingForm) -> Setting {
-    Setting { framework, name, form, always: false, refused: None, without: None }
+    Setting { frameworks: bit(framework), name, form, always: false, refused: None, without: None }
 }
 
 pub(super) const fn number(framework: Framework, name: &'static str) -> Setting {
@@ -451,6 +438,11 @@ pub(super) const fn item(
     setting(framework, name, SettingForm::Item(items))
 }
 
-pub(super) const fn refused(framework: Framework, what: &'static str) -> Setting {
-    setting(framework, "", SettingForm::Absent).only_read(what)
+pub(super) const fn refused<const N: usize>(frameworks: [Framework; N], what: &'static str) -> Setting {
+    let (mut bits, mut place) = (0, 0);
+    while place < N {
+        bits |= bit(frameworks[place]);
+        place += 1;
+    }
+    Setting { frameworks: bits, ..setting(frameworks[0], "", SettingForm::Absent).only_read(what) }
 }

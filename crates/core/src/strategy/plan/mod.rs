@@ -66,7 +66,7 @@ macro_rules! declare_plan {
         $(, replicas { $replicas:ident })?
         $(, each {
             $chosen:ty, $entry:ty, $each_doc:literal, $open:literal
-            $(, words($neutral:literal, $words:literal))? $(, also { $($also:tt)* })?
+            $(, words($neutral:literal, $words:literal))? $(, of($of:ident))? $(, also { $($also:tt)* })?
         })?
         $(, listed { $listed:ty, $listed_doc:literal, words($absent:literal, $listed_words:literal) })?
         $(, launch { $($setting:expr),* })?;
@@ -93,6 +93,17 @@ macro_rules! declare_plan {
             pub micro_batches: u64,
         }
 
+        impl Plan {
+            /// What a search would vary of it; stages by themselves are left out.
+            pub fn choice(&self, division: &Division) -> PlanChoice {
+                PlanChoice {
+                    $($($field: { let _ = $each_doc; first!($(self.$of();)? self.$field) },)?)*
+                    data: division.data,
+                    micro_batches: division.micro_batches,
+                }
+            }
+        }
+
         impl PlanChoice {
             /// The plan, with everything else as in `base`.
             pub fn plan(&self, base: &Plan) -> Plan {
@@ -116,6 +127,16 @@ macro_rules! declare_plan {
             pub fn written(&self) -> [String; COMPARED_EACH] {
                 [$($($({ let _ = $words; self.$field.written() },)?)?)*]
             }
+        }
+
+        /// The names of all dimensions, for those that something is special about.
+        #[derive(Debug, Clone, Copy)]
+        pub struct DimensionNames {
+            $($(#[doc = $doc])* pub $field: &'static str,)*
+        }
+
+        impl DimensionNames {
+            pub const ALL: Self = Self { $($field: stringify!($field),)* };
         }
 
         /// All dimensions of a plan.
@@ -204,25 +225,6 @@ pub const fn layers_before(layers: u64, places: u64, place: u64) -> u64 {
 }
 
 impl Plan {
-    /// The dimensions that a search would vary; layers per stage are left out.
-    pub fn choice(&self, division: &Division) -> PlanChoice {
-        PlanChoice {
-            tensor: self.tensor,
-            sequence_parallel: self.sequence_parallel,
-            context: self.context,
-            pipeline: self.pipeline,
-            virtual_stages: self.virtual_stages,
-            schedule: self.schedule_kind(),
-            expert: self.expert,
-            data: division.data,
-            sharding: self.sharding,
-            sharding_group: self.sharding_group,
-            micro_batch: self.micro_batch,
-            micro_batches: division.micro_batches,
-            recompute: self.recomputation(),
-        }
-    }
-
     /// The order of operations of a stage.
     pub fn schedule_kind(&self) -> ScheduleKind {
         self.schedule.unwrap_or(match self.virtual_stages {

@@ -8,7 +8,7 @@
 //!
 //! over all groups. Shared errors cancel, so the difference of close plans is known better than either plan.
 
-use super::families::{BestPlan, Families, Family, MACHINES, codes, compared};
+use super::families::{BestPlan, FRAMEWORK, Families, Family, MACHINES, NODES, codes, compared};
 use super::report::{self, ClosePlans};
 use super::search::PartResult;
 use super::setup::{Setup, machines, section, words};
@@ -23,7 +23,7 @@ use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Offer, Scenario};
 use stepcast_core::strategy::{
-    Dimension, Framework, Plan, PlanChoice, Recompute, ScheduleKind, Sharding, Shares,
+    Dimension, DimensionNames, Framework, Plan, PlanChoice, Recompute, ScheduleKind, Sharding, Shares,
 };
 
 /// A smaller gain does not justify stages that differ.
@@ -165,8 +165,8 @@ impl PlanQuestion<'_> {
                 }
                 (value, phrase)
             }
-            None if MACHINES[place] == "nodes" => (setup.nodes.to_string(), machines(setup.nodes)),
-            None if MACHINES[place] == "framework" => match setup.framework {
+            None if place == NODES => (setup.nodes.to_string(), machines(setup.nodes)),
+            None if place == FRAMEWORK => match setup.framework {
                 Some(framework) => (framework.to_string(), framework.title().to_owned()),
                 None => return Ok(None),
             },
@@ -176,7 +176,8 @@ impl PlanQuestion<'_> {
             }
         };
         let property = dimension.map_or_else(|| MACHINES[place].to_owned(), Dimension::key);
-        if property == "tensor" && family.code > u64::from(self.on(&setup)?.cluster.workers_per_domain()) {
+        let is_tensor = dimension.is_some_and(|own| own.is(DimensionNames::ALL.tensor));
+        if is_tensor && family.code > u64::from(self.on(&setup)?.cluster.workers_per_domain()) {
             phrase += ", across machines";
         }
         Ok(Some(FamilyReport {

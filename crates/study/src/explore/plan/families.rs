@@ -5,14 +5,16 @@
 use super::setup::Setup;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
-use stepcast_core::strategy::{COMPARED_EACH, COMPARED_LISTED, Coded, DIMENSIONS, Dimension, PlanChoice};
+use stepcast_core::strategy::{
+    COMPARED_EACH, COMPARED_LISTED, Coded, DIMENSIONS, Dimension, DimensionNames, PlanChoice,
+};
 
 /// Dimensions of machines: their kind, their number, and the framework that runs there.
 pub(super) const MACHINES: [&str; 3] = ["machine", "nodes", "framework"];
 
-const NODES: usize = 1;
+pub(super) const NODES: usize = 1;
 
-const FRAMEWORK: usize = 2;
+pub(super) const FRAMEWORK: usize = 2;
 
 /// Dimensions that reports compare: those of machines, then those of plans.
 const COMPARED: usize = MACHINES.len() + COMPARED_EACH + COMPARED_LISTED;
@@ -41,7 +43,7 @@ pub(super) fn codes(setup: &Setup, choice: &PlanChoice) -> [u64; COMPARED] {
 
 /// The place of sharding among the compared dimensions.
 static SHARDING: LazyLock<usize> = LazyLock::new(|| {
-    let place = compared().position(|dimension| dimension.key() == "sharding");
+    let place = compared().position(|dimension| dimension.is(DimensionNames::ALL.sharding));
     place.map_or(COMPARED, |place| place + MACHINES.len())
 });
 
@@ -214,7 +216,7 @@ impl Families {
     /// All families with the place of their dimension.
     fn sorted(&self) -> impl Iterator<Item = (usize, &Family)> {
         // Reports list chunks after the schedule.
-        let chunks = compared().position(|dimension| dimension.key() == "virtual-stages");
+        let chunks = compared().position(|dimension| dimension.is(DimensionNames::ALL.virtual_stages));
         let chunks = chunks.map_or(0, |place| place + MACHINES.len());
         let mut order: Vec<usize> = (0..COMPARED).collect();
         order.swap(chunks, chunks + 1);

@@ -11,8 +11,8 @@ use stepcast_core::machine::WorkerGroup;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::scenario::{AssumedPrice, MAX_WORKERS, Offer, Planning, Scenario};
 use stepcast_core::strategy::{
-    COMPARED_LISTED, Coded, Framework, Plan, PlanChoice, PlanSection, Recompute, ScheduleKind, Sharding,
-    Shares,
+    COMPARED_LISTED, Coded, DimensionNames, Framework, Plan, PlanChoice, PlanSection, Recompute,
+    ScheduleKind, Sharding, Shares,
 };
 
 /// Most parts of one search.
@@ -102,7 +102,7 @@ impl Setup {
         }
         for (place, (given, dimension)) in lists(bounds).zip(listed()).enumerate() {
             let usual = |setup: &Self| match dimension.listed {
-                Some(_) if dimension.key() == "shares" => setup.shares(scenario, bounds),
+                Some(_) if dimension.is(DimensionNames::ALL.shares) => setup.shares(scenario, bounds),
                 Some(value) => vec![(value.code)(base)],
                 None => vec![0],
             };

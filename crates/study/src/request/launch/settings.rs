@@ -10,7 +10,7 @@ use stepcast_core::strategy::{DIMENSIONS, Dimension, Framework, Plan, PlanSectio
 /// All settings of a framework.
 fn settings(framework: Framework) -> impl Iterator<Item = (&'static Dimension, &'static Setting)> {
     let own = move |dimension: &'static Dimension| {
-        let settings = dimension.settings.iter().filter(move |setting| setting.framework == framework);
+        let settings = dimension.settings.iter().filter(move |setting| setting.is_of(framework));
         settings.map(move |setting| (dimension, setting))
     };
     DIMENSIONS.iter().flat_map(own)
