@@ -6,7 +6,7 @@ use super::read::{MeasuredDecoder, Rate, Rows};
 use std::sync::Arc;
 use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
-use stepcast_analytic::transformer::{LayerKind, Split, run as planned_run};
+use stepcast_analytic::transformer::{LayerKind, Split, planned};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::machine::MeasuredConstants;
 use stepcast_core::machine::Device;
@@ -51,7 +51,7 @@ enum What {
     Piece { decoder: Decoder, shape: Transformer, scenario: Arc<Scenario>, piece: Piece, backward: bool },
     Pass { bytes: f64, kernels: f64, rate: Rate },
     Update { bytes: f64 },
-    Step { scenario: Arc<Scenario>, shape: Transformer },
+    Step { scenario: Arc<Scenario> },
 }
 
 #[derive(Debug, Clone)]
@@ -111,9 +111,9 @@ impl On<'_> {
             What::Pass { bytes, kernels, rate: Rate::Pass } => parts.passing_of(Bytes::new(*bytes), *kernels),
             What::Pass { bytes, kernels, rate: Rate::Stream } => parts.copying(Bytes::new(*bytes), *kernels),
             What::Update { bytes } => Compute::Parts(parts).update(Bytes::new(*bytes)),
-            What::Step { scenario, shape } => {
-                let Some(plan) = &scenario.strategy.plan else { return f64::NAN };
-                let Ok(mut run) = planned_run(scenario, shape, plan) else { return f64::NAN };
+            What::Step { scenario } => {
+                let Ok(planned) = planned(scenario) else { return f64::NAN };
+                let mut run = planned.run();
                 run.compute = Compute::Parts(self.parts(scenario.strategy.precision, constants));
                 return run.step().map_or(f64::NAN, |step| step.time.get());
             }
@@ -172,7 +172,7 @@ impl On<'_> {
         }
         for row in &rows.steps {
             let decoder = self.decoder(row);
-            let what = What::Step { scenario: Arc::new(decoder.scenario(self.id)?), shape: decoder.shape() };
+            let what = What::Step { scenario: Arc::new(decoder.scenario(self.id)?) };
             let mut times = row.step_ms.clone();
             times.sort_unstable_by(f64::total_cmp);
             let measured = quantile_of_sorted(&times, 0.5) * 1e-3;
