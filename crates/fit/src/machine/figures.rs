@@ -48,7 +48,7 @@ stepcast_core::variant_names!(FigureKind {
 #[derive(Debug, Clone)]
 enum What {
     Product { product: Product, loaded: bool },
-    Piece { decoder: Decoder, shape: Transformer, scenario: Arc<Scenario>, piece: Piece, backward: bool },
+    Piece { decoder: Decoder, scenario: Arc<Scenario>, piece: Piece, backward: bool },
     Pass { bytes: f64, kernels: f64, rate: Rate },
     Update { bytes: f64 },
     Step { scenario: Arc<Scenario> },
@@ -102,10 +102,10 @@ impl On<'_> {
                 let rested = parts.rested();
                 rested.product(product) + rested.starting(1.0)
             }
-            What::Piece { decoder, shape, scenario, piece, backward } => {
+            What::Piece { decoder, scenario, piece, backward } => {
                 let Some(plan) = &scenario.strategy.plan else { return f64::NAN };
                 let parts = self.parts(decoder.precision, constants).rested();
-                let Computed { forward, input, weight, .. } = decoder.computed(&parts, shape, plan, *piece);
+                let Computed { forward, input, weight, .. } = decoder.computed(&parts, plan, *piece);
                 if *backward { input.device + weight.device } else { forward.device }
             }
             What::Pass { bytes, kernels, rate: Rate::Pass } => parts.passing_of(Bytes::new(*bytes), *kernels),
@@ -198,13 +198,7 @@ impl On<'_> {
             kind,
             family: family.to_owned(),
             measured: times[usize::from(backward)],
-            what: What::Piece {
-                decoder,
-                shape: decoder.shape(),
-                scenario: scenario.clone(),
-                piece,
-                backward,
-            },
+            what: What::Piece { decoder, scenario: scenario.clone(), piece, backward },
         };
         Ok([figure(false), figure(true)])
     }
@@ -294,10 +288,11 @@ impl Decoder {
     }
 
     /// The shard that a rank computes, and what it takes.
-    pub fn computed(&self, parts: &Parts, shape: &Transformer, plan: &Plan, what: Piece) -> Computed {
+    pub fn computed(&self, parts: &Parts, plan: &Plan, what: Piece) -> Computed {
         let split = Split { tensor: self.tensor, ..Split::WHOLE };
         let work = Work { sequence: self.sequence, batch: self.micro_batch, mask: Mask::Causal };
-        let shard = Shard::new(shape, plan, &split, LayerKind::default(), false, work);
+        let shape = self.shape();
+        let shard = Shard::new(&shape, plan, &split, LayerKind::default(), false, work);
         match what {
             Piece::Block => parts.layer(&shard),
             Piece::Head => parts.head(&shard, self.vocabulary as f64 / self.tensor as f64),
