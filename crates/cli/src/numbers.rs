@@ -5,6 +5,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 use std::str::FromStr;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::machine::catalog::{self, Entries};
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
@@ -29,19 +30,23 @@ impl Workers {
 }
 
 impl FromStr for Workers {
-    type Err = String;
+    type Err = Fault;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Fault> {
         let Some((machines, each)) = text.split_once(['x', '×']) else {
             return Ok(Self { numbers: numbers(text, " of workers")?, per_machine: None });
         };
         let one = |text: &str, of: &str| match numbers(text, of)?[..] {
             [number] => Ok(number),
-            _ => Err(format!("\"{text}\" is not one number{of}; write 4x8 for four machines of eight")),
+            _ => {
+                let reason = format!("\"{text}\" is not one number{of}");
+                Err(Fault::new(reason, "write 4x8 for four machines of eight"))
+            }
         };
         let (machines, each) = (one(machines, " of machines")?, one(each, " of workers")?);
         let total = machines.checked_mul(each).filter(|total| u64::from(*total) <= MAX_WORKERS);
-        let total = total.ok_or_else(|| format!("{text} are more than {MAX_WORKERS} workers"))?;
+        let wrong = || Fault::new(format!("{text} are more than {MAX_WORKERS} workers"), Remedies::default());
+        let total = total.ok_or_else(wrong)?;
         Ok(Self { numbers: vec![total], per_machine: Some(each) })
     }
 }
@@ -51,9 +56,9 @@ impl FromStr for Workers {
 pub(crate) struct Numbers(pub(crate) Vec<u32>);
 
 impl FromStr for Numbers {
-    type Err = String;
+    type Err = Fault;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Fault> {
         numbers(text, "").map(Self)
     }
 }

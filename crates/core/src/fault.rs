@@ -61,6 +61,11 @@ impl KeyPath {
         parent
     }
 
+    /// Whether it is `parent`, or stands below it.
+    pub fn is_within(&self, parent: &str) -> bool {
+        self.0.starts_with(&Self::of(parent).0)
+    }
+
     pub fn steps(&self) -> &[Step] {
         &self.0
     }

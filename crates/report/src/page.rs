@@ -11,9 +11,10 @@ use crate::table::Table;
 use crate::tables::forecast;
 use crate::{format, sentences, table};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Prediction, Verdict, Warning};
+use stepcast_core::prediction::{Part, Verdict, Warning};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::Forecast;
+use stepcast_study::predict::memory_verdict;
 
 /// A drawing, and the name of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Plot {
     pub svg: String,
 }
 
-/// Largest cluster that is predicted again for a drawing.
+/// Largest cluster in the breakdown by numbers of workers; beyond it, only the prediction's is drawn.
 const LARGE: u32 = 10_000;
 
 /// Width of plots that stand side by side, or on a small screen.
@@ -43,21 +44,19 @@ fn plots_of(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, wide:
     let prediction = &forecast.prediction;
     let scaling =
         (!forecast.scaling.is_empty()).then(|| ScalingCurve::from_forecast(forecast, &name).svg_of(wide));
-    let breakdown = StackedBars::from_predictions(&columns(scenario, method, forecast), &name).svg_of(wide);
+    let breakdown = StackedBars::from_steps(&steps(method, forecast), prediction.method, &name).svg_of(wide);
     let staleness = Staleness::from_prediction(prediction, &name).map(|staleness| staleness.svg_of(wide));
     let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
 }
 
-/// The prediction; of quick methods, the predictions for all numbers of workers.
-fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Prediction> {
-    let workers = || forecast.scaling.iter().map(|point| point.workers);
-    if !method.is_quick() || workers().any(|workers| workers > LARGE) {
-        return vec![forecast.prediction.clone()];
+/// Breakdowns of steps by numbers of workers: of quick methods, all of the scaling table.
+fn steps<'a>(method: &dyn Method, forecast: &'a Forecast) -> Vec<(u64, &'a [Part])> {
+    let Forecast { prediction, scaling, .. } = forecast;
+    if !method.is_quick() || scaling.is_empty() || scaling.iter().any(|point| point.workers > LARGE) {
+        return vec![(prediction.workers, &prediction.breakdown)];
     }
-    let on = |workers| method.predict(&scenario.on(scenario.cluster.resized(workers))).ok();
-    let all: Vec<Prediction> = workers().filter_map(on).collect();
-    if all.is_empty() { vec![forecast.prediction.clone()] } else { all }
+    scaling.iter().map(|point| (point.workers.into(), point.breakdown.as_slice())).collect()
 }
 
 /// The answer: figures, plots, tables and warnings. In a document, all tables are open and below the plots; on an interactive
@@ -73,7 +72,8 @@ fn answer(
     let (above, below): (Vec<Table>, Vec<Table>) =
         forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
     let sections = |tables: &[Table]| tables.iter().map(|table| render(table) + "\n").collect::<String>();
-    let verdict = verdict(forecast).map(|(class, words)| paragraph(&format!("verdict {class}"), &words));
+    let verdict =
+        verdict(scenario, forecast).map(|(class, words)| paragraph(&format!("verdict {class}"), &words));
     let balance = sentences::balance(&forecast.prediction, &forecast.advice)
         .map(|words| format!("<p>{}</p>\n", escaped(&words)));
     let warnings = if interactive { String::new() } else { warnings(&forecast.prediction.warnings) };
@@ -133,21 +133,24 @@ fn drawings(plots: &[Plot]) -> String {
 }
 
 /// Whether the model fits into the devices: always stated for a plan, otherwise only if it does not fit.
-fn verdict(forecast: &Forecast) -> Option<(&'static str, String)> {
+fn verdict(scenario: &Scenario, forecast: &Forecast) -> Option<(&'static str, String)> {
     if let (Some(report), Some(words)) = (&forecast.prediction.transformer, sentences::memory(forecast)) {
-        let class = match report.memory.verdict {
-            Verdict::Fits => "good",
-            Verdict::MayNotFit => "unsure",
-            Verdict::DoesNotFit => "bad",
-        };
-        return Some((class, words));
+        return Some((class_of(report.memory.verdict), words));
     }
     let warning = forecast.prediction.warnings.iter().find(|warning| warning.code == "memory")?;
     let message = &warning.message;
     let mut letters = message.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
     let words = format!("{first}{}.", letters.as_str());
-    Some((if message.contains("may not") { "unsure" } else { "bad" }, words))
+    Some((class_of(memory_verdict(scenario)), words))
+}
+
+fn class_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fits => "good",
+        Verdict::MayNotFit => "unsure",
+        Verdict::DoesNotFit => "bad",
+    }
 }
 
 pub fn part(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, plots: &[Plot]) -> String {

@@ -40,7 +40,9 @@ fn breakdown() -> Result<String, Box<dyn Error>> {
     let scenario = quick_start(&[])?;
     let on = |workers| predicted(&scenario.on(scenario.cluster.resized(workers)));
     let predictions: Vec<Prediction> = [1, 2, 3, 4, 6, 8].into_iter().map(on).collect::<Result<_, _>>()?;
-    Ok(StackedBars::from_predictions(&predictions, scenario.name()).svg())
+    let steps = predictions.iter().map(|prediction| (prediction.workers, prediction.breakdown.as_slice()));
+    let steps: Vec<_> = steps.collect();
+    Ok(StackedBars::from_steps(&steps, predictions[0].method, scenario.name()).svg())
 }
 
 fn staleness() -> Result<String, Box<dyn Error>> {

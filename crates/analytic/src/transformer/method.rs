@@ -44,22 +44,21 @@ impl Method for Transformer {
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
-        let (shape, plan) = planned(scenario)?;
-        let run = run(scenario, &shape, plan)?;
+        let planned = planned(scenario)?;
         let stuck = |stuck: Deadlock| {
             let reason = format!("stage {} waits for itself: {:?}", stuck.stage, stuck.operation);
             Fault::in_key("strategy.plan.schedule", reason, "use another schedule")
         };
         let mut kinds = Vec::new();
-        for run in run.by_replica() {
+        for run in planned.run().by_replica() {
             kinds.push((run, run.step().map_err(stuck)?));
         }
         Ok(prediction(scenario, &kinds))
     }
 
     fn step(&self, scenario: &Scenario) -> Result<Seconds, Fault> {
-        let (shape, plan) = planned(scenario)?;
-        let run = run(scenario, &shape, plan)?;
+        let planned = planned(scenario)?;
+        let (plan, run) = (planned.plan, planned.run());
         let alike =
             plan.given_layers().is_empty() && plan.given_recompute().is_empty() && run.kinds.is_none();
         match alike.then(|| Table::new(run).step(&plan.choice(&run.division))).flatten() {
@@ -69,7 +68,22 @@ impl Method for Transformer {
     }
 }
 
-pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
+/// A plan that divides the transformer of a scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    scenario: &'a Scenario,
+    shape: Shape,
+    pub plan: &'a Plan,
+    pub division: Division,
+}
+
+impl Planned<'_> {
+    pub fn run(&self) -> Run<'_> {
+        on_machines(self.scenario, &self.shape, self.plan, self.division)
+    }
+}
+
+pub fn planned(scenario: &Scenario) -> Result<Planned<'_>, Fault> {
     let plan = scenario.strategy.plan.as_ref().ok_or_else(|| {
         let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
         Fault::in_key("strategy.plan", "there is no plan that splits a transformer", remedy)
@@ -86,10 +100,11 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
         let remedy = "use fewer stages, such as `pipeline = 8`";
         return Err(Fault::in_key("strategy.plan.pipeline", reason, remedy));
     }
+    let planned = Planned { scenario, shape, plan, division };
     if plan.shares.is_some() {
-        on_machines(scenario, &shape, plan, division).check_shares()?;
+        planned.run().check_shares()?;
     }
-    Ok((shape, plan))
+    Ok(planned)
 }
 
 /// Whether a group's products by a recipe are known to be faster than its others.
@@ -118,12 +133,6 @@ fn computes(recipe: Recipe, scenario: &Scenario, group: &WorkerGroup) -> Result<
         return wrong(reason, remedy.to_owned());
     }
     Ok(())
-}
-
-pub fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
-    let workers = scenario.cluster.workers();
-    let division = plan.divide(shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
-    Ok(on_machines(scenario, shape, plan, division))
 }
 
 /// A plan that divides a transformer in this way on the machines of a scenario; the slowest device and port set the

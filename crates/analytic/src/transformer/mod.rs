@@ -42,7 +42,7 @@ mod vocabulary;
 mod warnings;
 
 pub use kinds::LayerKind;
-pub use method::{Transformer, on_machines, outer_part, planned, run};
+pub use method::{Planned, Transformer, on_machines, outer_part, planned};
 
 use stepcast_core::strategy::PlanChoice;
 

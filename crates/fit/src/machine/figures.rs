@@ -6,7 +6,7 @@ use super::read::{MeasuredDecoder, Rate, Rows};
 use std::sync::Arc;
 use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
-use stepcast_analytic::transformer::{LayerKind, Split, run as planned_run};
+use stepcast_analytic::transformer::{LayerKind, Split, planned};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::machine::MeasuredConstants;
 use stepcast_core::machine::Device;
@@ -48,10 +48,10 @@ stepcast_core::variant_names!(FigureKind {
 #[derive(Debug, Clone)]
 enum What {
     Product { product: Product, loaded: bool },
-    Piece { decoder: Decoder, shape: Transformer, scenario: Arc<Scenario>, piece: Piece, backward: bool },
+    Piece { decoder: Decoder, scenario: Arc<Scenario>, piece: Piece, backward: bool },
     Pass { bytes: f64, kernels: f64, rate: Rate },
     Update { bytes: f64 },
-    Step { scenario: Arc<Scenario>, shape: Transformer },
+    Step { scenario: Arc<Scenario> },
 }
 
 #[derive(Debug, Clone)]
@@ -102,18 +102,18 @@ impl On<'_> {
                 let rested = parts.rested();
                 rested.product(product) + rested.starting(1.0)
             }
-            What::Piece { decoder, shape, scenario, piece, backward } => {
+            What::Piece { decoder, scenario, piece, backward } => {
                 let Some(plan) = &scenario.strategy.plan else { return f64::NAN };
                 let parts = self.parts(decoder.precision, constants).rested();
-                let Computed { forward, input, weight, .. } = decoder.computed(&parts, shape, plan, *piece);
+                let Computed { forward, input, weight, .. } = decoder.computed(&parts, plan, *piece);
                 if *backward { input.device + weight.device } else { forward.device }
             }
             What::Pass { bytes, kernels, rate: Rate::Pass } => parts.passing_of(Bytes::new(*bytes), *kernels),
             What::Pass { bytes, kernels, rate: Rate::Stream } => parts.copying(Bytes::new(*bytes), *kernels),
             What::Update { bytes } => Compute::Parts(parts).update(Bytes::new(*bytes)),
-            What::Step { scenario, shape } => {
-                let Some(plan) = &scenario.strategy.plan else { return f64::NAN };
-                let Ok(mut run) = planned_run(scenario, shape, plan) else { return f64::NAN };
+            What::Step { scenario } => {
+                let Ok(planned) = planned(scenario) else { return f64::NAN };
+                let mut run = planned.run();
                 run.compute = Compute::Parts(self.parts(scenario.strategy.precision, constants));
                 return run.step().map_or(f64::NAN, |step| step.time.get());
             }
@@ -172,7 +172,7 @@ impl On<'_> {
         }
         for row in &rows.steps {
             let decoder = self.decoder(row);
-            let what = What::Step { scenario: Arc::new(decoder.scenario(self.id)?), shape: decoder.shape() };
+            let what = What::Step { scenario: Arc::new(decoder.scenario(self.id)?) };
             let mut times = row.step_ms.clone();
             times.sort_unstable_by(f64::total_cmp);
             let measured = quantile_of_sorted(&times, 0.5) * 1e-3;
@@ -198,13 +198,7 @@ impl On<'_> {
             kind,
             family: family.to_owned(),
             measured: times[usize::from(backward)],
-            what: What::Piece {
-                decoder,
-                shape: decoder.shape(),
-                scenario: scenario.clone(),
-                piece,
-                backward,
-            },
+            what: What::Piece { decoder, scenario: scenario.clone(), piece, backward },
         };
         Ok([figure(false), figure(true)])
     }
@@ -294,10 +288,11 @@ impl Decoder {
     }
 
     /// The times of the shard that a rank computes.
-    pub fn computed(&self, parts: &Parts, shape: &Transformer, plan: &Plan, what: Piece) -> Computed {
+    pub fn computed(&self, parts: &Parts, plan: &Plan, what: Piece) -> Computed {
         let split = Split { tensor: self.tensor, ..Split::WHOLE };
         let work = Work { sequence: self.sequence, batch: self.micro_batch, mask: Mask::Causal };
-        let shard = Shard::new(shape, plan, &split, LayerKind::default(), false, work);
+        let shape = self.shape();
+        let shard = Shard::new(&shape, plan, &split, LayerKind::default(), false, work);
         match what {
             Piece::Block => parts.layer(&shard),
             Piece::Head => parts.head(&shard, self.vocabulary as f64 / self.tensor as f64),

@@ -6,7 +6,7 @@ use crate::draw::{
     series_of,
 };
 use crate::format::several;
-use stepcast_core::prediction::{Prediction, SplitReport, StageReport};
+use stepcast_core::prediction::{Part, SplitReport, StageReport};
 use stepcast_core::quantity::Bytes;
 
 /// Share of its category that a bar takes, and the widest bar.
@@ -40,12 +40,11 @@ pub struct StackedBar {
 }
 
 impl StackedBars {
-    /// The parts of a step, by predictions for several numbers of workers.
-    pub fn from_predictions(predictions: &[Prediction], name: &str) -> Self {
-        let method = predictions.first().map_or("", |prediction| prediction.method);
+    /// The parts of a step for several numbers of workers, as a method predicts them.
+    pub fn from_steps(steps: &[(u64, &[Part])], method: &str, name: &str) -> Self {
         let mut names: Vec<&str> = Vec::new();
-        let mut bar = |prediction: &Prediction| {
-            let parts = prediction.breakdown.iter().map(|part| (part.kind.name(), part.time.get()));
+        let mut bar = |(workers, parts): &(u64, &[Part])| {
+            let parts = parts.iter().map(|part| (part.kind.name(), part.time.get()));
             let good = parts.filter(|(_, time)| drawable(*time) && *time >= 0.0);
             let sizes = good.map(|(name, time)| {
                 let place = names.iter().position(|known| *known == name).unwrap_or(names.len());
@@ -53,12 +52,12 @@ impl StackedBars {
                 (place, time)
             });
             StackedBar {
-                label: prediction.workers.to_string(),
+                label: workers.to_string(),
                 sizes: sizes.collect(),
-                words: several(prediction.workers, "worker"),
+                words: several(*workers, "worker"),
             }
         };
-        let bars: Vec<StackedBar> = predictions.iter().map(&mut bar).collect();
+        let bars: Vec<StackedBar> = steps.iter().map(&mut bar).collect();
         Self {
             title: format!("A step of {name}"),
             note: format!("Time of a step by what it is spent on; by {method}"),

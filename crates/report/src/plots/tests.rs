@@ -74,7 +74,7 @@ proptest! {
             parts: names.into_iter().zip(0..).collect(),
             bars: bars.into_iter().map(bar).collect(),
             limit: limit.map(|limit| (limit, "limit")),
-            ..StackedBars::from_predictions(&[], "")
+            ..StackedBars::from_steps(&[], "", "")
         };
         check::sound(&if narrow { bars.svg_of(460.0) } else { bars.svg() });
     }
@@ -239,7 +239,7 @@ fn stage_memory() -> StackedBars {
         parts: parts.into_iter().zip(0..).collect(),
         bars: (0..4).map(bar).collect(),
         limit: Some((64e9, "memory of a device")),
-        ..StackedBars::from_predictions(&[], "")
+        ..StackedBars::from_steps(&[], "", "")
     }
 }
 
@@ -261,7 +261,7 @@ fn a_plot_of_nothing_says_so() {
     use super::*;
     let drawn = [
         scaling_curve::ScalingCurve::default().svg(),
-        stacked::StackedBars::from_predictions(&[], "").svg(),
+        stacked::StackedBars::from_steps(&[], "", "").svg(),
         gantt::Gantt::default().svg(),
         fusion::FusionComparison::default().svg(),
         pareto::Pareto::default().svg(),

@@ -38,10 +38,10 @@ impl MinibatchRange {
 }
 
 impl FromStr for MinibatchRange {
-    type Err = String;
+    type Err = Fault;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no range of minibatches; write 104..172");
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        let wrong = || Fault::new(format!("\"{text}\" is no range of minibatches"), "write 104..172");
         let (low, high) = text.split_once("..").ok_or_else(wrong)?;
         let number = |digits: &str| {
             let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
@@ -49,7 +49,7 @@ impl FromStr for MinibatchRange {
         };
         let (low, high) = (number(low)?, number(high)?);
         if low > high {
-            return Err(format!("the range {text} is empty; write {high}..{low}"));
+            return Err(Fault::new(format!("the range {text} is empty"), format!("write {high}..{low}")));
         }
         Ok(Self { low, high })
     }

@@ -8,18 +8,19 @@ pub mod search;
 pub mod sweep;
 
 use std::ops::RangeInclusive;
+use stepcast_core::fault::Fault;
 use stepcast_core::scenario::MAX_WORKERS;
 
 const MAX_POINTS: usize = 4096;
 
 /// Lists and ranges, as "1,2,4..8", ascending and without repetition; `of` names what is counted.
-pub fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
+pub fn numbers(text: &str, of: &str) -> Result<Vec<u32>, Fault> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
         let range = range(part.trim(), of)?;
         let points = (range.end() - range.start()) as usize + 1;
         if numbers.len() + points > MAX_POINTS {
-            return Err(format!("more than {MAX_POINTS} numbers; give fewer, such as 1,2,4,8"));
+            return Err(Fault::new(format!("more than {MAX_POINTS} numbers"), "give fewer, such as 1,2,4,8"));
         }
         numbers.extend(range);
     }
@@ -29,21 +30,20 @@ pub fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
 }
 
 /// "8" or "1..16", both ends included.
-fn range(text: &str, of: &str) -> Result<RangeInclusive<u32>, String> {
+fn range(text: &str, of: &str) -> Result<RangeInclusive<u32>, Fault> {
     let number = |digits: &str| {
-        let wrong = || format!("\"{digits}\" is no number{of}; write 8, 1..16 or 1,2,4");
-        let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
+        let wrong = |reason: String| Fault::new(reason, "write 8, 1..16 or 1,2,4");
+        let number: u64 =
+            digits.trim().parse().map_err(|_| wrong(format!("\"{digits}\" is no number{of}")))?;
         let fits = u32::try_from(number).ok().filter(|_| (1..=MAX_WORKERS).contains(&number));
-        fits.ok_or_else(|| {
-            format!("a number{of} is from 1 to {MAX_WORKERS}, not {number}; write 8, 1..16 or 1,2,4")
-        })
+        fits.ok_or_else(|| wrong(format!("a number{of} is from 1 to {MAX_WORKERS}, not {number}")))
     };
     let (first, last) = match text.split_once("..") {
         Some((first, last)) => (number(first)?, number(last.strip_prefix('=').unwrap_or(last))?),
         None => (number(text)?, number(text)?),
     };
     if first > last {
-        return Err(format!("the range {text} is empty; write {last}..{first}"));
+        return Err(Fault::new(format!("the range {text} is empty"), format!("write {last}..{first}")));
     }
     Ok(first..=last)
 }

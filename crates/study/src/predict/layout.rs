@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::placement::{Group, Seats};
 use stepcast_analytic::transformer::stages::Run;
-use stepcast_analytic::transformer::{Transformer, planned, run};
+use stepcast_analytic::transformer::{Transformer, planned};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::SplitReport;
@@ -103,8 +103,8 @@ impl Rank {
 impl Layout {
     /// The layout of the plan of a scenario.
     pub fn of(scenario: &Scenario) -> Result<Self, Fault> {
-        let (shape, plan) = planned(scenario)?;
-        let run = run(scenario, &shape, plan)?;
+        let planned = planned(scenario)?;
+        let (plan, run) = (planned.plan, planned.run());
         let prediction = Transformer.predict(scenario)?;
         let Some(split) = prediction.transformer.map(|split| *split) else {
             return Err(Fault::in_key("strategy.plan", "the plan splits nothing", "use another plan"));

@@ -81,6 +81,12 @@ impl Method for Calibrated {
     }
 }
 
+/// Whether a method models a scenario; as published, a paper's does in place of this project's own for servers.
+fn models(scenario: &Scenario) -> impl Fn(&dyn Method) -> bool {
+    let printed = scenario.as_published && Zeng2023.applies(scenario).is_ok();
+    move |method| !(printed && method.name() == Layerwise.name()) && method.applies(scenario).is_ok()
+}
+
 /// A set of methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MethodSet(u32);
@@ -92,11 +98,9 @@ impl MethodSet {
 
     pub(crate) const NONE: Self = Self(0);
 
-    /// The methods that model a scenario; as published, papers' methods replace this project's own for servers.
+    /// The methods that model a scenario.
     pub(crate) fn of(scenario: &Scenario) -> Self {
-        let is_own = |method: &dyn Method| method.name() == Layerwise.name();
-        let printed = scenario.as_published && Zeng2023.applies(scenario).is_ok();
-        Self::every().filtered(|method| !(printed && is_own(method)) && method.applies(scenario).is_ok())
+        Self::every().filtered(models(scenario))
     }
 
     fn filtered(self, keep: impl Fn(&dyn Method) -> bool) -> Self {
@@ -173,14 +177,14 @@ pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
 
 /// The first method that models the scenario, or the refusal of the closest one.
 pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
-    if let Some(method) = MethodSet::of(scenario).methods().next() {
+    let models = models(scenario);
+    if let Some(method) = all().iter().copied().find(|method| models(*method)) {
         return Ok(method);
     }
     let mut refusals: Vec<Fault> = all().iter().filter_map(|method| method.applies(scenario).err()).collect();
     // Users of a profile gain nothing from learning that closed forms cannot read profiles, so those refusals come
     // last. A method that models the strategy is closer than one that does not.
-    let nearest =
-        |refusal: &Fault| refusal.key != "model.profile" && !refusal.key.to_string().starts_with("strategy.");
+    let nearest = |refusal: &Fault| refusal.key != "model.profile" && !refusal.key.is_within("strategy");
     let news = |refusal: &Fault| refusal.key != "model.profile";
     let news = refusals.iter().position(nearest).or_else(|| refusals.iter().position(news)).unwrap_or(0);
     Err(refusals.swap_remove(news))

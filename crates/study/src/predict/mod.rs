@@ -15,7 +15,7 @@ pub use advice::{Advice, Alone, Change, CriticalPath, Share, WhatIf, changes, ex
 pub use methods::MethodChoice;
 pub use scaling::{ScalingPoint, WORTH, enough_workers, usual_workers};
 pub use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch, never_cancelled, unwatched};
-pub use training::fits;
+pub use training::{fits, memory_verdict};
 
 use crate::request::{Assumed, AssumedRent, Request, Source};
 use budget::Granted;

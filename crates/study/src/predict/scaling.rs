@@ -9,7 +9,7 @@ use serde_with::skip_serializing_none;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
+use stepcast_core::prediction::{Bottleneck, Part, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::strategy::Plan;
@@ -42,6 +42,9 @@ pub struct ScalingPoint {
     pub bottleneck: Bottleneck,
     /// Whether a plan fits into the devices.
     pub memory: Option<Verdict>,
+    /// What the step is spent on.
+    #[serde(skip)]
+    pub breakdown: Vec<Part>,
 }
 
 /// Predicts the scenario for every number of workers, groups keeping their proportions, with the plan from
@@ -87,6 +90,7 @@ pub(crate) fn scaling(
             scaling_factor: prediction.scaling_factor,
             bottleneck: prediction.bottleneck,
             memory: prediction.transformer.as_ref().map(|transformer| transformer.memory.verdict),
+            breakdown: prediction.breakdown,
         }))
     };
     workers.iter().filter_map(|workers| point(workers).transpose()).collect()

@@ -136,6 +136,24 @@ pub(crate) fn all_epochs(scenario: &Scenario, prediction: &Prediction) -> Option
 /// Multiple of a device's memory beyond which an estimate certainly does not fit.
 const FAR_TOO_LARGE: f64 = 2.0;
 
+/// Whether what is estimated to be needed fits.
+fn verdict(needed: Bytes, capacity: Bytes) -> Verdict {
+    match needed / capacity {
+        parts if parts <= 1.0 => Verdict::Fits,
+        parts if parts < FAR_TOO_LARGE => Verdict::MayNotFit,
+        _ => Verdict::DoesNotFit,
+    }
+}
+
+/// Whether batches fit into devices: the verdict on the first group where they may not.
+pub fn memory_verdict(scenario: &Scenario) -> Verdict {
+    let groups = scenario.cluster.groups.iter().enumerate();
+    let mut verdicts = groups.map(|(index, group)| {
+        verdict(needed(scenario, scenario.batch(index)), group.device.visible_memory())
+    });
+    verdicts.find(|verdict| *verdict != Verdict::Fits).unwrap_or(Verdict::Fits)
+}
+
 /// Warnings about memory and data.
 pub(crate) fn warnings(scenario: &Scenario, prediction: &Prediction) -> Vec<Warning> {
     let mut warnings = too_large(scenario);
@@ -154,19 +172,20 @@ fn too_large(scenario: &Scenario) -> Vec<Warning> {
         let batch = scenario.batch(index);
         let (device, capacity) = (&group.device.name, group.device.visible_memory());
         let needed = needed(scenario, batch);
-        if needed <= capacity {
-            continue;
-        }
-        let message = match needed / capacity {
-            few if few < FAR_TOO_LARGE => {
+        let message = match verdict(needed, capacity) {
+            Verdict::Fits => continue,
+            Verdict::MayNotFit => {
                 let (needed, capacity) = (needed.human(), capacity.human());
                 format!(
                     "a batch of {batch} may not fit: it needs about {needed}, and the {device} has {capacity}"
                 )
             }
-            times => format!(
-                "a batch of {batch} does not fit: it needs {times:.0} times the memory of the {device}"
-            ),
+            Verdict::DoesNotFit => {
+                let times = needed / capacity;
+                format!(
+                    "a batch of {batch} does not fit: it needs {times:.0} times the memory of the {device}"
+                )
+            }
         };
         let warning = Warning { code: MEMORY, message };
         if !warnings.contains(&warning) {

@@ -115,8 +115,7 @@ pub(crate) fn catalog_prices(file: &ScenarioFile, scenario: &Scenario) -> Option
 }
 
 impl Assumed {
-    /// The assumptions of a file's scenario, with its default plan.
-    pub(super) fn new(file: &ScenarioFile, scenario: &Scenario, plan: Option<&UsualPlan>) -> Self {
+    fn new(file: &ScenarioFile, scenario: &Scenario, plan: Option<&UsualPlan>) -> Self {
         let ScenarioFile { model, cluster, strategy, .. } = file;
         let named = cluster.machine.is_some();
         let groups = cluster.workers.as_deref().unwrap_or_default();
@@ -172,61 +171,83 @@ fn is_dividing(key: &str) -> bool {
     DIVIDING.contains(&key) || key != "micro-batch" && DIMENSIONS.iter().any(varied)
 }
 
-/// The default plan of a transformer without one, for equal workers that sum their gradients and whose exchange is not given.
-pub(super) fn plan(file: &ScenarioFile, scenario: &Scenario, files: &dyn Files) -> Option<UsualPlan> {
-    let strategy = &file.strategy;
-    let mut given = strategy.plan.clone().unwrap_or_default();
-    let keys = toml::Table::try_from(&given).ok()?;
-    let open = !keys.keys().any(|key| is_dividing(key))
-        && strategy.all_reduce.is_none()
-        && strategy.fusion.is_none()
-        && strategy.accumulation.is_none();
-    let summed = scenario.strategy.architecture == Architecture::AllReduce
-        && scenario.strategy.synchronisation == Synchronisation::Bsp;
-    let alike = match scenario.cluster.groups.as_slice() {
-        [group] => group.throughput.is_none() && group.step_time.is_none() && group.batch.is_none(),
-        _ => false,
-    };
-    if scenario.source.transformer().is_none() || !(open && summed && alike) {
-        return None;
-    }
-    let each = strategy.batch.map(|batch| u64::from(batch) * scenario.cluster.workers());
-    given.global_batch = given.global_batch.or(each);
-    // With a plan, another precision is the default.
-    let scenario = resolve_for_planning(file.clone(), files).ok()?;
-    usual_plan(&scenario, &given).ok()
+/// A resolved file. Its plan need not divide the workers.
+pub(super) struct AnyPlan<'a> {
+    file: ScenarioFile,
+    files: &'a dyn Files,
+    scenario: Scenario,
+    /// The fault of its plan.
+    wrong: Option<Fault>,
 }
 
-/// The scenario of a search over plans: the plan of a transformer need not divide the workers.
-pub(super) fn resolve_for_planning(mut file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
-    if resolve_any_plan(file.clone(), files)?.source.transformer().is_some() {
-        file.strategy.plan.get_or_insert_default();
+impl<'a> AnyPlan<'a> {
+    pub(super) fn new(file: ScenarioFile, files: &'a dyn Files) -> Result<Self, Fault> {
+        let scenario = file.clone().resolve_unchecked(files)?;
+        match scenario.check_together().err() {
+            Some(fault) if !fault.key.is_within("strategy.plan") => Err(fault),
+            wrong => Ok(Self { file, files, scenario, wrong }),
+        }
     }
-    resolve_any_plan(file, files)
+
+    /// The scenario of a search over plans: a transformer has a plan.
+    pub(super) fn for_planning(&self) -> Result<Scenario, Fault> {
+        if self.file.strategy.plan.is_some() || self.scenario.source.transformer().is_none() {
+            return Ok(self.scenario.clone());
+        }
+        let mut file = self.file.clone();
+        file.strategy.plan = Some(PlanSection::default());
+        Ok(Self::new(file, self.files)?.scenario)
+    }
+
+    /// The default plan of a transformer without one, for equal workers that sum their gradients and whose exchange is not given.
+    pub(super) fn usual_plan(&self) -> Option<UsualPlan> {
+        let (strategy, scenario) = (&self.file.strategy, &self.scenario);
+        let mut given = strategy.plan.clone().unwrap_or_default();
+        let keys = toml::Table::try_from(&given).ok()?;
+        let open = !keys.keys().any(|key| is_dividing(key))
+            && strategy.all_reduce.is_none()
+            && strategy.fusion.is_none()
+            && strategy.accumulation.is_none();
+        let summed = scenario.strategy.architecture == Architecture::AllReduce
+            && scenario.strategy.synchronisation == Synchronisation::Bsp;
+        let alike = match scenario.cluster.groups.as_slice() {
+            [group] => group.throughput.is_none() && group.step_time.is_none() && group.batch.is_none(),
+            _ => false,
+        };
+        if scenario.source.transformer().is_none() || !(open && summed && alike) {
+            return None;
+        }
+        let each = strategy.batch.map(|batch| u64::from(batch) * scenario.cluster.workers());
+        given.global_batch = given.global_batch.or(each);
+        // With a plan, another precision is the default.
+        usual_plan(&self.for_planning().ok()?, &given).ok()
+    }
+
+    /// The file with a plan, if there is one. Samples of each worker, if given, determine the sequences of a step.
+    pub(super) fn with_plan(self, plan: Option<UsualPlan>) -> Result<Self, Fault> {
+        let Some(UsualPlan { section, .. }) = plan else { return Ok(self) };
+        let mut file = self.file;
+        let global_batch = section.global_batch.filter(|_| file.strategy.batch.is_none());
+        file.strategy.plan = Some(PlanSection { global_batch, ..section });
+        Self::new(file, self.files)
+    }
+
+    /// The scenario, if its plan divides the workers.
+    pub(super) fn divided(self) -> Result<Scenario, Fault> {
+        self.wrong.map_or(Ok(self.scenario), Err)
+    }
+
+    /// The assumptions of the file's scenario, with its default plan.
+    pub(super) fn assumed(&self, plan: Option<&UsualPlan>) -> Assumed {
+        Assumed::new(&self.file, &self.scenario, plan)
+    }
 }
 
-pub(super) fn resolve_any_plan(file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
-    let scenario = file.resolve_unchecked(files)?;
-    match scenario.check_together() {
-        Err(fault) if !fault.key.to_string().starts_with("strategy.plan") => Err(fault),
-        _ => Ok(scenario),
-    }
-}
-
-/// The scenario of a file, with its default plan if it has none.
+/// The scenario of a file, with its default plan if it has none. The plan need not divide the workers.
 pub(super) fn resolve_with_usual_plan(file: ScenarioFile, files: &dyn Files) -> Result<Scenario, Fault> {
-    let plain = resolve_any_plan(file.clone(), files)?;
-    match plan(&file, &plain, files) {
-        Some(plan) => with_plan(file, plan.section).resolve_unchecked(files),
-        None => Ok(plain),
-    }
-}
-
-/// The file with a plan. Samples of each worker, if given, determine the sequences of a step.
-pub(super) fn with_plan(mut file: ScenarioFile, plan: PlanSection) -> ScenarioFile {
-    let global_batch = plan.global_batch.filter(|_| file.strategy.batch.is_none());
-    file.strategy.plan = Some(PlanSection { global_batch, ..plan });
-    file
+    let plain = AnyPlan::new(file, files)?;
+    let plan = plain.usual_plan();
+    Ok(plain.with_plan(plan)?.scenario)
 }
 
 /// The edit that gives a scenario this plan, with the sequences of a step or without.
@@ -259,10 +280,8 @@ impl<F: Source> Request<F> {
         let fits = |(key, value): &(&str, String)| {
             let mut edits = self.edits.clone();
             edits.push(Edit::from_form(key, Some(value)));
-            let found = self.document.file(&edits).and_then(|file| {
-                let plain = resolve_any_plan(file.clone(), &self.files)?;
-                Ok(plan(&file, &plain, &self.files))
-            });
+            let found =
+                self.document.file(&edits).and_then(|file| Ok(AnyPlan::new(file, &self.files)?.usual_plan()));
             found.is_ok_and(|plan| plan.is_some_and(|plan| plan.fits))
         };
         shorter.chain(packed).find(fits).map(|(key, value)| Remedy::set(key, value))

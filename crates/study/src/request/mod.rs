@@ -4,6 +4,7 @@ mod assumed;
 mod folder;
 pub mod launch;
 
+use assumed::AnyPlan;
 pub(crate) use assumed::catalog_prices;
 pub use assumed::{Assumed, AssumedRent};
 pub use folder::{Folder, Kept};
@@ -96,20 +97,14 @@ impl<F: Source> Request<F> {
         }
         let file = self.file().map_err(|fault| self.explained(fault))?;
         let located = |fault| self.explained(self.document.located(fault, &self.edits));
-        let plain = match self.gives_plan {
-            true => assumed::resolve_any_plan(file.clone(), &self.files),
-            false => assumed::resolve_for_planning(file.clone(), &self.files),
+        let plain = AnyPlan::new(file, &self.files).map_err(located)?;
+        let plan = if self.gives_plan { plain.usual_plan() } else { None };
+        let assumed = plain.assumed(plan.as_ref());
+        let scenario = match self.gives_plan {
+            true => plain.with_plan(plan).and_then(AnyPlan::divided),
+            false => plain.for_planning(),
         };
-        let plain = plain.map_err(located)?;
-        let plan = if self.gives_plan { assumed::plan(&file, &plain, &self.files) } else { None };
-        let assumed = Assumed::new(&file, &plain, plan.as_ref());
-        let scenario = match plan {
-            None if self.gives_plan => plain.check_together().map(|()| plain).map_err(located)?,
-            None => plain,
-            Some(plan) => {
-                assumed::with_plan(file, plan.section).resolve_with(&self.files).map_err(located)?
-            }
-        };
+        let scenario = scenario.map_err(located)?;
         Ok(self.resolved.get_or_init(|| Resolved { scenario: Arc::new(scenario), assumed }))
     }
 

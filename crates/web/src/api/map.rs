@@ -6,6 +6,7 @@ use crate::request::{ScenarioBody, method_choice};
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::condition_map;
@@ -82,11 +83,8 @@ impl Study for MapRequest {
     }
 }
 
-fn at(key: &'static str) -> impl Fn(String) -> Problem {
-    move |reason| {
-        let (reason, remedy) = reason.split_once("; ").unwrap_or((&reason, "write 8, 1..16 or 1,2,4"));
-        Problem::invalid(key, reason, remedy)
-    }
+fn at(key: &'static str) -> impl Fn(Fault) -> Problem {
+    move |fault| fault.below(KeyPath::of(key)).into()
 }
 
 /// Numbers that a field may hold.

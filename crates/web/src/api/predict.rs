@@ -19,7 +19,6 @@ use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_report::page;
-use stepcast_study::predict::changes;
 use stepcast_study::{
     Forecast, ForecastOptions, MethodChoice, Observer, Progress, Request, WhatIf, forecast, usual_workers,
 };
@@ -204,15 +203,9 @@ impl ForecastJob {
         let scenario = &self.scenario;
         let from = scenario.to_file();
         let edits = |to: &Scenario| edits(&self.shared, &self.asked, &from, &to.to_file());
-        let changes = changes(scenario);
-        let change = |row: &WhatIf| changes.iter().find(|change| change.name == row.change);
+        let change = |row: &WhatIf| row.scenario.as_deref().map_or(Vec::new(), edits);
         Apply {
-            what_if: forecast
-                .advice
-                .what_if
-                .iter()
-                .map(|row| change(row).map_or(Vec::new(), |change| edits(&change.scenario)))
-                .collect(),
+            what_if: forecast.advice.what_if.iter().map(change).collect(),
             scaling: forecast
                 .scaling
                 .iter()

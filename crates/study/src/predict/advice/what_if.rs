@@ -33,17 +33,21 @@ pub struct WhatIf {
     pub gain: f64,
     /// Relative change of the step time: −0.3 is 30 % shorter.
     pub step_change: f64,
+    /// The changed scenario; none of a worker alone.
+    #[serde(skip)]
+    pub scenario: Option<Box<Scenario>>,
 }
 
 impl WhatIf {
-    pub(super) fn of(change: String, now: &Prediction, then: &Prediction) -> Self {
+    fn of(change: Change, now: &Prediction, then: &Prediction) -> Self {
         Self {
-            change,
+            change: change.name,
             method: then.method,
             iteration: then.iteration,
             throughput: then.throughput,
             gain: then.throughput / now.throughput - 1.0,
             step_change: then.iteration / now.iteration - 1.0,
+            scenario: Some(Box::new(change.scenario)),
         }
     }
 
@@ -68,15 +72,14 @@ pub(super) fn tried(
 ) -> Vec<WhatIf> {
     let most = if method.is_quick() { usize::MAX } else { MOST_SLOW };
     let mut elsewhere = Elsewhere { scenario, now: Vec::new() };
-    let predicted = changes::all(scenario).into_iter().filter_map(|Change { name, scenario }| {
-        match method.applies(&scenario) {
+    let predicted =
+        changes::all(scenario).into_iter().filter_map(|change| match method.applies(&change.scenario) {
             Ok(()) => {
-                let then = predict(method, &scenario).filter(|then| !changes::overflows(then))?;
-                Some(WhatIf::of(name, now, &then))
+                let then = predict(method, &change.scenario).filter(|then| !changes::overflows(then))?;
+                Some(WhatIf::of(change, now, &then))
             }
-            Err(_) => Some(elsewhere.compared(name, &scenario)?.at_most(now)),
-        }
-    });
+            Err(_) => Some(elsewhere.compared(change)?.at_most(now)),
+        });
     let mut what_if: Vec<WhatIf> = predicted.take(most).collect();
     let faster = alone.filter(|alone| now.workers > 1 && alone.throughput > now.throughput);
     what_if.extend(faster.map(|alone| WhatIf {
@@ -86,6 +89,7 @@ pub(super) fn tried(
         throughput: alone.throughput,
         gain: alone.throughput / now.throughput - 1.0,
         step_change: alone.iteration / now.iteration - 1.0,
+        scenario: None,
     }));
     what_if.retain(|change| change.gain >= LEAST_GAIN);
     what_if.sort_by(|a, b| b.gain.total_cmp(&a.gain));
@@ -100,15 +104,15 @@ struct Elsewhere<'a> {
 
 impl Elsewhere<'_> {
     /// The effect of a change by a method that models both the scenario and the changed one.
-    fn compared(&mut self, name: String, changed: &Scenario) -> Option<WhatIf> {
-        let both = MethodSet::of(self.scenario).and(MethodSet::of(changed)).without_rough();
+    fn compared(&mut self, change: Change) -> Option<WhatIf> {
+        let both = MethodSet::of(self.scenario).and(MethodSet::of(&change.scenario)).without_rough();
         let method = both.methods().next()?;
-        let then = predict(method, changed)?;
+        let then = predict(method, &change.scenario)?;
         if self.now.iter().all(|now| now.method != method.name()) {
             self.now.push(predict(method, self.scenario)?);
         }
         let now = self.now.iter().find(|now| now.method == method.name())?;
-        Some(WhatIf::of(name, now, &then))
+        Some(WhatIf::of(change, now, &then))
     }
 }
 

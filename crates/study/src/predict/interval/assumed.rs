@@ -192,7 +192,7 @@ impl Causes {
         }
         let exposed = (1.0 - prediction.scaling_factor).clamp(0.005, 0.995);
         match scenario.strategy.architecture {
-            _ if splits(twin) => {}
+            _ if scenario.strategy.plan.is_some() => {}
             Architecture::AllReduce if scenario.cluster.workers() > 1 => {
                 let of = residual.all_reduce;
                 let cell = of.cell * (exposed * (1.0 - exposed)).sqrt();
@@ -253,16 +253,11 @@ pub(crate) fn closed_form<'a>(scenario: &Scenario, method: &'a dyn Method) -> Op
     methods::all().iter().copied().find(|method| method.is_quick() && method.applies(scenario).is_ok())
 }
 
-/// Whether a method predicts transformers that a plan splits.
-fn splits(method: &dyn Method) -> bool {
-    method.name() == stepcast_analytic::transformer::Transformer.name()
-}
-
 /// Change of the logarithm of a step with the logarithm of each group of priors.
 pub(crate) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64>, Fault> {
     use Domain::{AllReduce, OneGpu, Servers, Transformer};
     let unused: &[Domain] = match scenario.strategy.architecture {
-        _ if splits(method) => &[OneGpu, Servers],
+        _ if scenario.strategy.plan.is_some() => &[OneGpu, Servers],
         Architecture::AllReduce => &[Servers, Transformer],
         Architecture::ParameterServer => &[AllReduce, Transformer],
         Architecture::StandAlone => &[AllReduce, Servers, Transformer],

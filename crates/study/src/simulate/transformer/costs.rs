@@ -6,11 +6,11 @@
 //! Layers of a virtual stage that are alike are one piece of work, many times as long: while they take turns with the same
 //! traffic, either computing or traffic is the longer one for all of them.
 
+use stepcast_analytic::transformer::planned;
 use stepcast_analytic::transformer::schedules::{self, PassKind, Sizes};
 use stepcast_analytic::transformer::spent::Spent;
 use stepcast_analytic::transformer::stages::{LayerWork, Run};
 use stepcast_analytic::transformer::step::{StageTraffic, StageWork};
-use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -30,8 +30,7 @@ pub(super) struct StepWork {
 impl StepWork {
     /// The work of `scenario` on its slowest device and port.
     pub(super) fn new(scenario: &Scenario) -> Result<Self, Fault> {
-        let (shape, plan) = planned(scenario)?;
-        Ok(Self::from_run(&run(scenario, &shape, plan)?))
+        Ok(Self::from_run(&planned(scenario)?.run()))
     }
 
     pub(super) fn from_run(run: &Run<'_>) -> Self {

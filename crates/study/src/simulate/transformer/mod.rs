@@ -9,7 +9,7 @@ use super::measure::{Measured, measure, observe, spread};
 use super::{Recording, about, broken};
 use figures::{StageTimes, Stages, breakdown, bubble, slowest};
 use pipeline::{Training, training};
-use stepcast_analytic::transformer::{Transformer, outer_part, planned};
+use stepcast_analytic::transformer::{Planned, Transformer, outer_part, planned};
 use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{CancelCheck, Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::{
@@ -26,8 +26,7 @@ use stepcast_trace::timeline::{Event, Flow, Process, Timeline};
 const MOST_PASSES: u64 = 200_000;
 
 pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
-    let (shape, plan) = planned(scenario)?;
-    let division = plan.divide(&shape, scenario.cluster.workers())?;
+    let Planned { plan, division, .. } = planned(scenario)?;
     if matches!(plan.stage_sends(), Sends::OnDemand | Sends::Planned) || plan.issue_time > Seconds::ZERO {
         let reason = "the engine does not know receives that are posted late, nor the time to issue messages";
         let remedy = [Remedy::method("transformer"), Remedy::advice("remove `sends` and `issue-time`")];
@@ -205,8 +204,7 @@ const EVENTS_OF_A_PASS: u64 = 5;
 
 /// Roughly how many events a step has in a timeline; none without a plan.
 pub(super) fn events_per_step(scenario: &Scenario) -> Option<u64> {
-    let (shape, plan) = planned(scenario).ok()?;
-    let division = plan.divide(&shape, scenario.cluster.workers()).ok()?;
+    let Planned { plan, division, .. } = planned(scenario).ok()?;
     let places = plan.pipeline.saturating_mul(plan.virtual_stages);
     Some(division.micro_batches.saturating_mul(2 * EVENTS_OF_A_PASS).saturating_mul(places))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use stepcast_analytic::transformer::outer::Outer;
 use stepcast_analytic::transformer::placement::Group;
+use stepcast_analytic::transformer::planned;
 use stepcast_analytic::transformer::stages::Run;
-use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::WorkerGroup;
 use stepcast_core::scenario::Scenario;
@@ -31,8 +31,8 @@ pub(super) struct Training {
 
 /// The training of a scenario, with all replicas if steps vary and with one of each kind otherwise.
 pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
-    let (shape, plan) = planned(scenario)?;
-    let run = run(scenario, &shape, plan)?;
+    let planned = planned(scenario)?;
+    let (plan, run) = (planned.plan, planned.run());
     let ranks = plan.tensor * plan.context;
     let kinds = run.by_replica();
     let (mut stages, orders): (Vec<_>, Vec<_>) = kinds.iter().map(orders).unzip();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 use stepcast_analytic::transformer::schedules::{has_chunks, is_split, stage_of};
-use stepcast_analytic::transformer::{Transformer, planned, run};
+use stepcast_analytic::transformer::{Transformer, planned};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::quantity::Seconds;
@@ -294,8 +294,8 @@ fn bounded(scenario: &Scenario, _: f64) -> Result<(), TestCaseError> {
 
 /// Bytes that stages send through the ports of a machine, over their nominal rate, where every machine has one stage.
 fn over_ports(scenario: &Scenario) -> Result<f64, TestCaseError> {
-    let (shape, plan) = planned(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
-    let run = run(scenario, &shape, plan).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+    let planned = planned(scenario).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+    let (plan, run) = (planned.plan, planned.run());
     let node = u64::from(scenario.cluster.workers_per_node());
     let of_stage = plan.tensor * plan.context * run.division.data;
     if plan.pipeline == 1 || !of_stage.is_multiple_of(node) || !sends_whole(plan.stage_sends()) {
@@ -308,8 +308,8 @@ fn over_ports(scenario: &Scenario) -> Result<f64, TestCaseError> {
         crossed.filter(|&place| stage(place) == own || stage(place - 1) == own).count()
     };
     let most = (0..plan.pipeline).map(crossings).max().unwrap_or(0) as f64;
-    let tokens = (shape.sequence * plan.micro_batch / plan.context / plan.tensor) as f64;
-    let bytes = most * run.division.micro_batches as f64 * tokens * (2 * shape.hidden * node) as f64;
+    let tokens = (run.shape.sequence * plan.micro_batch / plan.context / plan.tensor) as f64;
+    let bytes = most * run.division.micro_batches as f64 * tokens * (2 * run.shape.hidden * node) as f64;
     let ports = scenario.cluster.nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
     Ok(bytes / (f64::from(ports) * scenario.cluster.network.bandwidth.to_bytes_per_sec().get()))
 }
@@ -380,8 +380,8 @@ fn a_wrong_overlap_is_noticed() {
         [methods.simulate]\njitter = 0\n";
     let scenario = Document::new("test", text).scenario(&[]).unwrap();
     let engine = simulated(&scenario).unwrap();
-    let (shape, plan) = planned(&scenario).unwrap();
-    let run = run(&scenario, &shape, plan).unwrap();
+    let planned = planned(&scenario).unwrap();
+    let run = planned.run();
     let step = |hidden: PartKind| {
         let mut places = run.places();
         for pass in &mut places {
