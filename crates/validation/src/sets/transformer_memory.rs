@@ -2,17 +2,18 @@
 //! from shapes alone.
 
 use crate::ValidationError;
-use crate::families::{Families, Figure, Unit};
+use crate::judged::{Families, Judged, Unit};
+use crate::recipe::{Recipe, words};
 use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;
 use serde_json::Value;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
-use stepcast_analytic::transformer::{LayerKind, Split};
+use stepcast_analytic::transformer::{LayerKind, Split, Transformer as Method};
+use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Implementation, Recompute, Sharding, States};
+use stepcast_core::strategy::{Implementation, Recompute, States};
 use stepcast_stats::mean;
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
@@ -20,16 +21,17 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     // What the allocator reserves beyond tensors, as a share of them: the mean over all steps.
     let reserved = |row: &Value| Some(row.field("reserved").as_f64()? / row.number("bytes") - 1.0);
     let fragmentation = mean(&measured.iter().filter_map(reserved).collect::<Vec<_>>());
-    let mut figures: Vec<Figure> = measured.iter().map(on_one_gpu).collect();
-    for row in run.cases("published.csv")? {
-        figures.push(published(&row, fragmentation)?);
+    let mut figures: Vec<Judged> = measured.iter().map(on_one_gpu).collect();
+    let recipe = run.recipe()?;
+    for row in recipe.cases(run.set)? {
+        figures.push(published(recipe, &row, fragmentation)?);
     }
     let families = Families { figures, unit: Unit::Bytes };
     Ok(families.findings(&run.bounds()?, families.coverage()))
 }
 
 /// Decoders on one H200: the peak of a step, or what a shard of a block or of the output layer keeps.
-fn on_one_gpu(row: &Value) -> Figure {
+fn on_one_gpu(row: &Value) -> Judged {
     let [layers, hidden, heads, vocabulary, sequence, micro_batch, tensor] =
         ["layers", "hidden", "heads", "vocabulary", "sequence", "micro_batch", "tensor"]
             .map(|key| row.count(key));
@@ -58,51 +60,19 @@ fn on_one_gpu(row: &Value) -> Figure {
          t {tensor}, recompute {}",
         row.is("recompute")
     );
-    Figure { family: family.to_owned(), name, predicted: predicted.get(), measured: row.number("bytes") }
+    Judged::new(family, name, predicted.get(), row.number("bytes"))
 }
 
-/// Published peaks: torchtitan (FSDP2) and Megatron-LM. `fragmentation` is what the allocator reserves beyond tensors.
-fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError> {
+/// A published peak, as a scenario. `fragmentation` is what the allocator reserves beyond tensors.
+fn published(recipe: &Recipe, row: &Value, fragmentation: f64) -> Result<Judged, ValidationError> {
     const GIB: f64 = (1_u64 << 30) as f64;
-    let [layers, sequence, micro_batch, micro_batches, tensor, context, pipeline, data] =
-        ["layers", "sequence", "micro_batch", "micro_batches", "tensor", "context", "pipeline", "data"]
-            .map(|key| row.count(key));
-    let damaged = |error: String| ValidationError::Data(format!("transformer-memory: {error}"));
-    let model = row.text("model");
-    let known = zoo::transformer(model).ok_or_else(|| damaged(format!("there is no model {model}")))?;
-    let recompute: Recompute =
-        serde_json::from_value(row.field("recompute").clone()).map_err(|error| damaged(error.to_string()))?;
-    let shape = Transformer { layers, sequence, ..known };
-    let split = Split { tensor, sequence_parallel: tensor > 1, context, pipeline, data, ..Split::WHOLE };
-    let run = |implementation| MemoryInputs {
-        split,
-        micro_batch,
-        micro_batches,
-        recompute: recompute.into(),
-        ..MemoryInputs::plain(&shape, implementation)
+    let prediction = Method.predict(&recipe.scenario(row)?)?;
+    let stages = prediction.transformer.iter().flat_map(|report| &report.stages);
+    let tensors = stages.map(|stage| stage.memory.total).fold(Bytes::ZERO, Bytes::max);
+    let family = words(&recipe.group, row)?;
+    let predicted = match family.starts_with("reserved") {
+        true => Allowance { fragmentation, fixed: Bytes::ZERO }.with(tensors),
+        false => tensors,
     };
-    let most = |held: &MemoryInputs<'_>| {
-        (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max)
-    };
-    let (family, predicted) = if row.text("software") == "torchtitan" {
-        let run = run(Implementation::Pytorch);
-        let tensors = most(&MemoryInputs { sharding: Sharding::Zero3, states: States::Fp32, ..run });
-        let allowance = Allowance { fragmentation, fixed: Bytes::ZERO };
-        ("reserved, torchtitan", allowance.with(tensors))
-    } else {
-        (
-            "peak, Megatron-LM",
-            most(&MemoryInputs { sharding: Sharding::Zero1, ..run(Implementation::Megatron) }),
-        )
-    };
-    let name = format!(
-        "{model} of {layers} layers, {micro_batch} x {sequence} tokens, t {tensor} c {context} p {pipeline} d {data}, \
-         recompute {recompute}"
-    );
-    Ok(Figure {
-        family: family.to_owned(),
-        name,
-        predicted: predicted.get(),
-        measured: row.number("gib") * GIB,
-    })
+    Ok(Judged::new(family, words(&recipe.name, row)?, predicted.get(), row.number(&recipe.measured) * GIB))
 }
