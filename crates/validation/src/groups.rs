@@ -175,3 +175,67 @@ impl GroupSpec {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grouped(spec: &str) -> Value {
+        let mut figures = json!({ "rows": [
+            { "of": "b", "predicted": 1.1, "measured": 1.0, "own": 2.0, "is": true, "n": 3, "log": 0.0 },
+            { "of": "a", "predicted": 0.8, "measured": 1.0, "own": 1.0, "is": false, "n": 4, "log": 0.0 },
+            { "of": "b", "predicted": 0.7, "measured": 1.0, "own": 1.0, "is": false, "n": 5, "log": 0.0 },
+        ] });
+        let spec: GroupSpec = toml::from_str(&format!("into = 'into'\nrows = 'rows'\n{spec}")).unwrap();
+        spec.add(&mut figures).unwrap();
+        figures["into"].take()
+    }
+
+    #[test]
+    fn groups_stand_in_the_order_that_is_asked_for() {
+        let named = |spec: &str| grouped(&format!("{spec}\nfigures = {{ name = 'name', rows = 'rows' }}"));
+        let group = |name: &str, rows: u64| json!({ "name": name, "rows": rows });
+        for (spec, expected) in [
+            ("by = 'of'", json!([group("b", 2), group("a", 1)])),
+            (
+                "by = '${of}!'\nsorted = true\nall = 'all'",
+                json!([group("a!", 1), group("b!", 2), group("all", 3)]),
+            ),
+            ("by = 'of'\nsorted = true\norder = ['b', 'a']", json!([group("b", 2), group("a", 1)])),
+            ("by = 'of'\nnames = { c = 'C', a = 'A' }", json!([group("C", 0), group("A", 1)])),
+            ("by = 'of'\nfewest = 2", json!([group("b", 2)])),
+            ("by = 'of'\nonly = 'is'", json!([group("b", 1)])),
+            ("by = 'of'\nonly = '!is'", json!([group("a", 1), group("b", 1)])),
+            ("all = 'every one'", json!([group("every one", 3)])),
+            ("", group("", 3)),
+        ] {
+            assert_eq!(named(spec), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn every_figure_of_a_group_is_computed() {
+        for (figure, expected) in [
+            ("mean", 20.0),
+            ("worst", 30.0),
+            ("median", 20.0),
+            ("bias", -40.0 / 3.0),
+            ("worst own", 100.0),
+            ("near 1.3", 2.0 / 3.0),
+            ("share is", 1.0 / 3.0),
+            ("sum n", 12.0),
+            ("average own", 4.0 / 3.0),
+            ("middle own", 1.0),
+            ("least own", 1.0),
+            ("percent own", 400.0 / 3.0),
+            ("factor log", 1.0),
+            ("inverse log", 1.0),
+            ("first n", 3.0),
+        ] {
+            let found = grouped(&format!("figures = {{ it = '{figure}' }}"))["it"].as_f64().unwrap();
+            assert!((found - expected).abs() < 1e-9, "{figure}: {found}");
+        }
+        let found = grouped("figures = { any = 'any is', both = ['word x y', 'first none'] }");
+        assert_eq!(found, json!({ "any": true, "both": ["x y", null] }));
+    }
+}

@@ -45,6 +45,11 @@ impl Judged {
         Self { family: family.into(), name: name.into(), predicted, measured, half_width: None }
     }
 
+    /// The same figure with another prediction.
+    pub(crate) fn predicted(&self, predicted: f64) -> Self {
+        Self { predicted, ..self.clone() }
+    }
+
     fn ratio(&self) -> f64 {
         self.predicted / self.measured
     }

@@ -105,3 +105,24 @@ fn lines(template: &str, case: &Value) -> Result<Vec<String>, ValidationError> {
     }
     Ok(kept)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lines_with_an_empty_column_are_left_out() {
+        let case = json!({ "a": 1, "empty": "", "null": null, "keys": "x = 1, y = \"z\"" });
+        for (template, expected) in [
+            ("a = ${a}\nb = ${empty}\nc = 2", "a = 1|c = 2"),
+            ("a = ${null}", ""),
+            ("a = { ${keys}, ${empty:?} }", "a = { x = 1, y = \"z\",  }"),
+            ("a = ${a} ${empty}", ""),
+        ] {
+            assert_eq!(lines(template, &case).unwrap().join("|"), expected, "{template}");
+        }
+        assert_eq!(words("of ${a}\n, ${null}\n, too", &case).unwrap(), "of 1, too");
+        assert!(lines("${other}", &case).is_err());
+    }
+}

@@ -44,21 +44,16 @@ fn labelled(case: &StepCase, refused: bool) -> Value {
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let own = cases()?;
-    let judged: Vec<(f64, Value)> = own
+    let judged: Vec<(Judged, Value)> = own
         .par_iter()
         .map(|case| {
             check_cancelled(run.observer)?;
             let half_width = case.step.as_ref().map_or(Ok(None), half_width)?.unwrap_or(0.0);
             let refused = case.step.as_ref().map_or(Ok(false), does_not_fit)?;
-            Ok((half_width, labelled(case, refused)))
+            Ok((case.unpredicted(Some(half_width)), labelled(case, refused)))
         })
         .collect::<Result<_, ValidationError>>()?;
     let all: Vec<StepCase> = own.into_iter().chain(all_cases()?).collect();
-    let named: Vec<(String, String, f64)> = all
-        .iter()
-        .take(judged.len())
-        .map(|case| (case.family.clone(), case.name.clone(), case.measured))
-        .collect();
     let alternatives: Vec<Vec<Alternative>> = alternatives(all.iter().map(model))
         .par_iter()
         .map(|runs| {
@@ -78,18 +73,15 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     };
     let models = alternatives.into_iter().map(|runs| runs.into_iter().map(replayed).collect());
     let replayed = replay(&models.collect::<Vec<_>>());
-    let judge = |left_out: &Vec<LeftOut>| -> Vec<Judged> {
-        let figure = |(((family, name, measured), (half_width, _)), left_out): (
-            (&(_, _, f64), &(f64, _)),
-            &LeftOut,
-        )| Judged {
-            half_width: Some(half_width.hypot(NORMAL_95 * left_out.fit_error)),
-            ..Judged::new(family, name, left_out.predicted.exp(), *measured)
+    let judge = |refit: &Vec<LeftOut>| -> Vec<Judged> {
+        let figure = |((figure, _), left_out): (&(Judged, Value), &LeftOut)| Judged {
+            half_width: figure.half_width.map(|own| own.hypot(NORMAL_95 * left_out.fit_error)),
+            ..figure.predicted(left_out.predicted.exp())
         };
-        named.iter().zip(&judged).zip(left_out).map(figure).collect()
+        judged.iter().zip(refit).map(figure).collect()
     };
-    let rows = |left_out: &Vec<LeftOut>| -> Value {
-        judge(left_out).iter().zip(&judged).map(|(figure, (_, row))| figure.row(row.clone())).collect()
+    let rows = |refit: &Vec<LeftOut>| -> Value {
+        judge(refit).iter().zip(&judged).map(|(figure, (_, columns))| figure.row(columns.clone())).collect()
     };
     let families = Families { figures: judge(&refits[0]), unit: Unit::Seconds };
     let within = Coverage { by_group: judged.len(), ..coverage(&families.rows()) };

@@ -1,6 +1,7 @@
 //! Measured steps as scenarios of names; shards of blocks, of output layers and of experts as the method computes them.
 
 use crate::ValidationError;
+use crate::judged::Judged;
 use crate::priors::{LogStep, Observation};
 use crate::recipe::{Recipe, words};
 use crate::records::{self, Fields};
@@ -90,6 +91,11 @@ impl StepCase {
             publisher,
             row,
         })
+    }
+
+    /// The figure without a prediction yet.
+    pub(in crate::sets) fn unpredicted(&self, half_width: Option<f64>) -> Judged {
+        Judged { half_width, ..Judged::new(&self.family, &self.name, f64::NAN, self.measured) }
     }
 
     /// The figure as the fit of constants sees it.

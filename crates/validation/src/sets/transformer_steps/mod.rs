@@ -17,9 +17,6 @@ use stepcast_core::method::Method as _;
 use stepcast_core::scenario::Scenario;
 use stepcast_study::predict::interval;
 
-/// Family, name and measured seconds of a figure.
-type Named = (String, String, f64);
-
 /// The figures that the constants are fitted to and judged by.
 pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
     Ok(all_cases()?.into_iter().chain(super::llm_runs::cases()?).map(StepCase::observation).collect())
@@ -28,24 +25,19 @@ pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let cases = all_cases()?;
     let shipped = shipped_priors()?;
-    let half_widths: Vec<Option<f64>> = cases
+    let figures: Vec<Judged> = cases
         .par_iter()
         .map(|case| {
             check_cancelled(run.observer)?;
-            case.step.as_ref().map_or(Ok(None), half_width)
+            Ok(case.unpredicted(case.step.as_ref().map_or(Ok(None), half_width)?))
         })
-        .collect::<Result<_, _>>()?;
-    let named: Vec<Named> =
-        cases.iter().map(|case| (case.family.clone(), case.name.clone(), case.measured)).collect();
+        .collect::<Result<_, ValidationError>>()?;
     let observations: Vec<Observation> = cases.into_iter().map(StepCase::observation).collect();
     let fitted: Vec<f64> =
         observations.par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
-    let families = |predicted: &[f64]| {
-        let figure = |(((family, name, measured), predicted), half_width): ((&Named, &f64), &Option<f64>)| {
-            Judged { half_width: *half_width, ..Judged::new(family, name, predicted.exp(), *measured) }
-        };
-        let figures = named.iter().zip(predicted).zip(&half_widths).map(figure).collect();
+    let families = |logs: &[f64]| {
+        let figures = figures.iter().zip(logs).map(|(figure, log)| figure.predicted(log.exp())).collect();
         Families { figures, unit: Unit::Seconds }
     };
     let judged = families(&left_out);
