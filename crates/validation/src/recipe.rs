@@ -2,7 +2,6 @@
 
 use crate::ValidationError;
 use crate::records::{self, Fields};
-use crate::sets::PullingSpec;
 use crate::template::{fill, find};
 use serde::Deserialize;
 use serde_json::Value;
@@ -48,6 +47,17 @@ pub(crate) struct Recipe {
     /// Whether constants are fitted to it: true, if nothing is said.
     #[serde(default)]
     pub(crate) fitted: String,
+}
+
+/// What asynchronous workers pull in every step.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct PullingSpec {
+    pub(crate) model: String,
+    /// Samples of a step.
+    pub(crate) batch: u32,
+    /// Whether the rate of a server is that of its network, and not of its processor, too.
+    pub(crate) is_network: bool,
 }
 
 /// Files that a scenario names are columns of its case.

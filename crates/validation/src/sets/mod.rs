@@ -18,8 +18,6 @@ pub(crate) mod transformer_steps;
 mod tuning;
 mod zeng2023;
 
-pub(crate) use pulling::PullingSpec;
-
 use crate::ValidationError;
 use crate::report::Findings;
 use crate::set::Run;

@@ -2,8 +2,8 @@
 
 use super::zoo_model;
 use crate::ValidationError;
+use crate::recipe::PullingSpec;
 use crate::records::Fields;
-use serde::Deserialize;
 use serde_json::Value;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
@@ -13,17 +13,6 @@ use stepcast_study::predict::interval::Case;
 
 /// Bytes of a parameter.
 const ELEMENT: f64 = 4.0;
-
-/// What workers pull in every step.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct PullingSpec {
-    model: String,
-    /// Samples of a step.
-    batch: u32,
-    /// Whether the rate of a server is that of its network, and not of its processor, too.
-    is_network: bool,
-}
 
 /// Workers that pull, then compute. The time that a server spends on a step is modelled as the transfer of the pulled bytes through its
 /// port, whatever it really consists of; the workers' own links are never a limit.
