@@ -50,7 +50,6 @@ files! {
     "transformer-steps/published.csv.gz"
     "tuning/set.toml"
     "tuning/h200.csv.gz"
-    "tuning/lora.csv.gz"
     "tuning/published.csv.gz"
     "llm-runs/set.toml"
     "llm-runs/runs.csv.gz"

@@ -9,7 +9,11 @@ import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.environ.get('STEPCAST_DATA', f'{HERE}/../../../shared/data')
-COLUMNS = ['id', 'family', 'source', 'framework', 'model', 'sequence', 'device', 'precision', 'batch', 'optimiser', 'compiled', 'channels_last', 'real', 'throughput']
+COLUMNS = ['id', 'family', 'source', 'framework', 'model', 'sequence', 'device', 'precision', 'computed', 'batch', 'optimiser', 'compiled', 'channels_last', 'data', 'throughput']
+
+
+# Devices that have no rate for products of 16 bits: frameworks compute in 32 bits and store in 16.
+NO_HALF = 'gtx-1080-ti', 'rx-5700'
 
 
 def described(r):
@@ -21,8 +25,9 @@ def settings(r):
     """The settings that onegpu.py reads from the notes."""
     adam = 'adam' in r['optimiser'] or 'bert' in r['model'] or 'gpt' in r['model']
     flag = lambda holds: 'true' if holds else 'false'
-    return dict(r, optimiser='none' if 'no optimiser' in r['notes'] else 'adam' if adam else 'sgd', compiled=flag(r['compiled']),
-                channels_last=flag('channels last' in r['notes']), real=flag(r['data'].startswith('real')))
+    computed = 'fp32' if r['precision'] == 'fp16' and r['device'] in NO_HALF else r['precision']
+    return dict(r, computed=computed, optimiser='none' if 'no optimiser' in r['notes'] else 'adam' if adam else 'sgd', compiled=flag(r['compiled']),
+                channels_last=flag('channels last' in r['notes']), data='real' if r['data'].startswith('real') else '')
 
 
 rows = list(csv.DictReader(open(f'{DATA}/published/single_gpu.csv')))

@@ -14,11 +14,12 @@ import io
 import re
 import sys
 
+from scenario import COLUMNS, columns
+
 # Imbalance of experts with the model's own routing: the fullest of eight ranks has 1.65 times the mean, by which the long sequences of the
 # ModelZoo slow down.
 UNEVEN = 1.65
-COLUMNS = ["family", "framework", "task", "format", "row", "source", "shape", "layers", "hidden", "heads", "vocabulary",
-           "sequence", "device", "gpus", "node", "inside", "outside", "ports", "settings", "seconds"]
+BITS = {"bf16": "16", "fp16": "16"}
 
 # Model of a row: base of the zoo, or a GPT of this width, number of heads and vocabulary.
 MODELS = {
@@ -35,9 +36,9 @@ LAYERS = {"gpt3-175b": 96, "llama2-7b": 32, "llama2-70b": 80, "llama3-8b": 32, "
           "gpt-oss-120b": 36, "gpt-oss-20b": 24, "llama3.2-3b": 28, "llama4-scout": 48, "llama4-maverick": 48, "nanotron-1b": 16, "nanotron-3b": 28, "nanotron-8b": 32}
 # Tied embeddings and vocabulary of nanotron's sizes follow from their numbers of parameters.
 CUSTOM = {
-    "nanotron-1b": "layers=16 hidden=2048 heads=32 mlp-width=8192 vocabulary=131072 tied=true",
-    "nanotron-3b": "layers=28 hidden=3072 heads=24 mlp-width=8192 vocabulary=131072 tied=true",
-    "nanotron-8b": "layers=32 hidden=4096 heads=32 mlp-width=14336 vocabulary=131072",
+    "nanotron-1b": "hidden=2048 heads=32 mlp-width=8192 vocabulary=131072 tied=true",
+    "nanotron-3b": "hidden=3072 heads=24 mlp-width=8192 vocabulary=131072 tied=true",
+    "nanotron-8b": "hidden=4096 heads=32 mlp-width=14336 vocabulary=131072",
 }
 DEVICES = {"H100-SXM": "h100-sxm5", "H200-SXM": "h200-sxm", "B200": "b200", "GB200": "gb200", "A100-SXM-80GB": "a100-sxm4-80gb",
            "A100-SXM-40GB": "a100-sxm4-40gb", "MI300X": "mi300x", "MI325X": "mi325x", "DGX-H100": "h100-sxm5",
@@ -78,12 +79,13 @@ def shape(model, layers):
     own = MODELS[model]
     if isinstance(own, tuple):
         return {"shape": "gpt", "layers": own[0], "hidden": own[1], "heads": own[2], "vocabulary": own[3]}
-    return {"shape": CUSTOM.get(own, own), "layers": layers or LAYERS[own], "hidden": 0, "heads": 0, "vocabulary": 0}
+    return {"shape": own, "keys": CUSTOM.get(own), "layers": layers or LAYERS[own]}
 
 
 def balanced(own, stages):
     """Layers of nanotron's stages: blocks go to a stage until the costs that it counts, of matrices alone, pass its share."""
-    hidden, layers, mlp = (int(re.search(rf"{key}=(\d+)", CUSTOM[own]).group(1)) for key in ("hidden", "layers", "mlp-width"))
+    layers = LAYERS[own]
+    hidden, mlp = (int(re.search(rf"{key}=(\d+)", CUSTOM[own]).group(1)) for key in ("hidden", "mlp-width"))
     layer = 4 * hidden * hidden + 3 * hidden * mlp
     each = (layers * layer + 131072 * hidden) / stages
     counts = [0] * stages
@@ -346,12 +348,12 @@ def tpus(folder):
         if slices > 1:
             settings = settings.replace("sharding=zero-3", f"sharding=hsdp sharding-group={domain // tensor}")
         device, links = chips[row["accelerator"]]
-        kind = "" if gated else ' mlp="gelu"'
+        kind = "" if gated else " mlp=gelu"
         yield {
             "family": f"MaxText, {row['accelerator'].replace('-', ' ')}", "framework": "MaxText", "task": "pretrain",
             "format": "bf16", "row": row["row_id"], "source": row["source_path"],
-            "shape": f"layers={layers} hidden={hidden} heads={heads} head-width={width} mlp-width={mlp} vocabulary=32000{kind}",
-            "layers": layers, "hidden": 0, "heads": 0, "vocabulary": 0, "sequence": sequence, "device": device,
+            "shape": f"maxtext-{hidden}", "layers": layers,
+            "keys": f"hidden={hidden} heads={heads} head-width={width} mlp-width={mlp} vocabulary=32000{kind}", "sequence": sequence, "device": device,
             "gpus": gpus, "node": 4, "inside": f"{links}|domain={domain}", "outside": "tpu-dcn", "ports": 1,
             "settings": settings, "seconds": seconds,
         }
@@ -437,12 +439,11 @@ def tests():
         settings = megatron(int(layers), tensor, pipeline, chunks, context, 1, 8 if large else 32, micro, "", sharding, extra)
         if context == 1:
             settings = settings.replace("sequence-parallel=true", "sequence-parallel=false")
-        shape = f'layers={layers} hidden={hidden} heads={heads} kv-heads=8 mlp-width=16384 mlp="gelu" vocabulary={vocabulary}'
         yield {
             "family": f"Megatron-LM tests, {device.upper()}", "framework": "Megatron", "task": "pretrain", "format": "bf16",
             "row": name, "source": f"NVIDIA/Megatron-LM tests/functional_tests/test_cases/gpt/{name} @{commit}",
-            "shape": shape if large else "gpt", "layers": layers, "hidden": 0 if large else hidden, "heads": 0 if large else heads,
-            "vocabulary": 0 if large else vocabulary, "sequence": sequence, **machine(devices[device], 8), "settings": settings,
+            "shape": kind, "layers": layers, "hidden": hidden, "heads": heads, "vocabulary": vocabulary, "sequence": sequence,
+            "keys": f"hidden={hidden} heads={heads} kv-heads=8 mlp-width=16384 mlp=gelu vocabulary={vocabulary}", **machine(devices[device], 8), "settings": settings,
             "seconds": seconds,
         }
 
@@ -452,11 +453,15 @@ def main():
     rows = [*bridge(folder), *foundry(folder), *dlperf(folder), *runs(folder), *tpus(folder), *recipes(folder), *neuron(folder), *tests()]
     text = io.StringIO()
     text.write("# Published runs of transformers; made by research/transformers/llm_runs.py, which says what is assumed.\n"
-               "# settings: keys of [strategy.plan], and behind a slash keys of [strategy]. Every row names its source.\n")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+               "# publisher: whose runs are left out together. model, rated, plan, strategy: keys of these tables of a scenario.\n"
+               "# Every row names its source.\n")
+    names = ["family", "publisher", "framework", "task", "format", "bits", "row", "source", *COLUMNS]
+    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow(row | {"seconds": f"{row['seconds']:.6g}"})
+        publisher = re.split("[, ]", row["family"])[0]
+        bits = BITS.get(row["format"], "8 and 4")
+        writer.writerow(columns(row) | {"publisher": publisher, "bits": bits, "seconds": f"{row['seconds']:.6g}"})
     with open(out, "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as packed:
         packed.write(text.getvalue().encode())
 

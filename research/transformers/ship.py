@@ -1,9 +1,12 @@
 """Writes validation/transformer-steps: measured steps and shards of one H200, and published steps of parallel runs."""
 import csv
 import gzip
+import io
 import json
 import os
 import statistics
+
+from scenario import COLUMNS, columns
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.environ.get('STEPCAST_DATA', os.path.join(HERE, '../../../shared/data'))
@@ -11,10 +14,13 @@ OUT = os.path.join(HERE, '../../validation/transformer-steps')
 
 
 def packed(name, comment, header, rows):
-    text = ''.join(f'# {line}\n' for line in comment) + ','.join(header) + '\n'
-    text += ''.join(','.join(str(row.get(key, '')) for key in header) + '\n' for row in rows)
+    text = io.StringIO()
+    text.write(''.join(f'# {line}\n' for line in comment))
+    writer = csv.DictWriter(text, header, extrasaction='ignore', lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
     with open(os.path.join(OUT, name), 'wb') as file:
-        file.write(gzip.compress(text.encode(), mtime=0))
+        file.write(gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def h200():
@@ -46,34 +52,56 @@ def h200():
                            'pause. bmm, grouped: mixture of experts.'], header, rows)
 
 
+def is_fitted(row):
+    """Whether constants are fitted to a run: not if its source is left out as a whole, or if it is out of line with its neighbours for a
+    reason that no model of computing and links has. vTrain: swapped memory, micro-batches of 2 at 4 and 8 ranks of the small model, and
+    2 ranks of the large one. llm-foundry: short sequences of 760m on 80 GB, 1b on 32 GPUs, 13b on 8 and 70b on 64 GPUs of 40 GB."""
+    settings = row['settings'].split(' ')
+    large = row['device'] == 'a100-sxm4-80gb'
+    small = 'micro-batch=2' in settings and ('tensor=4' in settings or 'tensor=8' in settings)
+    rules = {
+        ('vTrain', 3072): not small and 'micro-batch=64' not in settings,
+        ('vTrain', 8192): 'tensor=2' not in settings,
+        ('llm-foundry', 1536): row['sequence'] > 1024 or not large,
+        ('llm-foundry', 2048): row['gpus'] != 32,
+        ('llm-foundry', 5120): row['gpus'] != 8 or large,
+        ('llm-foundry', 8192): row['gpus'] != 64 or large,
+    }
+    return row['publisher'] not in ('Korthikanti', 'torchtitan') and rules.get((row['publisher'], row['hidden']), True)
+
+
 def published():
-    header = ['family', 'source', 'shape', 'layers', 'hidden', 'heads', 'vocabulary', 'sequence', 'device', 'gpus', 'inside',
-              'outside', 'ports', 'settings', 'seconds']
     rows = []
 
     def add(family, source, shape, layers, hidden, heads, vocabulary, sequence, device, gpus, links, seconds, **plan):
         strategy = {k[1:]: plan.pop(k) for k in list(plan) if k.startswith('_')}
         words = [f'{k.replace("_", "-")}={v}' for k, v in plan.items()] + [f'/{k}={v}' for k, v in strategy.items()]
-        rows.append(dict(zip(header, [family, source.replace(',', ';'), shape, layers, hidden, heads, vocabulary, sequence, device, gpus,
-                                      *links, ' '.join(words), round(seconds, 6)])))
+        inside, outside, ports = links
+        row = {'family': family, 'publisher': family.split(' ')[0].strip(','), 'source': source, 'shape': shape,
+               'layers': int(layers), 'hidden': int(hidden), 'heads': heads, 'vocabulary': vocabulary, 'sequence': int(sequence),
+               'device': device, 'gpus': int(gpus), 'node': 8, 'inside': inside, 'outside': outside, 'ports': ports,
+               'settings': ' '.join(words), 'seconds': round(seconds, 6)}
+        together = words[0] if family.startswith('SimuMax') else f'hidden {hidden}'
+        rows.append(columns(row) | {'left_out': f'{family}, {together}', 'fitted': str(is_fitted(row)).lower()})
 
     def table(name):
         return csv.DictReader(open(f'{DATA}/published/{name}'))
 
     megatron = {'overlap': 'megatron-2021', 'overlap_tensor': 'true', 'attention': 'unfused', 'dropout': 'true', 'states': 'mixed-fp16', '_precision': 'fp16'}
+    newer = {key: value for key, value in megatron.items() if key != 'overlap_tensor'} | {'overlap': 'megatron'}
     # DeepSpeed without ZeRO sums gradients after the last backward pass.
     for r in table('vtrain_megatron_deepspeed_a100_multinode.csv'):
-        add('vTrain multi-node', r['source'], 'gpt', r['# layers'], r['hidden size'], r['attention heads'], 51200,
+        add('vTrain multi-node, A100', r['source'], 'gpt', r['# layers'], r['hidden size'], r['attention heads'], 51200,
             r['sequence length'], 'a100-sxm4-80gb', r['# GPUs'], ('nvlink3', 'infiniband-edr', 8),
             float(r['iteration time (ms)']) / 1e3, tensor=r['tensor parallelism'], pipeline=r['pipeline parallelism'],
             data=r['data parallelism'], micro_batch=r['micro batch'], global_batch=r['global batch'], recompute='layer', overlap_gradients='false', **megatron)
     for r in table('korthikanti_tab5_iteration_time.csv'):
         full = r['recompute'].startswith('full')
-        add('Korthikanti table 5', r['source'], 'gpt', r['layers'], r['hidden'], r['heads'], 51200, r['seq_len'],
+        add('Korthikanti table 5, A100', r['source'], 'gpt', r['layers'], r['hidden'], r['heads'], 51200, r['seq_len'],
             'a100-sxm4-80gb', r['num_gpus'], ('nvlink3', 'infiniband-hdr', 8), float(r['iteration_time_s']), tensor=r['tp'],
             pipeline=r['pp'], data=r['dp'], virtual_stages=r['pp_interleaving'], micro_batch=r['micro_batch'],
             global_batch=r['global_batch'], recompute='layer' if full else 'attention',
-            sequence_parallel=str(not full).lower(), **megatron)
+            sequence_parallel=str(not full).lower(), **newer)
     sizes = {'125m': (12, 768, 12), '350m': (24, 1024, 16), '760m': (24, 1536, 12), '1b': (24, 2048, 16),
              '3b': (32, 2560, 20), '7b': (32, 4096, 32), '13b': (40, 5120, 40), '30b': (48, 7168, 56), '70b': (80, 8192, 64)}
     for r in table('llm_foundry_mpt_fsdp.csv'):
@@ -81,7 +109,7 @@ def published():
         pure = r['MP Mode'] == 'PURE'
         again = {'recompute': 'layer'} if r['Activation Checkpointing'] == 'True' else {}
         seconds = int(r['GlobalBatchSize']) * int(r['SeqLen (T)']) / float(r['Throughput (T/s)'])
-        add('llm-foundry', r['source'], 'gpt', layers, hidden, heads, 50368, r['SeqLen (T)'],
+        add('llm-foundry, A100', r['source'], 'gpt', layers, hidden, heads, 50368, r['SeqLen (T)'],
             'a100-sxm4-80gb' if '80gb' in r['GPU'] else 'a100-sxm4-40gb', r['# GPUs'], ('nvlink3', 'infiniband-hdr', 8), seconds,
             sharding='zero-3', states='bf16' if pure else 'fp32', overlap='fsdp2', attention='triton', micro_batch=r['MicroBatchSize'],
             global_batch=r['GlobalBatchSize'], _precision='bf16', **again)
@@ -92,7 +120,7 @@ def published():
         extra = {'recipe': 'fp8'} if r['float8'] != 'no' else {}
         if context > 1:
             extra['context'] = context
-        add('torchtitan', r['source'], 'llama3-8b', 32, 4096, 32, 128256, sequence, 'h100-sxm5|memory-rate=2.4 TB/s|power=500 W', r['num_gpus'],
+        add('torchtitan, H100', r['source'], 'llama3-8b', 32, 4096, 32, 128256, sequence, 'h100-sxm5|memory-rate=2.4 TB/s|power=500 W', r['num_gpus'],
             ('nvlink4', 'infiniband-ndr', 8), batch * sequence / (8 * float(r['tokens_per_sec_per_gpu'])), sharding='zero-3',
             states='fp32', overlap='torchtitan', micro_batch=r['local_batch'], global_batch=batch, recompute=again,
             _precision='bf16', _compiled=str(r['torch_compile'] == 'yes').lower(), **extra)
@@ -100,13 +128,15 @@ def published():
     for r in table('simumax_b200_megatron_measured.csv'):
         d, mb, m = int(r['dp']), int(r['micro_batch_size']), int(r['micro_batch_count'])
         tp = int(r['tp'])
-        add('SimuMax', r['source'], 'llama3-70b', r['num_layers'], 8192, 64, 128256, r['seq_len'].split()[0], 'b200', 8,
+        add('SimuMax, B200', r['source'], 'llama3-70b', r['num_layers'], 8192, 64, 128256, r['seq_len'].split()[0], 'b200', 8,
             ('nvlink5', 'infiniband-ndr', 8), float(r['measured_iteration_ms']) / 1e3, tensor=tp,
             sequence_parallel=str(tp > 1).lower(), pipeline=r['pp'], data=d, sharding='zero-1', micro_batch=mb,
             global_batch=d * mb * m, overlap='none', _precision='bf16')
     packed('published.csv.gz', ['Published steps of transformers on several GPUs; every row names its source.',
-                                'settings: keys of [strategy.plan], and behind a slash keys of [strategy].',
-                                'Vocabularies of vTrain and Korthikanti are padded to 51,200.'], header, rows)
+                                'left_out: runs of one model are left out together; of SimuMax, which has only one, of one number of ranks.',
+                                'model, rated, plan, strategy: keys of these tables of a scenario.',
+                                'Vocabularies of vTrain and Korthikanti are padded to 51,200.'],
+           ['family', 'publisher', 'left_out', 'fitted', 'source', *COLUMNS], rows)
     return rows
 
 

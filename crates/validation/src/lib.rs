@@ -12,9 +12,11 @@
 
 mod checks;
 pub mod coverage;
-mod families;
+mod groups;
+mod judged;
 pub mod overview;
 pub mod priors;
+mod recipe;
 mod records;
 mod report;
 mod set;

@@ -310,7 +310,7 @@ mod tests {
             ("ddp-gloo", "rows", 36),
             ("published-scaling", "runs", 2863),
             ("steps", "rows", 38),
-            ("single-gpu", "rows", 564),
+            ("single-gpu", "runs", 564),
             ("oyama2016", "checks.0.cases", 20),
             ("oyama2016", "checks.1.cases", 90),
             ("oyama2016", "checks.3.cases", 5),

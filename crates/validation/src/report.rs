@@ -4,7 +4,7 @@
 use crate::checks::ExactCheck;
 use crate::coverage::Coverage;
 use crate::set::Definition;
-use crate::template::{fill, find};
+use crate::template::{fill, find, list};
 use crate::{BoundCheck, ErrorBounds, Errors, ValidationError};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize, Serializer};
@@ -65,8 +65,8 @@ impl From<Table> for Section {
 
 /// What the code of a set hands to the report.
 pub(crate) struct Findings {
-    /// What programs get, and what sections and bounds refer to. Fields whose names begin with an underscore are for
-    /// sections and bounds only. Fields `bounds` and `_bounds` that are null become the checked bounds.
+    /// What programs get, and what groups, sections and bounds refer to. Fields whose names begin with an underscore are for
+    /// these only. Fields `bounds` and `_bounds` that are null become the checked bounds.
     pub(crate) figures: Value,
     pub(crate) evidence: Evidence,
     /// Bounds that are checked by code, before those of the definition.
@@ -112,6 +112,9 @@ impl Report {
         findings: Findings,
     ) -> Result<Self, ValidationError> {
         let Findings { mut figures, mut evidence, mut checks, mut holds, drawing } = findings;
+        for group in &definition.group {
+            group.add(&mut figures)?;
+        }
         for bound in &definition.bound {
             checks.push(bound.check(&figures)?);
         }
@@ -297,11 +300,4 @@ impl SectionSpec {
         };
         self.columns.iter().map(column).collect()
     }
-}
-
-fn list<'a>(figures: &'a Value, path: &str) -> Result<&'a [Value], ValidationError> {
-    find(figures, path)?
-        .as_array()
-        .map(Vec::as_slice)
-        .ok_or_else(|| ValidationError::Data(format!("\"{path}\" is no list")))
 }

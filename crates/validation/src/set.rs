@@ -1,8 +1,9 @@
 //! A validation set: its folder's `set.toml`, and how it is run.
 
 use crate::checks::BoundSpec;
+use crate::groups::GroupSpec;
+use crate::recipe::Recipe;
 use crate::report::SectionSpec;
-use crate::template::Recipe;
 use crate::{Report, ValidationError, sets};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -60,8 +61,9 @@ pub(crate) struct Definition {
     pub(crate) unit: Option<String>,
     /// Other figures of the source, and why they are not used.
     pub(crate) left_out: Option<String>,
-    /// How a case becomes a scenario.
-    pub(crate) recipe: Option<Recipe>,
+    /// How cases become scenarios.
+    #[serde(default)]
+    pub(crate) recipe: Vec<Recipe>,
     /// Bounds of errors, in the form that the set's kind of case has.
     bounds: Option<toml::Value>,
     /// The bounds in words, with fields of the figures, where intervals are the set's own.
@@ -69,6 +71,9 @@ pub(crate) struct Definition {
     /// Bounds of single figures.
     #[serde(default)]
     pub(crate) bound: Vec<BoundSpec>,
+    /// Lists of groups that are made of lists of figures, in this order.
+    #[serde(default)]
+    pub(crate) group: Vec<GroupSpec>,
     #[serde(default)]
     pub(crate) section: Vec<SectionSpec>,
 }
@@ -105,8 +110,8 @@ impl Run<'_> {
     }
 
     pub(crate) fn recipe(&self) -> Result<&Recipe, ValidationError> {
-        let missing = || ValidationError::Data(format!("{}/set.toml: [recipe] is missing", self.set));
-        self.definition.recipe.as_ref().ok_or_else(missing)
+        let missing = || ValidationError::Data(format!("{}/set.toml: [[recipe]] is missing", self.set));
+        self.definition.recipe.first().ok_or_else(missing)
     }
 
     /// The path of the measurements, which are not in the binary.

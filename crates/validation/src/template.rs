@@ -1,10 +1,8 @@
 //! Texts with fields of a row: `${path:format}`, where a path such as `testbed.spread.0` leads into objects and lists.
 
 use crate::ValidationError;
-use serde::Deserialize;
 use serde_json::Value;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::scenario::{Document, ScenarioFile};
 use stepcast_report::format;
 
 /// Fills in the fields of a text; none if one of them is null.
@@ -31,11 +29,19 @@ pub(crate) fn find<'a>(row: &'a Value, path: &str) -> Result<&'a Value, Validati
         .ok_or_else(|| ValidationError::Data(format!("there is no field \"{path}\"")))
 }
 
+pub(crate) fn list<'a>(figures: &'a Value, path: &str) -> Result<&'a [Value], ValidationError> {
+    find(figures, path)?
+        .as_array()
+        .map(Vec::as_slice)
+        .ok_or_else(|| ValidationError::Data(format!("\"{path}\" is no list")))
+}
+
 /// `path` or `path:format` of a row; none for null.
 ///
 /// Formats: `.2` and `+.2` decimals (`5.1` with a width), `%1` a share and `p1` a percentage with one decimal, `+p1` with
-/// its sign; `error KEY` the error relative to another field; `time`, `bytes`, `rate`; `name`, `count`, `spaces`;
-/// `deviation`; `if WORD|OTHER`. A question mark before a format shows null as nothing.
+/// its sign; `error KEY` the error relative to another field; `time`, `bytes`, `rate`; `name`, `count`, `spaces`; `keys` of TOML
+/// without quotes; `column`, the name of the field; `deviation`; `if WORD|OTHER`; `several WORD`. A question mark before a format shows null as
+/// nothing.
 pub(crate) fn show(field: &str, row: &Value) -> Result<Option<String>, ValidationError> {
     let (path, format) = field.split_once(':').unwrap_or((field, ""));
     let (null, format) = match format.strip_prefix('?') {
@@ -52,9 +58,14 @@ pub(crate) fn show(field: &str, row: &Value) -> Result<Option<String>, Validatio
         (Value::String(text), "") => text.clone(),
         (Value::String(text), "name") => format::name(text),
         (Value::String(text), "spaces") => text.replace('_', " "),
+        (Value::String(text), "keys") => keys(text),
+        (_, "column") => path.to_owned(),
         (Value::Number(figure), "") if figure.is_f64() => number().to_string(),
         (_, "") => value.to_string(),
         (Value::Number(_), "count") => format::count(value.as_u64().unwrap_or_default()),
+        (Value::Number(_), several) if several.starts_with("several ") => {
+            format::several(value.as_u64().unwrap_or_default(), &several["several ".len()..])
+        }
         (Value::Number(_), "time") => Seconds::new(number()).human(),
         (Value::Number(_), "bytes") => Bytes::new(number()).human(),
         (Value::Number(_), "rate") => BytesPerSec::new(number()).human(),
@@ -93,6 +104,11 @@ pub(crate) fn show(field: &str, row: &Value) -> Result<Option<String>, Validatio
     Ok(Some(shown))
 }
 
+/// "tensor=8 recompute=layer" of `tensor = 8, recompute = ["layer"]`.
+fn keys(text: &str) -> String {
+    text.replace("[\"", "").replace("\"]", "").replace('"', "").replace(" = ", "=").replace(", ", " ")
+}
+
 /// The error of one prediction: "+4.2 %".
 pub(crate) fn signed_error(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * (ratio - 1.0))
@@ -104,44 +120,6 @@ fn deviation(size: f64) -> String {
     if size < NEGLIGIBLE { format!("< {NEGLIGIBLE:.0e}") } else { format!("{size:.0e}") }
 }
 
-/// From a case to a scenario: keys from columns, as `[recipe]` of `set.toml` says.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct Recipe {
-    /// The scenario, with fields of the case as `${column}`; lines with an empty field are left out.
-    scenario: String,
-    /// File of the cases, in the set's folder.
-    pub(crate) cases: String,
-    /// Method that predicts them; without it, the one that a user gets.
-    pub(crate) method: Option<String>,
-    /// The case in words.
-    pub(crate) name: String,
-    /// What it has in common with others: those of a group are left out together.
-    pub(crate) group: String,
-    pub(crate) measured: String,
-    /// Column of the number of workers: where it is 1, the case gives `${speed}` for the others of its group.
-    pub(crate) alone: Option<String>,
-}
-
-impl Recipe {
-    pub(crate) fn scenario_file(&self, case: &Value) -> Result<ScenarioFile, ValidationError> {
-        let mut text = String::new();
-        for line in self.scenario.lines() {
-            let fields = line.split("${").skip(1).filter_map(|part| part.split_once('}'));
-            let mut is_kept = true;
-            for (field, _) in fields {
-                let value = find(case, field.split(':').next().unwrap_or(field))?;
-                is_kept &= !value.is_null() && value.as_str() != Some("");
-            }
-            if let Some(filled) = fill(line, case)?.filter(|_| is_kept) {
-                text += &filled;
-                text.push('\n');
-            }
-        }
-        Ok(Document::new("made from a row", text).file(&[])?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +128,8 @@ mod tests {
     #[test]
     fn every_format_shows_its_field() {
         let row = json!({
-            "a": 1.25, "b": 2, "c": null, "d": "x_y", "e": [{ "f": true }], "g": 0.5, "h": 12345, "i": 25.0, "j": 1e-15
+            "a": 1.25, "b": 2, "c": null, "d": "x_y", "e": [{ "f": true }], "g": 0.5, "h": 12345, "i": 25.0, "j": 1e-15,
+            "k": "a = 1, b = [\"c\"], d = [1,2]"
         });
         for (template, expected) in [
             ("${a} ${b} ${i}", "1.25 2 25"),
@@ -159,8 +138,10 @@ mod tests {
             ("${a:error b}", "-37.5 %"),
             ("${d} ${d:spaces} ${d:name}", "x_y x y x_y"),
             ("${e.0.f:if yes|no} ${e.0.f:if |no}", "yes "),
+            ("${b:several server}", "2 servers"),
             ("${h:count} ${a:time} ${j:deviation}", "12,345 1.25 s < 1e-13"),
             ("${c:?.1}", ""),
+            ("${k:keys} ${k:column}", "a=1 b=c d=[1,2] k"),
         ] {
             assert_eq!(fill(template, &row).unwrap().as_deref(), Some(expected), "{template}");
         }

@@ -9,10 +9,12 @@ mod fit;
 pub(crate) use fit::LeftOut;
 pub use fit::{FittedConstant, Refit};
 
+use crate::records::Fields;
 use crate::set::check_cancelled;
-use crate::sets::{published_scaling, shipped_priors, single_gpu, transformer_steps};
+use crate::sets::{published, shipped_priors, transformer_steps};
 use crate::{Observer, Progress, ValidationError};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use stepcast_core::method::CancelCheck;
 use stepcast_core::prior::{Domain, Priors};
@@ -70,14 +72,16 @@ pub fn refit(
     cancelled: &CancelCheck<'_>,
 ) -> Result<Vec<DomainRefit>, ValidationError> {
     let observer = |_: Progress| cancelled();
-    let (all_reduce, servers) = published_scaling::observations()?;
+    let has_servers = |run: &Value| run.text("place").starts_with("servers");
+    let all_reduce = published::observations("published-scaling", |run| !has_servers(run))?;
+    let servers = published::observations("published-scaling", has_servers)?;
     let domains = [
         ("all-reduce", Refit { domain: Domain::AllReduce, spread: 0.12, most_of_family: 40.0 }, all_reduce),
         ("servers", Refit { domain: Domain::Servers, spread: 0.12, most_of_family: 15.0 }, servers),
         (
             "one-gpu",
             Refit { domain: Domain::OneGpu, spread: 0.25, most_of_family: 40.0 },
-            single_gpu::observations()?,
+            published::observations("single-gpu", |_| true)?,
         ),
         ("transformer", TRANSFORMER, transformer_steps::observations()?),
     ];

@@ -7,7 +7,7 @@
 use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;
-use crate::{ErrorBounds, Errors, Evidence, ValidationError};
+use crate::{ErrorBounds, Evidence, ValidationError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,14 +66,11 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
             "computing_share": predicted / (f64::from(row.gpus) * alone.throughput),
             "parameters": alone.parameters,
             "fitted": fitted,
+            "_several_nodes": row.gpus > PER_NODE,
         }));
     }
     let place = |row: &Value| SCHEMES.iter().position(|scheme| row.text("scheme") == *scheme);
     rows.sort_by_key(|row| (row.text("model").to_owned(), row.count("gpus"), place(row)));
-    let errors: Vec<Value> = SCHEMES
-        .iter()
-        .flat_map(|scheme| [false, true].map(|several| errors(&rows, scheme, several)))
-        .collect();
     let alike = |a: &Value, b: &Value| a["model"] == b["model"] && a["gpus"] == b["gpus"];
     let rankings: Vec<Value> = rows.chunk_by(alike).filter_map(|group| ranking(group, tie)).collect();
     let sum = |key: &str| rankings.iter().map(|ranking| ranking.number(key)).sum::<f64>();
@@ -83,7 +80,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "_pairs": sum("pairs"),
         "_in_order": sum("right") / sum("pairs"),
         "rows": rows,
-        "errors": errors,
+        "errors": null,
         "rankings": rankings,
         "within_bytes_per_s": testbed.within_rate.get(),
         "catalog_within_bytes_per_s": catalog.within_rate.get(),
@@ -112,27 +109,6 @@ fn case(set: &'static str, row: &Value, ethernet: Option<BitsPerSec>) -> Case {
         measured: SamplesPerSec::new(row.number("measured")),
         run_spread: 0.0,
     }
-}
-
-/// Errors of one scheme, the fitted row left out.
-fn errors(rows: &[Value], scheme: &str, several_nodes: bool) -> Value {
-    let is_chosen = |row: &&Value| {
-        row.text("scheme") == scheme && (row.small("gpus") > PER_NODE) == several_nodes && !row.is("fitted")
-    };
-    let chosen: Vec<&Value> = rows.iter().filter(is_chosen).collect();
-    let errors = |key: &str| {
-        Errors::from_ratios("", chosen.iter().map(|row| row.number(key) / row.number("measured")))
-    };
-    let own = errors("predicted");
-    json!({
-        "scheme": scheme,
-        "several_nodes": several_nodes,
-        "rows": chosen.len(),
-        "mean": own.mean,
-        "worst": own.worst,
-        "bias": own.bias,
-        "by_catalog": errors("by_catalog").mean,
-    })
 }
 
 /// The order of the schemes for one network and number of GPUs.

@@ -7,9 +7,9 @@ mod liu2022;
 pub(crate) mod llm_runs;
 mod oyama2016;
 mod parallel_jobs;
-pub(crate) mod published_scaling;
+pub(crate) mod published;
+mod pulling;
 mod replay;
-pub(crate) mod single_gpu;
 mod steps;
 mod tf_ps;
 mod throughput;
@@ -28,7 +28,6 @@ use stepcast_core::prior::Priors;
 /// Recomputes or predicts every figure of a set. A set without code of its own has cases that are scenarios.
 pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     match run.set {
-        "cakelab" => throughput::cakelab(run),
         "ddp-gloo" => ddp_gloo::run(run),
         "hkbu" => hkbu::run(run),
         "li2020" => li2020::run(run),
@@ -36,11 +35,9 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "llm-runs" => llm_runs::run(run),
         "oyama2016" => oyama2016::run(run),
         "parallel-jobs" => parallel_jobs::run(run),
-        "papers" | "published-scaling" => published_scaling::run(run),
-        "single-gpu" => single_gpu::run(run),
+        "papers" | "published-scaling" | "single-gpu" => published::run(run),
         "steps" => steps::run(run),
         "tf-ps" => tf_ps::run(run),
-        "tf-saturation" => throughput::tf_saturation(run),
         "transformer-memory" => transformer_memory::run(run),
         "transformer-steps" => transformer_steps::run(run),
         "tuning" => tuning::run(run),

@@ -2,19 +2,20 @@
 //! from shapes alone.
 
 use crate::ValidationError;
-use crate::families::{Families, Figure, Unit};
+use crate::judged::{Families, Judged, Unit};
+use crate::recipe::{Recipe, words};
 use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;
 use serde_json::Value;
-use stepcast_analytic::transformer::LayerKind;
 use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
+use stepcast_analytic::transformer::{LayerKind, Transformer as Method};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
+use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Division, Implementation, Plan, PlanSection, Recompute, Sharding, States};
+use stepcast_core::strategy::{Division, Implementation, Plan, PlanSection, Recompute, States};
 use stepcast_stats::mean;
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
@@ -23,16 +24,17 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let reserved = |row: &Value| Some(row.field("reserved").as_f64()? / row.number("bytes") - 1.0);
     let fragmentation = mean(&measured.iter().filter_map(reserved).collect::<Vec<_>>());
     let usual = PlanSection::default().resolve(&NoFiles)?;
-    let mut figures: Vec<Figure> = measured.iter().map(|row| on_one_gpu(row, &usual)).collect();
-    for row in run.cases("published.csv")? {
-        figures.push(published(&row, &usual, fragmentation)?);
+    let mut figures: Vec<Judged> = measured.iter().map(|row| on_one_gpu(row, &usual)).collect();
+    let recipe = run.recipe()?;
+    for row in recipe.cases(run.set)? {
+        figures.push(published(recipe, &row, fragmentation)?);
     }
     let families = Families { figures, unit: Unit::Bytes };
     Ok(families.findings(&run.bounds()?, families.coverage()))
 }
 
 /// Decoders on one H200: the peak of a step, or what a shard of a block or of the output layer keeps.
-fn on_one_gpu(row: &Value, usual: &Plan) -> Figure {
+fn on_one_gpu(row: &Value, usual: &Plan) -> Judged {
     let [layers, hidden, heads, vocabulary, sequence, micro_batch, tensor] =
         ["layers", "hidden", "heads", "vocabulary", "sequence", "micro_batch", "tensor"]
             .map(|key| row.count(key));
@@ -63,52 +65,19 @@ fn on_one_gpu(row: &Value, usual: &Plan) -> Figure {
          t {tensor}, recompute {}",
         row.is("recompute")
     );
-    Figure { family: family.to_owned(), name, predicted: predicted.get(), measured: row.number("bytes") }
+    Judged::new(family, name, predicted.get(), row.number("bytes"))
 }
 
-/// Published peaks: torchtitan (FSDP2) and Megatron-LM. `fragmentation` is what the allocator reserves beyond tensors.
-fn published(row: &Value, usual: &Plan, fragmentation: f64) -> Result<Figure, ValidationError> {
+/// A published peak, as a scenario. `fragmentation` is what the allocator reserves beyond tensors.
+fn published(recipe: &Recipe, row: &Value, fragmentation: f64) -> Result<Judged, ValidationError> {
     const GIB: f64 = (1_u64 << 30) as f64;
-    let [layers, sequence, micro_batch, micro_batches, tensor, context, pipeline, data] =
-        ["layers", "sequence", "micro_batch", "micro_batches", "tensor", "context", "pipeline", "data"]
-            .map(|key| row.count(key));
-    let damaged = |error: String| ValidationError::Data(format!("transformer-memory: {error}"));
-    let model = row.text("model");
-    let known = zoo::transformer(model).ok_or_else(|| damaged(format!("there is no model {model}")))?;
-    let recompute: Recompute =
-        serde_json::from_value(row.field("recompute").clone()).map_err(|error| damaged(error.to_string()))?;
-    let shape = Transformer { layers, sequence, ..known };
-    let division = Division { data, micro_batches, global_batch: data * micro_batch * micro_batches };
-    let most = |implementation, sharding, states| {
-        let plan = Plan {
-            tensor,
-            sequence_parallel: tensor > 1,
-            context,
-            pipeline,
-            micro_batch,
-            implementation: Some(implementation),
-            sharding,
-            states,
-            ..usual.recomputing(recompute)
-        };
-        let held = MemoryInputs::new(&shape, &plan, &division);
-        (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max)
+    let prediction = Method.predict(&recipe.scenario(row)?)?;
+    let stages = prediction.transformer.iter().flat_map(|report| &report.stages);
+    let tensors = stages.map(|stage| stage.memory.total).fold(Bytes::ZERO, Bytes::max);
+    let family = words(&recipe.group, row)?;
+    let predicted = match family.starts_with("reserved") {
+        true => Allowance { fragmentation, fixed: Bytes::ZERO }.with(tensors),
+        false => tensors,
     };
-    let (family, predicted) = if row.text("software") == "torchtitan" {
-        let tensors = most(Implementation::Pytorch, Sharding::Zero3, States::Fp32);
-        let allowance = Allowance { fragmentation, fixed: Bytes::ZERO };
-        ("reserved, torchtitan", allowance.with(tensors))
-    } else {
-        ("peak, Megatron-LM", most(Implementation::Megatron, Sharding::Zero1, usual.states))
-    };
-    let name = format!(
-        "{model} of {layers} layers, {micro_batch} x {sequence} tokens, t {tensor} c {context} p {pipeline} d {data}, \
-         recompute {recompute}"
-    );
-    Ok(Figure {
-        family: family.to_owned(),
-        name,
-        predicted: predicted.get(),
-        measured: row.number("gib") * GIB,
-    })
+    Ok(Judged::new(family, words(&recipe.name, row)?, predicted.get(), row.number(&recipe.measured) * GIB))
 }

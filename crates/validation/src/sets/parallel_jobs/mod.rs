@@ -8,7 +8,7 @@ mod sharded;
 mod tensor;
 
 use crate::ValidationError;
-use crate::families::{Families, Unit};
+use crate::judged::{Families, Unit};
 use crate::report::Findings;
 use crate::set::Run;
 

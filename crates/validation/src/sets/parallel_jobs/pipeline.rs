@@ -2,7 +2,7 @@
 
 use super::data::{Data, PipelineJob, Span, median};
 use super::profile::LayerTimes;
-use crate::families::Figure;
+use crate::judged::Judged;
 use std::collections::BTreeMap;
 use stepcast_analytic::transformer::schedules::{
     self, Operation, Order, PassKind, Sends, Sizes, Times, execute, stage_of,
@@ -12,7 +12,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
-pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
+pub(super) fn figures(data: &Data) -> Result<Vec<Judged>, Fault> {
     let mut figures = Vec::new();
     let issue = issue(data);
     for job in &data.pipelines {
@@ -22,8 +22,7 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
             job.job.model, job.schedule, job.p, job.v, job.m, job.job.b, job.dp, job.job.place.rate
         );
         let mut push = |family: &str, predicted: f64| {
-            let (name, measured) = (name.clone(), job.job.measured());
-            figures.push(Figure { family: family.to_owned(), name, predicted, measured });
+            figures.push(Judged::new(family, &name, predicted, job.job.measured()));
         };
         if job.dp == 1 {
             push("pipeline, replayed", run.replayed()?);

@@ -2,13 +2,13 @@
 
 use super::data::{Data, Layer, ShardedJob};
 use super::profile::LayerTimes;
-use crate::families::Figure;
+use crate::judged::Judged;
 use stepcast_analytic::transformer::traffic::Collective;
 use stepcast_analytic::transformer::units::{Exchange, Unit, passes};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 
-pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
+pub(super) fn figures(data: &Data) -> Result<Vec<Judged>, Fault> {
     let figure = |job: &ShardedJob| {
         let ShardedJob { ranks, layers, stage, overlap, .. } = *job;
         let place = &job.job.place;
@@ -22,12 +22,7 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
             place.world
         );
         let family = "ZeRO and FSDP2, from a profile";
-        Ok(Figure {
-            family: family.to_owned(),
-            name,
-            predicted: predict(data, job)?,
-            measured: job.job.measured(),
-        })
+        Ok(Judged::new(family, name, predict(data, job)?, job.job.measured()))
     };
     data.sharded.iter().map(figure).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::data::{Data, TensorJob};
 use super::profile::LayerTimes;
-use crate::families::Figure;
+use crate::judged::Judged;
 use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::traffic::{self, Collective, Message, Phase};
 use stepcast_core::fault::Fault;
@@ -12,7 +12,7 @@ use stepcast_core::strategy::Recompute;
 /// Traffic counts 16-bit elements; the jobs send 32-bit ones.
 const WIDER: f64 = 2.0;
 
-pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
+pub(super) fn figures(data: &Data) -> Result<Vec<Judged>, Fault> {
     let figure = |job: &TensorJob| {
         let TensorJob { t, dp, layers, sp, overlap, .. } = *job;
         let family = if dp > 1 { "tensor x data, from a profile" } else { "tensor, from a profile" };
@@ -26,12 +26,7 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
             place.rate,
             place.world
         );
-        Ok(Figure {
-            family: family.to_owned(),
-            name,
-            predicted: predict(data, job)?,
-            measured: job.job.measured(),
-        })
+        Ok(Judged::new(family, name, predict(data, job)?, job.job.measured()))
     };
     data.tensors.iter().map(figure).collect()
 }

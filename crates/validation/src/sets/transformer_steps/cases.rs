@@ -1,10 +1,11 @@
 //! Measured steps as scenarios of names; shards of blocks, of output layers and of experts as the method computes them.
 
 use crate::ValidationError;
+use crate::judged::Judged;
 use crate::priors::{LogStep, Observation};
+use crate::recipe::{Recipe, words};
 use crate::records::{self, Fields};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use stepcast_analytic::transformer::Transformer as Method;
 use stepcast_analytic::transformer::compute::{Parts, Shard, Software};
@@ -15,20 +16,26 @@ use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::{Block, Delta, Experts, FeedForward, Mamba, Mixer, Transformer};
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
-use stepcast_core::quantity::BytesPerSec;
-use stepcast_core::scenario::{Document, Scenario};
-use stepcast_core::strategy::{Mask, Offload};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Mask;
 use stepcast_fit::machine::Decoder;
 
 /// The device of measured steps and shards.
 const DEVICE: &str = "h200-sxm";
 
 pub(in crate::sets) struct StepCase {
+    /// The columns of its file.
+    pub(in crate::sets) row: Value,
     pub(in crate::sets) family: String,
     pub(in crate::sets) name: String,
-    /// What is left out together with it: all figures of its model, or of its source.
+    pub(in crate::sets) publisher: String,
+    /// The software that it ran under.
+    pub(in crate::sets) framework: String,
+    /// The model that it has in common with runs that are alternatives to it; empty where there are none.
     pub(in crate::sets) model: String,
-    pub(in crate::sets) is_fitted: bool,
+    /// What is left out together with it: all figures of its model, or of its publisher.
+    left_out: String,
+    is_fitted: bool,
     /// Seconds.
     pub(in crate::sets) measured: f64,
     predict: LogStep,
@@ -36,27 +43,66 @@ pub(in crate::sets) struct StepCase {
 }
 
 impl StepCase {
-    pub(in crate::sets) fn step(
-        family: &str,
-        name: String,
-        model: String,
-        scenario: Scenario,
-        measured: f64,
-    ) -> Self {
-        let own = scenario.clone();
-        let predict: LogStep = Box::new(move |priors: &Priors| {
-            let moved = Scenario { priors: Arc::new(priors.clone()), ..own.clone() };
-            Ok(Method.step(&moved)?.get().ln())
-        });
-        let family = family.to_owned();
-        Self { family, name, model, is_fitted: true, measured, predict, step: Some(scenario) }
+    /// A figure of this project's H200.
+    fn own(family: &str, name: String, left_out: String, measured: f64, predict: LogStep) -> Self {
+        let own = "Stepcast".to_owned();
+        Self {
+            row: Value::Null,
+            family: family.to_owned(),
+            name,
+            publisher: own.clone(),
+            framework: own,
+            model: String::new(),
+            left_out,
+            is_fitted: true,
+            measured,
+            predict,
+            step: None,
+        }
+    }
+
+    /// The cases that recipes of a set turn into scenarios.
+    pub(in crate::sets) fn of_set(set: &str) -> Result<Vec<Self>, ValidationError> {
+        let mut cases = Vec::new();
+        for recipe in &crate::find(set)?.definition()?.recipe {
+            for row in recipe.cases(set)? {
+                cases.push(Self::of_row(recipe, row)?);
+            }
+        }
+        Ok(cases)
+    }
+
+    fn of_row(recipe: &Recipe, row: Value) -> Result<Self, ValidationError> {
+        let scenario = recipe.scenario(&row)?;
+        let publisher = words(&recipe.publisher, &row)?;
+        let or_publisher = |template: &Option<String>| {
+            template.as_ref().map_or_else(|| Ok(publisher.clone()), |template| words(template, &row))
+        };
+        Ok(Self {
+            family: words(&recipe.group, &row)?,
+            name: words(&recipe.name, &row)?,
+            framework: or_publisher(&recipe.framework)?,
+            model: words(&recipe.model, &row)?,
+            left_out: or_publisher(&recipe.left_out)?,
+            is_fitted: words(&recipe.fitted, &row)? != "false",
+            measured: recipe.seconds(&row)?.unwrap_or(f64::NAN),
+            predict: log_step(&scenario),
+            step: Some(scenario),
+            publisher,
+            row,
+        })
+    }
+
+    /// The figure without a prediction yet.
+    pub(in crate::sets) fn unpredicted(&self, half_width: Option<f64>) -> Judged {
+        Judged { half_width, ..Judged::new(&self.family, &self.name, f64::NAN, self.measured) }
     }
 
     /// The figure as the fit of constants sees it.
     pub(in crate::sets) fn observation(self) -> Observation {
         Observation {
             family: self.family,
-            source: self.model,
+            source: self.left_out,
             is_fitted: self.is_fitted,
             measured: self.measured.ln(),
             predict: self.predict,
@@ -64,22 +110,19 @@ impl StepCase {
     }
 }
 
+fn log_step(scenario: &Scenario) -> LogStep {
+    let own = scenario.clone();
+    Box::new(move |priors: &Priors| {
+        let moved = Scenario { priors: Arc::new(priors.clone()), ..own.clone() };
+        Ok(Method.step(&moved)?.get().ln())
+    })
+}
+
 pub(in crate::sets) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = on_one_gpu()?;
     cases.extend(scans()?);
-    for row in records::cases("transformer-steps/offloaded.csv")? {
-        cases.push(offloaded(&row)?);
-    }
-    for row in records::cases("transformer-steps/published.csv.gz")? {
-        cases.push(published(&row)?);
-    }
+    cases.extend(StepCase::of_set("transformer-steps")?);
     Ok(cases)
-}
-
-/// A field of one of the program's own types.
-fn typed<T: serde::de::DeserializeOwned>(row: &Value, key: &str) -> Result<T, ValidationError> {
-    let damaged = |error| ValidationError::Data(format!("transformer-steps, {key}: {error}"));
-    serde_json::from_value(row.field(key).clone()).map_err(damaged)
 }
 
 /// "Gpt" and "Llama", as figures are named.
@@ -88,47 +131,47 @@ fn titled(word: &str) -> String {
     first.to_uppercase() + rest
 }
 
-fn decoder(row: &Value, precision: Precision, recompute: bool, tensor: u64) -> Decoder {
-    Decoder {
-        gpt: row.text("architecture") == "gpt",
-        hidden: row.count("hidden"),
-        heads: [row.count("heads"), row.count("kv_heads")],
-        mlp_width: row.count("mlp_width"),
-        layers: row.count("layers"),
-        sequence: row.count("sequence"),
-        micro_batch: row.count("micro_batch"),
-        vocabulary: row.count("vocabulary"),
-        precision,
-        recompute,
-        tensor,
-    }
-}
-
-/// What is left out together: all rows of an architecture and width.
-fn model(row: &Value) -> String {
-    format!("h200 {} of {}", row.text("architecture"), row.count("hidden"))
-}
-
 /// One H200: whole steps, and shards, behind a pause, forward and backward.
 pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = Vec::new();
     for row in records::cases("transformer-steps/h200.csv.gz")? {
-        let (kind, precision) = (row.text("kind"), typed(&row, "precision")?);
+        let (kind, architecture) = (row.text("kind"), row.text("architecture"));
+        let damaged = |error| ValidationError::Data(format!("transformer-steps: {error}"));
+        let precision: Precision = serde_json::from_value(row.field("precision").clone())
+            .map_err(|error| damaged(error.to_string()))?;
         let [hidden, layers, sequence, micro_batch, vocabulary, tensor] =
             ["hidden", "layers", "sequence", "micro_batch", "vocabulary", "tensor"].map(|key| row.count(key));
-        let decoder = decoder(&row, precision, row.is("recompute"), tensor);
+        let decoder = Decoder {
+            gpt: architecture == "gpt",
+            hidden,
+            heads: [row.count("heads"), row.count("kv_heads")],
+            mlp_width: row.count("mlp_width"),
+            layers,
+            sequence,
+            micro_batch,
+            vocabulary,
+            precision,
+            recompute: row.is("recompute"),
+            tensor,
+        };
         let scenario = decoder.scenario(DEVICE)?;
         let name = format!(
             "{} {} of {hidden}, {layers} layers, {micro_batch} x {sequence} tokens, V {vocabulary}, t {tensor}, {precision}{}",
-            titled(row.text("architecture")),
+            titled(architecture),
             titled(kind),
             if row.is("recompute") { ", recomputed" } else { "" }
         );
         let experts = row.count("experts");
-        let model = model(&row) + if experts > 0 { ", experts" } else { "" };
+        let model = format!(
+            "h200 {} of {hidden}{}",
+            titled(architecture),
+            if experts > 0 { ", experts" } else { "" }
+        );
         let family = match kind {
             "step" => {
-                cases.push(StepCase::step("step, H200", name, model, scenario, row.number("step_ms") / 1e3));
+                let (measured, predict) = (row.number("step_ms") / 1e3, log_step(&scenario));
+                let case = StepCase::own("step, H200", name, model, measured, predict);
+                cases.push(StepCase { step: Some(scenario), ..case });
                 continue;
             }
             "head" => "head shard, H200",
@@ -250,15 +293,9 @@ impl Alone {
         let shard = Arc::new(self);
         let case = |index: usize, pass: &str| {
             let shard = Arc::clone(&shard);
-            StepCase {
-                family: family.to_owned(),
-                name: format!("{name} {pass}"),
-                model: model.to_owned(),
-                is_fitted: true,
-                measured: row.number(&format!("{pass}_ms")) / 1e3,
-                predict: Box::new(move |priors| Ok(shard.times(priors)?[index].ln())),
-                step: None,
-            }
+            let predict: LogStep = Box::new(move |priors| Ok(shard.times(priors)?[index].ln()));
+            let measured = row.number(&format!("{pass}_ms")) / 1e3;
+            StepCase::own(family, format!("{name} {pass}"), model.to_owned(), measured, predict)
         };
         [case(0, "forward"), case(1, "backward")].into_iter()
     }
@@ -284,134 +321,5 @@ impl Alone {
         };
         let backward = computed.input.device + computed.weight.device;
         Ok([computed.forward.device.get(), backward.get()])
-    }
-}
-
-/// One H200 whose host keeps activations or optimiser states. Nothing is fitted to these steps.
-fn offloaded(row: &Value) -> Result<StepCase, ValidationError> {
-    let gigabytes = |key: &str| BytesPerSec::new(row.number(key) * 1e9);
-    let offload: Offload = typed(row, "offload")?;
-    let mut scenario = decoder(row, Precision::Bf16, false, 1).scenario(DEVICE)?;
-    if let Some(plan) = &mut scenario.strategy.plan {
-        plan.offload = vec![offload];
-        plan.host_link = Some(gigabytes("host_link"));
-        plan.host_memory = gigabytes("host_memory");
-    }
-    let [hidden, layers, sequence, micro_batch] =
-        ["hidden", "layers", "sequence", "micro_batch"].map(|key| row.count(key));
-    let architecture = titled(row.text("architecture"));
-    let name =
-        format!("{architecture} of {hidden}, {layers} layers, {micro_batch} x {sequence} tokens, {offload}");
-    let case = StepCase::step("offloaded, H200", name, model(row), scenario, row.number("step_ms") / 1e3);
-    Ok(StepCase { is_fitted: false, ..case })
-}
-
-/// Families of published runs, and what figures of them are called.
-const PUBLISHED: [(&str, &str); 5] = [
-    ("vTrain multi-node", "vTrain multi-node, A100"),
-    ("Korthikanti table 5", "Korthikanti table 5, A100"),
-    ("llm-foundry", "llm-foundry, A100"),
-    ("torchtitan", "torchtitan, H100"),
-    ("SimuMax", "SimuMax, B200"),
-];
-
-/// A published run of several GPUs, as a scenario of names.
-fn published(row: &Value) -> Result<StepCase, ValidationError> {
-    let known = PUBLISHED.iter().find(|(family, _)| row.text("family") == *family);
-    let unknown = || ValidationError::Data(format!("there is no family {}", row.text("family")));
-    let (source, family) = *known.ok_or_else(unknown)?;
-    let scenario = published_scenario(row)?;
-    let settings = row.text("settings");
-    // What is left out together: all runs of one model; of SimuMax, which has only one, of one number of ranks.
-    let model = match source {
-        "SimuMax" => format!("{family}, {}", settings.split(' ').next().unwrap_or("")),
-        _ => format!("{family}, hidden {}", row.count("hidden")),
-    };
-    let case = StepCase::step(family, published_name(row), model, scenario, row.number("seconds"));
-    Ok(StepCase { is_fitted: is_fitted(source, row), ..case })
-}
-
-pub(in crate::sets) fn published_name(row: &Value) -> String {
-    format!(
-        "{} of {} layers, {} tokens, {} x {}, {}",
-        row.text("shape"),
-        row.count("layers"),
-        row.count("sequence"),
-        row.count("gpus"),
-        row.text("device"),
-        row.text("settings"),
-    )
-}
-
-/// The scenario of a published run. `shape` is "gpt", a name, or all keys of a shape; `device` has a name, and what its
-/// data sheet says otherwise; `settings` has keys of `[strategy.plan]`, and behind a slash of `[strategy]`; `adapters`, if there
-/// are any, keys of `[model.adapters]`.
-pub(in crate::sets) fn published_scenario(row: &Value) -> Result<Scenario, ValidationError> {
-    let [layers, hidden, heads, vocabulary, sequence, gpus, ports] =
-        ["layers", "hidden", "heads", "vocabulary", "sequence", "gpus", "ports"].map(|key| row.count(key));
-    let mut text = match row.text("shape") {
-        "gpt" => format!(
-            "[model.transformer]\nlayers = {layers}\nhidden = {hidden}\nheads = {heads}\n\
-             vocabulary = {vocabulary}\nsequence = {sequence}\nmlp = \"gelu\"\nnorm = \"layer\"\nbias = true\n\
-             positions = {sequence}\ntied = true\n"
-        ),
-        keys if keys.contains('=') => {
-            format!("[model.transformer]\nsequence = {sequence}\n{}\n", keys.replace(' ', "\n"))
-        }
-        base => format!("[model.transformer]\nbase = \"{base}\"\nlayers = {layers}\nsequence = {sequence}\n"),
-    };
-    if !row.text("adapters").is_empty() {
-        let _ = write!(text, "[model.adapters]\n{}\n", row.text("adapters").replace("; ", "\n"));
-    }
-    let mut device = row.text("device").split('|');
-    let base = device.next().unwrap_or("");
-    let _ = write!(text, "[[cluster.workers]]\ncount = {gpus}\ndevice = {{ base = \"{base}\"");
-    for (key, given) in device.filter_map(|pair| pair.split_once('=')) {
-        let _ = write!(text, ", {key} = \"{given}\"");
-    }
-    let [outside, inside] = ["outside", "inside"].map(|key| row.text(key));
-    let node = row.field("node").as_u64().unwrap_or(8);
-    let (inside, domain) = inside.split_once("|domain=").unwrap_or((inside, ""));
-    let _ = write!(
-        text,
-        " }}\n[cluster.network]\nbase = \"{outside}\"\n[cluster.nodes]\nworkers = {node}\nnetwork = \"{inside}\"\nports = {ports}\n"
-    );
-    if !domain.is_empty() {
-        let _ = writeln!(text, "domain = {domain}");
-    }
-    let mut tables = ["[strategy]\n".to_owned(), "[strategy.plan]\n".to_owned()];
-    for (key, given) in row.text("settings").split(' ').filter_map(|pair| pair.split_once('=')) {
-        let plain =
-            given.parse::<f64>().is_ok() || given == "true" || given == "false" || given.starts_with('[');
-        let value = match (key, plain) {
-            (_, true) => given.to_owned(),
-            ("recompute" | "offload", false) => format!("[\"{given}\"]"),
-            (_, false) => format!("\"{given}\""),
-        };
-        let (table, key) = key.strip_prefix('/').map_or((1, key), |key| (0, key));
-        let _ = writeln!(tables[table], "{key} = {value}");
-    }
-    Ok(Document::new("row", text + &tables.concat()).scenario(&[])?)
-}
-
-/// Whether constants are fitted to it: not if its source is left out as a whole, or if it is out of line with its
-/// neighbours for a reason that no model of computing and links has. vTrain: swapped memory, micro-batches of 2 at
-/// 4 and 8 ranks of the small model, and 2 ranks of the large one. llm-foundry: short sequences of 760m on 80 GB, 1b on 32
-/// GPUs, 13b on 8 and 70b on 64 GPUs of 40 GB.
-fn is_fitted(source: &str, row: &Value) -> bool {
-    let is = |setting: &str| row.text("settings").split(' ').any(|pair| pair == setting);
-    let (gpus, large) = (row.count("gpus"), row.text("device") == "a100-sxm4-80gb");
-    match (source, row.count("hidden")) {
-        ("Korthikanti table 5" | "torchtitan", _) => false,
-        ("vTrain multi-node", 3072) => {
-            let small = is("micro-batch=2") && (is("tensor=4") || is("tensor=8"));
-            !small && !is("micro-batch=64")
-        }
-        ("vTrain multi-node", 8192) => !is("tensor=2"),
-        ("llm-foundry", 1536) => row.count("sequence") > 1024 || !large,
-        ("llm-foundry", 2048) => gpus != 32,
-        ("llm-foundry", 5120) => gpus != 8 || large,
-        ("llm-foundry", 8192) => gpus != 64 || large,
-        _ => true,
     }
 }

@@ -5,15 +5,13 @@ mod cases;
 
 use super::shipped_priors;
 use crate::ValidationError;
-use crate::coverage::Coverage;
-use crate::families::{Families, Figure, Unit};
+use crate::judged::{Families, Judged, Unit, coverage};
 use crate::priors::{Observation, TRANSFORMER};
 use crate::report::Findings;
 use crate::set::{Run, check_cancelled};
-pub(super) use cases::{StepCase, all_cases, published_name, published_scenario};
-use indexmap::IndexMap;
+pub(super) use cases::{StepCase, all_cases};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_core::method::Method as _;
 use stepcast_core::scenario::Scenario;
@@ -25,49 +23,26 @@ pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
 }
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let mut cases = all_cases()?;
+    let cases = all_cases()?;
     let shipped = shipped_priors()?;
-    let steps: Vec<Option<Scenario>> = cases.iter_mut().map(|case| case.step.take()).collect();
-    let half_widths: Vec<Option<f64>> = steps
+    let figures: Vec<Judged> = cases
         .par_iter()
-        .map(|step| {
+        .map(|case| {
             check_cancelled(run.observer)?;
-            step.as_ref().map_or(Ok(None), half_width)
+            Ok(case.unpredicted(case.step.as_ref().map_or(Ok(None), half_width)?))
         })
-        .collect::<Result<_, _>>()?;
-    let named: Vec<(String, String, f64)> =
-        cases.iter().map(|case| (case.family.clone(), case.name.clone(), case.measured)).collect();
+        .collect::<Result<_, ValidationError>>()?;
     let observations: Vec<Observation> = cases.into_iter().map(StepCase::observation).collect();
     let fitted: Vec<f64> =
         observations.par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
     let left_out = TRANSFORMER.without_each_source(&observations, run.observer)?;
-    let families = |predicted: &[f64]| {
-        let figure = |((family, name, measured), predicted): (&(String, String, f64), &f64)| Figure {
-            family: family.clone(),
-            name: name.clone(),
-            predicted: predicted.exp(),
-            measured: *measured,
-        };
-        Families { figures: named.iter().zip(predicted).map(figure).collect(), unit: Unit::Seconds }
+    let families = |logs: &[f64]| {
+        let figures = figures.iter().zip(logs).map(|(figure, log)| figure.predicted(log.exp())).collect();
+        Families { figures, unit: Unit::Seconds }
     };
-    // Steps within 90 % intervals around what the refit without their model predicts, and half-widths, by family.
-    let mut inside: IndexMap<&str, (Coverage, Vec<f64>)> = IndexMap::new();
-    for (index, half_width) in
-        half_widths.iter().enumerate().filter_map(|(index, width)| Some((index, (*width)?)))
-    {
-        let (own, widths) = inside.entry(&named[index].0).or_default();
-        own.cases += 1;
-        own.inside += usize::from((named[index].2.ln() - left_out[index]).abs() <= half_width);
-        widths.push(half_width);
-    }
-    let coverage = inside.values().fold(Coverage::default(), |sum, (own, _)| sum.and(*own));
-    let intervals = inside.iter().map(|(family, (own, widths))| {
-        let mean = widths.iter().sum::<f64>() / widths.len().max(1) as f64;
-        json!({ "family": family, "cases": own.cases, "inside": own.share(), "half_width": mean })
-    });
-    let mut findings = families(&left_out).findings(&run.bounds()?, coverage);
-    findings.figures["_shipped"] = json!(families(&fitted).error_rows());
-    findings.figures["_intervals"] = Value::Array(intervals.collect());
+    let judged = families(&left_out);
+    let mut findings = judged.findings(&run.bounds()?, coverage(&judged.rows()));
+    findings.figures["_by_shipped"] = Value::Array(families(&fitted).rows());
     Ok(findings)
 }
 

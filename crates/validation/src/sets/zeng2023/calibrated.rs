@@ -6,7 +6,7 @@
 
 use super::{Experiment, Machines};
 use crate::ValidationError;
-use crate::template::Recipe;
+use crate::recipe::Recipe;
 use serde_json::{Value, json};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::machine::catalog;
@@ -134,7 +134,7 @@ impl<'a> Calibration<'a> {
             "batch": run.batch,
             "architecture": if run.machines.is_stand_alone() { "stand-alone" } else { "" },
         });
-        Ok(self.recipe.scenario_file(&case)?.resolve()?)
+        self.recipe.scenario(&case)
     }
 
     fn host_rate(&self) -> Option<BytesPerSec> {

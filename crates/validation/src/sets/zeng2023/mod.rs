@@ -12,7 +12,7 @@ use super::zoo_model;
 use crate::records::{Fields, rows};
 use crate::report::Findings;
 use crate::set::Run;
-use crate::{ErrorBounds, Errors, Evidence, ValidationError};
+use crate::{ErrorBounds, Evidence, ValidationError};
 use calibrated::{Calibration, layout};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -119,17 +119,8 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
             "calibrated_s": without(&row.model)?.predict(row)?.iteration.get(),
             "literal_s": published::literal(row)?.get(),
             "measured_s": row.mt,
+            "_set": format!("workbook, {}", row.machines.words),
         }));
-    }
-    let mut errors = Vec::new();
-    let tables = (2..=7).map(|table| (format!("table{table}"), table..=table));
-    for (set, tables) in tables.chain([("tables4-7".to_owned(), 4..=7)]) {
-        let chosen: Vec<&Value> = cells.iter().filter(|cell| tables.contains(&cell.count("table"))).collect();
-        errors.push(error_row(set, &chosen, true));
-    }
-    for Machines { config, words, .. } in machines()? {
-        let chosen: Vec<&Value> = sweeps.iter().filter(|row| row.text("config") == config).collect();
-        errors.push(error_row(format!("workbook, {words}"), &chosen, false));
     }
     let exact = table1.iter().filter(|row| row.is("exact")).count();
     // Table 3 is a repetition of Table 2 in print.
@@ -142,7 +133,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "table1": table1,
         "cells": cells,
         "sweeps": sweeps,
-        "errors": errors,
+        "errors": null,
         "calibrations": calibrations.iter().map(Calibration::to_value).collect::<Vec<_>>(),
         "bounds": null,
     });
@@ -198,26 +189,11 @@ fn cell(cell: &Experiment, calibration: &Calibration<'_>, within: Seconds) -> Re
         "reproduced": reproduced,
         "note": cell.note,
         "_words": cell.machines.words,
+        "_late": cell.table >= 4,
         "_printed": format!("{:.digits$}", cell.pt),
         "_off": authors - cell.pt,
         "_mark": mark,
     }))
-}
-
-/// Mean and worst errors of the three models on one table or sweep, in percent of the measured time.
-fn error_row(set: String, rows: &[&Value], has_authors: bool) -> Value {
-    let of = |key: &str| {
-        let errors =
-            Errors::from_ratios("", rows.iter().map(|row| row.number(key) / row.number("measured_s")));
-        [errors.mean, errors.worst]
-    };
-    json!({
-        "set": set,
-        "cells": rows.len(),
-        "literal": of("literal_s"),
-        "authors": has_authors.then(|| of("authors_s")),
-        "calibrated": of("calibrated_s"),
-    })
 }
 
 fn case(
