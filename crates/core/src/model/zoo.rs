@@ -285,10 +285,9 @@ pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownMode
 /// Models whose names are similar to an unknown one.
 pub fn remedy(name: &str) -> Remedies {
     let others = match name.rsplit_once('/') {
-        Some((owner, _)) if !owner.is_empty() => format!(
-            "fetch its shape, `hf download {} config.json --local-dir .`, and name that config.json",
-            shown(name)
-        ),
+        Some((owner, _)) if !owner.is_empty() => {
+            format!("name its config.json, whose path `hf download {} config.json` prints", shown(name))
+        }
         _ => "describe it by a config.json, an ONNX file or `[model.transformer]`".to_owned(),
     };
     let others = [Remedy::ListNames { list: NameList::Models }, Remedy::advice(others)];

@@ -22,7 +22,7 @@ pub use linear::Sums;
 pub use shard::Shard;
 pub use software::{Software, compilation};
 
-use stepcast_core::machine::{Device, Generation};
+use stepcast_core::machine::{Device, Generation, catalog};
 use stepcast_core::model::transformer::{Backward, FeedForward};
 use stepcast_core::prior::Transformers;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
@@ -98,12 +98,14 @@ const CONVERTED: f64 = 15.7e9;
 /// Peak rate of one multiprocessor of an H200 in 16 bits, FLOP/s: `head` of the priors is stated for it.
 const REFERENCE: f64 = 989.4e12 / 132.0;
 
-/// Rate of products under a cap of two thirds of the full power and less, where the voltage falls no further, and the clock is in
-/// proportion to the power beyond that of an idle board: 0.65 and 0.44 of the full rate at 400 and 300 W of an H200's 700 in 16 bits,
-/// 0.63 and 0.42 in 8 bits (research/transformers/power.py).
-fn capped(power: f64) -> f64 {
+/// Rate of products on a board of Hopper whose power is capped, against the rate at its rated power: below two thirds the voltage
+/// falls no further, and the clock is in proportion to the power beyond that of an idle board. 0.65 and 0.44 at 400 and 300 W of an
+/// H200's 700 in 16 bits, 0.63 and 0.42 in 8 bits (research/transformers/power.py).
+fn capped(device: &Device, exponent: f64) -> f64 {
     const IDLE: f64 = 0.13;
-    (1.47 * (power - IDLE)).max(0.01)
+    let rated = || catalog::devices().ok()?.values().find(|own| own.name == device.name)?.power;
+    let cap = device.power.and_then(|power| Some(power.get() / rated()?.get())).unwrap_or(1.0);
+    (1.47 * (cap - IDLE)).max(0.01).min(cap.powf(exponent)) / cap.powf(exponent)
 }
 
 /// Achieved rates of the parts of a transformer on a device.
@@ -168,11 +170,12 @@ impl Parts {
             Some(own) if own.is_systolic() => constants.product_systolic,
             _ => constants.product_other,
         };
-        let power = device.tensor_throttle(peak);
-        let throttle = match device.generation {
-            Some(Generation::Hopper) => power.powf(constants.power).min(capped(power)),
-            _ => power.powf(constants.power),
-        };
+        let throttle = device.tensor_throttle(peak).powf(constants.power)
+            * if device.generation == Some(Generation::Hopper) {
+                capped(device, constants.power)
+            } else {
+                1.0
+            };
         // Tensors are small for the fastest memories alone.
         let pass = match device.generation {
             Some(Generation::Hopper | Generation::Blackwell | Generation::Cdna) => constants.pass,

@@ -129,12 +129,13 @@ fn check_domain(nodes: &Nodes) -> Result<(), Fault> {
     }
 }
 
-/// The first machine of the catalog with the device of all workers, whatever they change of it, if it joins several.
+/// The first machine of the catalog with the device of all workers, if it joins several. Changed figures of a device do not matter,
+/// except an `efficiency`, which described test beds give.
 fn usual_machine(sections: &[WorkersSection]) -> Option<&'static Machine> {
     let name = |section: &WorkersSection| match &section.device {
         Some(NameOr::Name(name)) => Some(name.clone()),
-        Some(NameOr::Table(device)) => device.base.clone(),
-        None => None,
+        Some(NameOr::Table(device)) if device.efficiency.is_none() => device.base.clone(),
+        _ => None,
     };
     let first = name(sections.first()?)?;
     let alike = sections.iter().all(|section| name(section).as_deref() == Some(&first));
