@@ -40,11 +40,9 @@ def test_control_c(work: str, tmp_path: Path) -> None:
     assert running.stdout is not None and running.stdout.readline() == "ready\n"
     time.sleep(1.0)
     assert running.poll() is None, "it was too quick to be interrupted"
-    begun = time.monotonic()
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate(timeout=30)
     assert out == "interrupted\n" and running.returncode == 0
-    assert time.monotonic() - begun < 20
 
 
 def test_other_threads_run_meanwhile() -> None:

@@ -1,7 +1,7 @@
 //! What physics and logic demand of every forecast, as relations between random scenarios and their answers.
 //!
 //! A relation is a function of a scenario; comments say what it has caught. Every kind of training has a file with its
-//! random scenarios and its table of relations; [`hold`] tries each of them on `PROPTEST_CASES` scenarios, 64 unless set.
+//! random scenarios and its table of relations; [`hold`] tries each of them on `PROPTEST_CASES` scenarios, 32 unless set.
 //!
 //! More bandwidth, less latency and faster devices never make a step longer, by any method. The event engine is held to it where
 //! the order of everything on every lane is fixed, as in a bulk-synchronous all-reduce: ends are then sums and maxima of
