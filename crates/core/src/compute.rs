@@ -293,7 +293,7 @@ pub fn is_fitted(scenario: &Scenario) -> bool {
 }
 
 /// Whether the times of a transformer's parts on the workers of a group are assumed from the data sheet and published
-/// runs: on GPUs of which nothing else is known.
+/// runs, as on GPUs without a measurement.
 pub fn is_by_parts(scenario: &Scenario, group: &WorkerGroup) -> bool {
     let is_assumed = || SpeedSource::new(scenario, group) == SpeedSource::Assumed;
     group.device.kind == DeviceKind::Gpu && is_assumed()

@@ -149,7 +149,7 @@ fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
     kept
 }
 
-/// By layer: the layer that computes its output, looking through reshapes; none for a reshape of nothing.
+/// For each layer, the layer that computes its output: itself, or the input of its reshapes, if they have one.
 fn origins(layers: &[Layer]) -> Vec<Option<LayerId>> {
     let mut origins: Vec<Option<LayerId>> = Vec::with_capacity(layers.len());
     for (id, layer) in layers.iter().enumerate() {

@@ -25,12 +25,12 @@ pub(crate) enum Unit {
 /// One figure: predicted and measured, in the unit of the set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Judged {
-    /// What it has in common with others.
+    /// Figures of a family are judged together.
     pub(crate) family: String,
     pub(crate) name: String,
     pub(crate) predicted: f64,
     pub(crate) measured: f64,
-    /// Of its own 90 % interval, as a logarithm.
+    /// Half-width of its own 90 % interval, as a logarithm.
     #[serde(skip)]
     pub(crate) half_width: Option<f64>,
 }

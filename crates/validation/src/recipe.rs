@@ -23,7 +23,7 @@ pub(crate) struct Recipe {
     pub(crate) method: Option<String>,
     /// The case in words.
     pub(crate) name: String,
-    /// What it has in common with others: those of a group are left out together.
+    /// Family of the case; a family is left out as a whole.
     pub(crate) group: String,
     /// Column of what was measured, or a time with its unit.
     pub(crate) measured: String,
@@ -34,17 +34,17 @@ pub(crate) struct Recipe {
     /// Columns that the report shows for programs.
     #[serde(default)]
     pub(crate) shown: Vec<String>,
-    /// What is left out together where constants are refitted; without it, the publisher.
+    /// Runs with this text in common are left out together where constants are refitted; the publisher's by default.
     pub(crate) left_out: Option<String>,
-    /// Who published it.
+    /// Publisher of the case.
     #[serde(default)]
     pub(crate) publisher: String,
-    /// The software that it ran under; without it, the publisher.
+    /// Software of the run; the publisher by default.
     pub(crate) framework: Option<String>,
-    /// The model that it has in common with runs that are alternatives to it.
+    /// Model of the run; runs of a model are alternatives.
     #[serde(default)]
     pub(crate) model: String,
-    /// Whether constants are fitted to it: true, if nothing is said.
+    /// Whether constants are fitted to it: true unless it says `false`.
     #[serde(default)]
     pub(crate) fitted: String,
 }

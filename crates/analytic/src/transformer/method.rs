@@ -300,7 +300,7 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
     }
 }
 
-/// The prediction from the step of every kind of replica, the longest of which is the step of all.
+/// The prediction from the steps of all kinds of replicas: all wait for the longest.
 fn prediction(scenario: &Scenario, kinds: &[(Run<'_>, Step)]) -> Prediction {
     let longer = |most: usize, kind: usize| if kinds[kind].1.time > kinds[most].1.time { kind } else { most };
     let (run, step) = &kinds[(0..kinds.len()).fold(0, longer)];

@@ -84,7 +84,7 @@ impl Svg {
         self.numbered(None, words, draw);
     }
 
-    /// The elements that `draw` adds, with a tooltip and a number by which scripts recognise them.
+    /// The elements that `draw` adds, with a tooltip and a number that scripts read.
     pub(crate) fn numbered(&mut self, index: Option<u64>, words: &str, draw: impl FnOnce(&mut Self)) {
         let index = index.map_or(String::new(), |index| format!(" data-index=\"{index}\""));
         self.raw(&format!("<g{index}><title>{}</title>", escaped(words)));

@@ -139,19 +139,19 @@ mod tests {
     use stepcast_study::predict::methods;
     use stepcast_study::{MethodChoice, Request};
 
-    struct Run {
+    struct FoundryRun {
         request: Request,
         measured: f64,
         /// Layers, tokens of a sequence, GPUs.
         what: [u64; 3],
     }
 
-    fn runs(edits: &[Edit]) -> Vec<Run> {
+    fn runs(edits: &[Edit]) -> Vec<FoundryRun> {
         let recipe = &crate::find("llm-runs").unwrap().definition().unwrap().recipe[0];
         let mut rows = recipe.cases("llm-runs").unwrap();
         rows.retain(|row| row.text("family") == "llm-foundry, H100");
         assert_eq!(rows.len(), 18);
-        let run = |row| Run {
+        let run = |row| FoundryRun {
             request: Request::from_reader("row", recipe.text(row).unwrap().as_bytes(), edits.to_vec())
                 .unwrap(),
             measured: recipe.seconds(row).unwrap().unwrap(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     /// The mean error of the forecasts of `runs` by the priors of `by`, or by those shipped.
-    fn error<'a>(runs: impl Iterator<Item = &'a Run>, by: Option<&Scenario>) -> f64 {
+    fn error<'a>(runs: impl Iterator<Item = &'a FoundryRun>, by: Option<&Scenario>) -> f64 {
         let errors: Vec<f64> = runs
             .map(|run| {
                 let mut scenario = run.request.scenario().unwrap().as_ref().clone();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     /// Errors of the forecasts of all other runs, before and after the one of one machine and the shorter model is measured.
-    fn before_and_after(runs: &[Run], is_sibling: impl Fn(&Run) -> bool) -> [f64; 2] {
+    fn before_and_after(runs: &[FoundryRun], is_sibling: impl Fn(&FoundryRun) -> bool) -> [f64; 2] {
         let given = runs.iter().find(|run| run.what == [32, 2048, 8]).unwrap();
         let siblings = || runs.iter().filter(|run| !std::ptr::eq(*run, given) && is_sibling(run));
         let measured = [MeasuredRun::from_step(Seconds::new(given.measured))];

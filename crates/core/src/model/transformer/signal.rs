@@ -9,7 +9,7 @@ use crate::model::op::Activation;
 use crate::model::{Builder, LayerId};
 
 part_keys! {
-    /// Signal of which tokens are made, in place of rows of a vocabulary.
+    /// The signal that is cut into tokens, in place of rows of a vocabulary.
     struct Signal;
     /// `[model.transformer.signal]`: patches or frames in place of a table of tokens.
     section SignalSection();

@@ -2,7 +2,7 @@
 
 use super::{Offload, Recomputation};
 
-/// A value as a whole number, by which searches distinguish plans and reports order them.
+/// The code of a value: searches compare plans by codes, and reports sort by them.
 pub trait Coded {
     /// The code of a value that divides or changes nothing.
     const NEUTRAL: u64 = 0;
